@@ -1,0 +1,1 @@
+"""Process partitioned event streams with a fleet of equal processes."""

@@ -1,0 +1,133 @@
+"""How an ``EventProcessor`` behaves: one frozen value, checked when it is built."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+from eventproc.models import EventPosition, LoadBalancingStrategy
+
+INTERVALS_PER_EXPIRATION_MIN: Final = 3
+"""Azure's troubleshooting guides: the expiration at least three times the interval."""
+
+_NO_POSITIONS: Final[Mapping[str, EventPosition]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPolicy:
+    """When progress is written on its own accord: whichever of the two comes first.
+
+    It is always written when a partition is closed in good order. With both ``None`` only
+    ``context.checkpoint()`` and the close write.
+    """
+
+    every_events: int | None = 1000
+    """After this many handled events."""
+
+    every: timedelta | None = timedelta(seconds=5)
+    """When the oldest handled event that is not yet checkpointed is this old."""
+
+    def __post_init__(self) -> None:
+        """Refuse a policy that would never or always write."""
+        if self.every_events is not None and self.every_events < 1:
+            raise ConfigurationError(f"every_events is {self.every_events}: give 1 or more")
+        if self.every is not None and self.every <= timedelta(0):
+            raise ConfigurationError(f"every is {self.every}: give a positive time")
+
+    @classmethod
+    def manual(cls) -> "CheckpointPolicy":
+        """Only ``context.checkpoint()`` and the close write."""
+        return cls(every_events=None, every=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Waits between attempts: ``first``, then doubled each time, up to ``most``."""
+
+    first: timedelta = timedelta(milliseconds=100)
+    most: timedelta = timedelta(seconds=30)
+
+    def __post_init__(self) -> None:
+        """Refuse waits that are not waits."""
+        if not timedelta(0) < self.first <= self.most:
+            raise ConfigurationError(
+                f"backoff from {self.first} to {self.most}: the first wait must be positive and "
+                "not above the last"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventProcessorConfig:
+    """Every setting of an ``EventProcessor``.
+
+    All processors of a group should have the same ``ownership_expiration``. In a group shared
+    with Azure's own processors, let it be at least their expiration: 180 s for Python and Java,
+    120 s for .NET, 60 s for JavaScript and Go.
+    """
+
+    load_balancing_strategy: LoadBalancingStrategy = LoadBalancingStrategy.COOPERATIVE
+
+    load_balancing_interval: timedelta = timedelta(seconds=10)
+    """Between two looks at a group where nothing has to change; 10 s as in Java, JS and Go."""
+
+    unsettled_interval: timedelta = timedelta(milliseconds=250)
+    """Between two looks while something that concerns this processor still has to change."""
+
+    ownership_expiration: timedelta = timedelta(seconds=60)
+    """A record that was not written for this long belongs to a dead processor."""
+
+    handoff_timeout: timedelta = timedelta(seconds=30)
+    """How long an owner may keep what the plan gives away before it is stolen."""
+
+    shutdown_timeout: timedelta = timedelta(seconds=30)
+    """The budget of ``stop()``, and of a handler to finish when its partition is handed over."""
+
+    initial_position: EventPosition = field(default_factory=EventPosition.earliest)
+    """Where to begin a partition that has no checkpoint."""
+
+    initial_positions: Mapping[str, EventPosition] = _NO_POSITIONS
+    """The same for single partitions, by partition id."""
+
+    checkpoint_policy: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+
+    batch_size_max: int = 300
+    """Most events in one call of ``process_events``."""
+
+    handler_backoff: Backoff = field(default_factory=Backoff)
+    """Between attempts at a batch that the handler failed."""
+
+    receiver_backoff: Backoff = field(default_factory=Backoff)
+    """Between attempts to open a receiver that broke."""
+
+    def __post_init__(self) -> None:
+        """Refuse, with the remedy, what cannot work."""
+        for name in (
+            "load_balancing_interval",
+            "unsettled_interval",
+            "ownership_expiration",
+            "handoff_timeout",
+            "shutdown_timeout",
+        ):
+            if getattr(self, name) <= timedelta(0):
+                raise ConfigurationError(f"{name} is {getattr(self, name)}: give a positive time")
+        least = INTERVALS_PER_EXPIRATION_MIN * self.load_balancing_interval
+        if self.ownership_expiration < least:
+            raise ConfigurationError(
+                f"ownership_expiration ({self.ownership_expiration}) must be at least "
+                f"{INTERVALS_PER_EXPIRATION_MIN} times load_balancing_interval "
+                f"({self.load_balancing_interval}), that is {least}: a processor that misses one "
+                "look must not seem dead"
+            )
+        if self.unsettled_interval > self.load_balancing_interval:
+            raise ConfigurationError(
+                f"unsettled_interval ({self.unsettled_interval}) must not be above "
+                f"load_balancing_interval ({self.load_balancing_interval})"
+            )
+        if self.batch_size_max < 1:
+            raise ConfigurationError(f"batch_size_max is {self.batch_size_max}: give 1 or more")
+
+    def position_without_checkpoint(self, partition_id: str) -> EventPosition:
+        """Where to begin this partition if it has no checkpoint."""
+        return self.initial_positions.get(partition_id, self.initial_position)

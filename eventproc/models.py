@@ -1,0 +1,392 @@
+"""The records that travel between the floors: frozen values without behaviour of their own.
+
+A time is an aware ``datetime``, a span a ``timedelta``. A partition id is a string even where it
+looks like a number. Every record that came from a store carries the ``etag`` it had there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+from eventproc.errors import ConfigurationError, StateTooLargeError
+
+STATE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Largest handler state. It is rewritten whole at each checkpoint, so it must stay small."""
+
+
+class LoadBalancingStrategy(Enum):
+    """How a processor carries out its lines of the plan. All three follow the same plan."""
+
+    BALANCED = "balanced"
+    """At most one claim or steal in each cycle."""
+
+    GREEDY = "greedy"
+    """Every orphan that is due at once; at most one steal in each cycle."""
+
+    COOPERATIVE = "cooperative"
+    """As ``GREEDY``, and a surplus partition is handed over by its owner, without duplicates."""
+
+
+class CloseReason(Enum):
+    """Why a partition's handler is closed."""
+
+    SHUTDOWN = "shutdown"
+    """The processor stops. Progress was checkpointed."""
+
+    HANDED_OVER = "handed_over"
+    """The plan gives the partition to another processor. Progress was checkpointed."""
+
+    OWNERSHIP_LOST = "ownership_lost"
+    """Another processor has the partition. Checkpoints are refused from here on."""
+
+    HANDLER_FAILED = "handler_failed"
+    """The handler could not be set up, or gave up for good."""
+
+    SOURCE_FAILED = "source_failed"
+    """The event source refuses the partition for good."""
+
+    STALLED = "stalled"
+    """There was work and none of it got done within ``stall_timeout``."""
+
+
+class WriteOutcome(Enum):
+    """What became of a conditional write. ``UNKNOWN`` must never be treated as ``WON``."""
+
+    WON = "won"
+    LOST = "lost"
+    """Somebody else wrote first; nothing was changed."""
+
+    UNKNOWN = "unknown"
+    """No answer that tells. The write may or may not have taken effect: read again."""
+
+
+def _refuse_name(kind: str, value: str) -> None:
+    """One rule for the names that become parts of a record's key."""
+    if not value or value != value.strip():
+        raise ConfigurationError(f"{kind} is {value!r}: give a name without surrounding blanks")
+    if "/" in value or "\\" in value:
+        raise ConfigurationError(f"{kind} {value!r} has a slash, which separates the parts of a key")
+    if not value.isprintable():
+        raise ConfigurationError(f"{kind} {value!r} has characters that cannot be printed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroup:
+    """A named view of one event hub; everything that a store keeps belongs to one of these.
+
+    Event Hubs compares all three names without regard to case, and so do the stores.
+    """
+
+    fully_qualified_namespace: str
+    """For example ``contoso.servicebus.windows.net``; for the emulator its host name."""
+
+    eventhub_name: str
+    name: str = "$Default"
+
+    def __post_init__(self) -> None:
+        """Refuse names that could not become part of a record's key."""
+        _refuse_name("fully_qualified_namespace", self.fully_qualified_namespace)
+        _refuse_name("eventhub_name", self.eventhub_name)
+        _refuse_name("consumer group", self.name)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The three names in lower case: equal for names that mean the same group."""
+        return (
+            self.fully_qualified_namespace.lower(),
+            self.eventhub_name.lower(),
+            self.name.lower(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOwnership:
+    """Who owns a partition, as a store confirmed it."""
+
+    partition_id: str
+    owner_id: str | None
+    """``None``: released, free for anybody whatever its age."""
+
+    etag: str
+    last_modified: datetime
+    """By the store's own clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipClaim:
+    """A conditional write: make ``owner_id`` the owner if nobody wrote since ``expected_etag``.
+
+    One shape for claiming, renewing, stealing, handing over and releasing.
+    """
+
+    partition_id: str
+    owner_id: str | None
+    """The owner to record; ``None`` releases."""
+
+    expected_etag: str | None
+    """``None``: only if no record exists yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimResult:
+    """What became of one claim; ``ownership`` is the record as it now stands, where known."""
+
+    claim: OwnershipClaim
+    outcome: WriteOutcome
+    ownership: PartitionOwnership | None = None
+    """Set when won; when lost, the winner's record if the store happened to read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A processor's presence in the group: it exists, even while it owns nothing.
+
+    A presence record is also the sign of a processor that hands partitions over: a processor of
+    another SDK writes none.
+    """
+
+    owner_id: str
+    incarnation: str
+    """Drawn anew at each start: tells two processors apart that were given one ``owner_id``."""
+
+    is_leaving: bool = False
+    """The plan gives a leaver nothing, and it hands over what it has."""
+
+    hands_over: bool = True
+    """False for a strategy without hand-over: others have to steal from it."""
+
+    weight: float = 1.0
+    """Reserved for weighted plans; every processor counts the same today."""
+
+    version: str = ""
+    """The eventproc version it runs, for people who look."""
+
+    etag: str | None = None
+    """As last confirmed by the store; ``None`` for one that was never written."""
+
+    last_modified: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberResult:
+    """What became of a conditional write of a presence record."""
+
+    outcome: WriteOutcome
+    member: Member | None = None
+    """The record as stored, with its etag, when won."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipSnapshot:
+    """One answer to "who owns what": the records and the time at which they were read."""
+
+    ownerships: tuple[PartitionOwnership, ...]
+    as_of: datetime | None
+    """The store's own clock at this answer; ``None`` where a store cannot tell its time."""
+
+    resolution: timedelta = timedelta(0)
+    """How coarse the store's times are: one second where they travel as HTTP dates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipSnapshot:
+    """One answer to "who is there": presence records and the time at which they were read."""
+
+    members: tuple[Member, ...]
+    as_of: datetime | None
+    resolution: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """How far a partition was handled: the position of the *last handled* event.
+
+    At least one of ``offset`` and ``sequence_number`` is set.
+    """
+
+    partition_id: str
+    offset: str | None
+    """Opaque: never compared, never computed with."""
+
+    sequence_number: int | None
+    state: bytes | None = None
+    """The handler's state; ``None`` where there is none, or where a listing leaves it out."""
+
+    state_sequence_number: int | None = None
+    """The position that ``state`` was written with. It differs from ``sequence_number`` when a
+    processor of another SDK, which knows nothing of state, moved the checkpoint since."""
+
+    writer: str | None = None
+    """Which pump of which processor wrote it, where known."""
+
+    etag: str
+    last_modified: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointUpdate:
+    """A conditional write of a checkpoint: replace exactly the one that was read.
+
+    A lower sequence number than the one it replaces is refused when the value is built, so no
+    store can be asked to go back by mistake.
+    """
+
+    partition_id: str
+    offset: str
+    sequence_number: int
+    replaces: Checkpoint | None
+    """``None``: only if no checkpoint exists yet."""
+
+    writer: str
+    """Names the pump that writes. A store uses it to recognise a write of its own whose answer
+    was lost: the content alone cannot tell, because an adoption repeats the content."""
+
+    state: bytes | None = None
+    """``None`` leaves the stored state alone; ``b""`` removes it."""
+
+    is_reset: bool = False
+    """True only for an operator's reset, which may go back."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no reader could use, and going back."""
+        if not self.offset:
+            raise ValueError(f"checkpoint of partition {self.partition_id!r} needs an offset")
+        if self.sequence_number < 0:
+            raise ValueError(f"sequence number {self.sequence_number} is below zero")
+        previous = self.replaces.sequence_number if self.replaces else None
+        if previous is not None and self.sequence_number < previous and not self.is_reset:
+            raise ValueError(
+                f"checkpoint of partition {self.partition_id!r} would go back from {previous} "
+                f"to {self.sequence_number}; only a reset may do that"
+            )
+        if self.state is not None and len(self.state) > STATE_BYTES_MAX:
+            raise StateTooLargeError(
+                f"state of partition {self.partition_id!r} has {len(self.state)} bytes, "
+                f"the limit is {STATE_BYTES_MAX}: keep less, or keep it elsewhere"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointResult:
+    """What became of a checkpoint write."""
+
+    outcome: WriteOutcome
+    checkpoint: Checkpoint | None = None
+    """The stored checkpoint when won: what the next update ``replaces``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPosition:
+    """Where to begin reading a partition. Build one with the class methods.
+
+    Exactly one field is set, but for ``latest`` and ``earliest``, which set none.
+    """
+
+    offset: str | None = None
+    sequence_number: int | None = None
+    enqueued_time: datetime | None = None
+    is_latest: bool = False
+    is_inclusive: bool = False
+    """Whether the event at the position itself is delivered."""
+
+    def __post_init__(self) -> None:
+        """Refuse a position that says two things, and a time without a zone."""
+        given = [self.offset, self.sequence_number, self.enqueued_time, self.is_latest or None]
+        if sum(value is not None for value in given) > 1:
+            raise ConfigurationError(f"{self!r} names more than one position; give one")
+        if self.enqueued_time is not None and self.enqueued_time.tzinfo is None:
+            raise ConfigurationError(f"enqueued time {self.enqueued_time} needs a time zone")
+
+    @classmethod
+    def earliest(cls) -> "EventPosition":
+        """The oldest event that the hub still has."""
+        return cls(is_inclusive=True)
+
+    @classmethod
+    def latest(cls) -> "EventPosition":
+        """Only what arrives after the receiver is there."""
+        return cls(is_latest=True)
+
+    @classmethod
+    def from_sequence_number(
+        cls, sequence_number: int, *, is_inclusive: bool = False
+    ) -> "EventPosition":
+        """After (or at) the event with this sequence number."""
+        return cls(sequence_number=sequence_number, is_inclusive=is_inclusive)
+
+    @classmethod
+    def from_offset(cls, offset: str, *, is_inclusive: bool = False) -> "EventPosition":
+        """After (or at) the event with this offset."""
+        return cls(offset=offset, is_inclusive=is_inclusive)
+
+    @classmethod
+    def from_enqueued_time(cls, enqueued_time: datetime) -> "EventPosition":
+        """The first event that the hub took in after this instant."""
+        return cls(enqueued_time=enqueued_time)
+
+    @property
+    def is_earliest(self) -> bool:
+        """Whether it names the oldest event there is."""
+        return (
+            self.offset is None
+            and self.sequence_number is None
+            and self.enqueued_time is None
+            and not self.is_latest
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProperties:
+    """What a hub says of one partition."""
+
+    partition_id: str
+    beginning_sequence_number: int
+    last_enqueued_sequence_number: int
+    """-1 for a partition that never had an event."""
+
+    last_enqueued_offset: str
+    last_enqueued_time: datetime | None
+    is_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastEnqueued:
+    """The newest event of a partition, as told along with the events received: for lag."""
+
+    sequence_number: int
+    offset: str
+    enqueued_time: datetime | None
+
+
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedEvent:
+    """One event as a handler gets it."""
+
+    body: bytes
+    sequence_number: int
+    """Rises by at least one from event to event within a partition."""
+
+    offset: str
+    enqueued_time: datetime
+    """When the hub took it in, by the hub's clock."""
+
+    partition_key: str | None = None
+    properties: Mapping[str, object] = field(default=_NOTHING)
+    """What the publisher attached."""
+
+    system_properties: Mapping[str, object] = field(default=_NOTHING)
+    """What the broker attached, and AMQP's own message properties."""
+
+    content_type: str | None = None
+    correlation_id: str | None = None
+    message_id: str | None = None
+
+    def body_as_str(self, encoding: str = "utf-8") -> str:
+        """The body as text; raises ``UnicodeDecodeError`` where it is none."""
+        return self.body.decode(encoding)
