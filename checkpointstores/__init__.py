@@ -1,0 +1,1 @@
+"""Where a group keeps its ownership and checkpoints; one module for each kind of store."""

@@ -1,0 +1,1 @@
+"""The same handlers and checkpoints inside Spark structured streaming."""
