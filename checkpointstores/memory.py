@@ -1,0 +1,192 @@
+"""The reference implementation of the port: a dictionary that several stores can share.
+
+For tests, simulations and first steps. Nothing survives the process.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from checkpointstores._names import require_partition_id
+from eventproc.errors import ConfigurationError
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    PartitionOwnership,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class _GroupRecords:
+    """All records of one consumer group."""
+
+    ownership_by_partition: dict[str, PartitionOwnership] = field(default_factory=dict)
+    checkpoint_by_partition: dict[str, Checkpoint] = field(default_factory=dict)
+    member_by_owner: dict[str, Member] = field(default_factory=dict)
+
+
+class MemoryAccount:
+    """What a storage account is to blob stores: the data, and the clock that stamps it.
+
+    Give one account to several ``MemoryCheckpointStore`` and they see the same records, as
+    several processes would.
+    """
+
+    def __init__(self, *, now: Callable[[], datetime] = _utc_now) -> None:
+        """*now* is the account's clock; a simulation passes its virtual one."""
+        self.now = now
+        self._records_by_group: dict[tuple[str, str, str], _GroupRecords] = {}
+        self._writes = 0
+
+    def records(self, group: ConsumerGroup) -> _GroupRecords:
+        """The group's records, to be read and changed by its stores."""
+        return self._records_by_group.setdefault(group.key, _GroupRecords())
+
+    def new_etag(self) -> str:
+        """A version that was never given before."""
+        self._writes += 1
+        return f"0x{self._writes:08X}"
+
+
+class MemoryCheckpointStore(CheckpointStore):
+    """Keeps a group's records in this process.
+
+    Every call lets other tasks run once before it acts, as a call over a network would, and then
+    acts in one piece.
+    """
+
+    def __init__(
+        self,
+        account: MemoryAccount | None = None,
+        *,
+        now: Callable[[], datetime] | None = None,
+    ) -> None:
+        """Stand on *account*, or on a new one of its own whose clock is *now*."""
+        if account is not None and now is not None:
+            raise ConfigurationError("an account brings its own clock: give account or now")
+        self.account = account or MemoryAccount(now=now or _utc_now)
+        self._is_open = False
+
+    async def open(self) -> None:
+        self._is_open = True
+
+    async def close(self) -> None:
+        self._is_open = False
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        records = await self._turn(group)
+        return OwnershipSnapshot(
+            ownerships=tuple(records.ownership_by_partition.values()), as_of=self.account.now()
+        )
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        for claim in claims:
+            require_partition_id(claim.partition_id)
+        records = await self._turn(group)
+        return [self._claim(records.ownership_by_partition, claim) for claim in claims]
+
+    def _claim(
+        self, ownerships: dict[str, PartitionOwnership], claim: OwnershipClaim
+    ) -> ClaimResult:
+        current = ownerships.get(claim.partition_id)
+        if claim.expected_etag != (current.etag if current else None):
+            return ClaimResult(claim=claim, outcome=WriteOutcome.LOST, ownership=current)
+        written = PartitionOwnership(
+            partition_id=claim.partition_id,
+            owner_id=claim.owner_id,
+            etag=self.account.new_etag(),
+            last_modified=self.account.now(),
+        )
+        ownerships[claim.partition_id] = written
+        return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=written)
+
+    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
+        records = await self._turn(group)
+        return MembershipSnapshot(
+            members=tuple(records.member_by_owner.values()), as_of=self.account.now()
+        )
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        records = await self._turn(group)
+        current = records.member_by_owner.get(member.owner_id)
+        if member.etag != (current.etag if current else None):
+            return MemberResult(outcome=WriteOutcome.LOST)
+        written = replace(
+            member,
+            etag=self.account.new_etag(),
+            last_modified=self.account.now(),
+        )
+        records.member_by_owner[member.owner_id] = written
+        return MemberResult(outcome=WriteOutcome.WON, member=written)
+
+    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
+        records = await self._turn(group)
+        current = records.member_by_owner.get(member.owner_id)
+        if current is not None and current.etag != member.etag:
+            return WriteOutcome.LOST
+        records.member_by_owner.pop(member.owner_id, None)
+        return WriteOutcome.WON
+
+    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
+        records = await self._turn(group)
+        return [
+            replace(checkpoint, state=None, state_sequence_number=None)
+            for checkpoint in records.checkpoint_by_partition.values()
+        ]
+
+    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
+        require_partition_id(partition_id)
+        return (await self._turn(group)).checkpoint_by_partition.get(partition_id)
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        require_partition_id(update.partition_id)
+        records = await self._turn(group)
+        current = records.checkpoint_by_partition.get(update.partition_id)
+        expected_etag = update.replaces.etag if update.replaces else None
+        if expected_etag != (current.etag if current else None):
+            return CheckpointResult(outcome=WriteOutcome.LOST)
+        state: bytes | None
+        if update.state is None:
+            state = current.state if current else None
+            state_sequence_number = current.state_sequence_number if current else None
+        else:
+            state = update.state or None
+            state_sequence_number = update.sequence_number if update.state else None
+        written = Checkpoint(
+            partition_id=update.partition_id,
+            offset=update.offset,
+            sequence_number=update.sequence_number,
+            state=state,
+            state_sequence_number=state_sequence_number,
+            writer=update.writer,
+            etag=self.account.new_etag(),
+            last_modified=self.account.now(),
+        )
+        records.checkpoint_by_partition[update.partition_id] = written
+        return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
+
+    async def _turn(self, group: ConsumerGroup) -> _GroupRecords:
+        """Let others run once; from here on nothing awaits, so the call acts in one piece."""
+        if not self._is_open:
+            raise RuntimeError("the store is not open: use `async with store` or `await open()`")
+        await asyncio.sleep(0)
+        return self.account.records(group)
