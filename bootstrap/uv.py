@@ -93,7 +93,7 @@ def pip_wheel(folder: Path) -> Path:
         )
     if hashlib.sha256(content).hexdigest() != file["digests"]["sha256"]:
         sys.exit("eventproc: the pip that was downloaded is damaged; run make again")
-    wheel = folder / file["filename"]
+    wheel = folder / str(file["filename"])
     wheel.write_bytes(content)
     return wheel
 

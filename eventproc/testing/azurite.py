@@ -170,9 +170,6 @@ class Azurite:
     def stop(self) -> None:
         """Ask it to finish, which saves its data, and wait until it has. Repeating is harmless."""
         self._end(signal.SIGTERM)
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None
 
     def kill(self) -> None:
         """End it at once, as a crash would. Repeating is harmless."""
@@ -210,15 +207,14 @@ class Azurite:
 
     def _spawn(self, program: Sequence[str]) -> "subprocess.Popen[str]":
         """Start the process, in a directory where its stray files do no harm."""
-        if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="azurite-")
+        self._scratch = tempfile.TemporaryDirectory(prefix="azurite-")
         persistence = (
             ["--inMemoryPersistence"]
             if self._location is None
             else ["--location", str(self._location.absolute())]
         )
         options = os.environ.get("NODE_OPTIONS", "")
-        return subprocess.Popen(  # noqa: S603 - the program is one that the user installed
+        return subprocess.Popen(
             [
                 *program,
                 *("--blobHost", "127.0.0.1", "--blobPort", str(self._port)),
@@ -265,3 +261,6 @@ class Azurite:
             process.wait()
         if process.stdin is not None:
             process.stdin.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None

