@@ -1,0 +1,239 @@
+"""One partition's progress on its way to the store.
+
+Rule 1: at most one write is in flight, and each carries the newest position: what piled up
+meanwhile goes in one write.
+Rule 2: every write replaces exactly the checkpoint that was read or written last. If another
+checkpoint stands there, ownership decides: whoever owns the partition goes on.
+Rule 3: a failing store loses nothing. The newest position waits here and is tried again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from eventproc.config import Backoff, CheckpointPolicy
+from eventproc.core.policy import backoff_s, is_checkpoint_due
+from eventproc.core.progress import adoption, is_behind
+from eventproc.errors import OwnershipLostError, StoreError
+from eventproc.logs import Logger
+from eventproc.models import Checkpoint, CheckpointResult, CheckpointUpdate, WriteOutcome
+
+Read = Callable[[], Awaitable[Checkpoint | None]]
+Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
+Verify = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a partition is handled, with the state of that moment."""
+
+    sequence_number: int
+    offset: str
+    state: bytes | None
+
+
+class Checkpointer:
+    """Writes the progress of one pump. Lives on the processor's loop."""
+
+    def __init__(
+        self,
+        partition_id: str,
+        *,
+        writer: str,
+        read: Read,
+        write: Write,
+        verify: Verify,
+        policy: CheckpointPolicy,
+        backoff: Backoff,
+        log: Logger,
+    ) -> None:
+        self._partition_id = partition_id
+        self._writer = writer
+        self._read = read
+        self._write = write
+        self._verify = verify
+        self._policy = policy
+        self._backoff = backoff
+        self._log = log
+        self._stored: Checkpoint | None = None
+        self._pending: Progress | None = None
+        self._noted_count = 0
+        self._stored_count = 0
+        """How many notes were taken, and how many of them the store is known to cover."""
+        self._handled_count = 0
+        self._oldest_at_s = 0.0
+        self._writing = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._is_lost = False
+        self._is_failing = False
+
+    @property
+    def stored(self) -> Checkpoint | None:
+        """The checkpoint as it was last confirmed."""
+        return self._stored
+
+    async def adopt(self) -> Checkpoint | None:
+        """Read the checkpoint that the former owner left, and shut that owner out.
+
+        Returns the checkpoint to start from. Retries until the store answers.
+
+        Raises:
+            OwnershipLostError: the partition went on to somebody else meanwhile.
+        """
+        attempt = 0
+        while True:
+            try:
+                found = await self._read()
+                update = adoption(found, self._writer)
+                if update is None:
+                    self._stored = found
+                    return found
+                result = await self._write(update)
+            except StoreError:
+                result = CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+            if result.outcome is WriteOutcome.WON:
+                self._stored = result.checkpoint
+                return found
+            if result.outcome is WriteOutcome.LOST and not await self._still_owned():
+                raise OwnershipLostError(self._partition_id)
+            attempt += 1
+            await self._wait(attempt)
+
+    async def create(self, progress: Progress) -> None:
+        """Write the first checkpoint of a partition, so that a later owner begins there too."""
+        self._pending = progress
+        self._noted_count += 1
+        await self.flush()
+
+    def note(self, progress: Progress, handled_count: int) -> None:
+        """Take down progress; the policy decides when it is written."""
+        now_s = asyncio.get_running_loop().time()
+        if self._handled_count == 0:
+            self._oldest_at_s = now_s
+        self._handled_count += handled_count
+        self._noted_count += 1
+        self._pending = progress
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write for ever what the policy calls due; ends when ownership is lost."""
+        loop = asyncio.get_running_loop()
+        while not self._is_lost:
+            await self._wake.wait()
+            due = is_checkpoint_due(
+                handled_count=self._handled_count,
+                oldest_age_s=loop.time() - self._oldest_at_s,
+                every_events=self._policy.every_events,
+                every=self._policy.every,
+            )
+            if due:
+                try:
+                    await self.flush()
+                except OwnershipLostError:
+                    return
+            else:
+                self._wake.clear()
+                if self._handled_count and self._policy.every is not None:
+                    at_s = self._oldest_at_s + self._policy.every.total_seconds()
+                    handle = loop.call_at(at_s, self._wake.set)
+                    try:
+                        await self._wake.wait()
+                    finally:
+                        handle.cancel()
+
+    async def flush(self) -> None:
+        """Return when everything noted before the call is stored; retry until it is.
+
+        Raises:
+            OwnershipLostError: the partition belongs to somebody else; nothing more is stored.
+        """
+        wanted_count = self._noted_count
+        attempt = 0
+        async with self._writing:
+            while self._stored_count < wanted_count:
+                if self._is_lost:
+                    raise OwnershipLostError(self._partition_id)
+                if await self._write_newest():
+                    self._note_failure(is_failing=False)
+                    continue
+                attempt += 1
+                self._note_failure(is_failing=True)
+                await self._wait(attempt)
+
+    def lose(self) -> None:
+        """The partition is lost: nothing more is written, and whoever waits is told."""
+        self._is_lost = True
+        self._wake.set()
+
+    async def _write_newest(self) -> bool:
+        """Try one write; return whether the world is known again, written or not."""
+        progress, noted_count, handled_count = self._pending, self._noted_count, self._handled_count
+        assert progress is not None, "there is something to write"
+        if is_behind(progress.sequence_number, self._stored):
+            self._note_stored(noted_count, handled_count)  # Somebody else went further.
+            return True
+        update = CheckpointUpdate(
+            partition_id=self._partition_id,
+            offset=progress.offset,
+            sequence_number=progress.sequence_number,
+            state=progress.state,
+            replaces=self._stored,
+            writer=self._writer,
+        )
+        try:
+            result = await self._write(update)
+        except StoreError:
+            return False
+        if result.outcome is WriteOutcome.WON:
+            self._stored = result.checkpoint
+            self._note_stored(noted_count, handled_count)
+            return True
+        if result.outcome is WriteOutcome.UNKNOWN:
+            return await self._read_again()
+        return await self._go_on_or_lose()
+
+    def _note_stored(self, noted_count: int, handled_count: int) -> None:
+        self._stored_count = noted_count
+        self._handled_count -= handled_count
+        self._oldest_at_s = asyncio.get_running_loop().time()
+
+    async def _go_on_or_lose(self) -> bool:
+        """Another checkpoint stands in the store: find out whether the partition is still ours."""
+        try:
+            if not await self._verify():
+                self.lose()
+                return True
+        except StoreError:
+            return False
+        return await self._read_again()
+
+    async def _read_again(self) -> bool:
+        """Learn what stands in the store now."""
+        try:
+            found = await self._read()
+        except StoreError:
+            return False
+        if found is not None and found.writer != self._writer:
+            self._log.warning(
+                "checkpoint_changed_elsewhere", sequence_number=found.sequence_number
+            )
+        self._stored = found
+        return True
+
+    async def _still_owned(self) -> bool:
+        try:
+            return await self._verify()
+        except StoreError:
+            return True
+
+    async def _wait(self, attempt: int) -> None:
+        await asyncio.sleep(
+            backoff_s(attempt, first=self._backoff.first, most=self._backoff.most)
+        )
+
+    def _note_failure(self, *, is_failing: bool) -> None:
+        if is_failing and not self._is_failing:
+            self._log.warning("checkpoint_delayed")
+        elif self._is_failing and not is_failing:
+            self._log.info("checkpoint_recovered")
+        self._is_failing = is_failing

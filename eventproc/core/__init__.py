@@ -1,0 +1,1 @@
+"""Decisions as functions of values: no clock, no chance, no input or output, no log."""

@@ -1,0 +1,129 @@
+"""From the plan to my own lines of it: what to claim, to steal and to hand over in this cycle.
+
+Rule 1: a processor touches only what the plan gives to it, and what it holds and must give.
+Rule 2: at most one steal in each cycle, whatever the strategy, and only from an owner that does
+not hand over, or that kept what the plan takes from it for longer than it was given.
+Rule 3: ``BALANCED`` makes at most one claim or steal in each cycle.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventproc.core.plan import plan, rank
+from eventproc.models import LoadBalancingStrategy, OwnershipClaim, PartitionOwnership
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What one processor knows when it decides."""
+
+    owner_id: str
+    partition_ids: tuple[str, ...]
+    ownership_by_partition: Mapping[str, PartitionOwnership]
+    """Every stored record, whatever its age."""
+
+    live_owner_by_partition: Mapping[str, str]
+    members: frozenset[str]
+    """Everybody who shall have a share."""
+
+    cooperative: frozenset[str]
+    """Members, leaving ones too, that hand over what they have to give."""
+
+    held: frozenset[str]
+    """The partitions whose lease this processor keeps."""
+
+    overdue: frozenset[str] = frozenset()
+    """Partitions due to me that a cooperative owner kept for longer than it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """What to do in this cycle."""
+
+    owner_by_partition: Mapping[str, str]
+    """The whole plan."""
+
+    claims: tuple[OwnershipClaim, ...]
+    """Partitions that nobody owns, or that are recorded as mine already."""
+
+    steal: OwnershipClaim | None
+    hand_overs: Mapping[str, str | None]
+    """For each surplus partition that I hold: the new owner, or ``None`` to release it."""
+
+    is_settled: bool
+    """Whether nothing that concerns this processor still has to change."""
+
+
+def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
+    """Return what this processor does about the plan in one cycle."""
+    me = view.owner_id
+    foreign = view.members - view.cooperative - {me}
+    planned = plan(
+        view.partition_ids, view.live_owner_by_partition, view.members, foreign=foreign
+    )
+    due = [p for p in view.partition_ids if planned.get(p) == me and p not in view.held]
+    resumed = [p for p in due if _recorded_owner(view, p) == me]
+    orphans = [p for p in due if p not in view.live_owner_by_partition and p not in resumed]
+    stealable = [p for p in due if _is_stealable(view, p)]
+    if strategy is LoadBalancingStrategy.BALANCED:
+        orphans = sorted(orphans, key=rank)[:1]
+        stealable = [] if orphans else stealable
+    steal = min(stealable, key=rank, default=None)
+    hand_overs = (
+        _surplus(view, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
+    )
+    return Moves(
+        owner_by_partition=planned,
+        claims=tuple(_claim(view, p) for p in [*resumed, *orphans]),
+        steal=None if steal is None else _claim(view, steal),
+        hand_overs=hand_overs,
+        is_settled=not due and not hand_overs,
+    )
+
+
+def due_since_s(
+    known: Mapping[str, float], planned: Mapping[str, str], view: View, now_s: float
+) -> dict[str, float]:
+    """Note since when each partition that is due to me is kept by a live owner."""
+    return {
+        p: known.get(p, now_s)
+        for p, owner_id in planned.items()
+        if owner_id == view.owner_id
+        and view.live_owner_by_partition.get(p, view.owner_id) != view.owner_id
+    }
+
+
+def _recorded_owner(view: View, partition_id: str) -> str | None:
+    ownership = view.ownership_by_partition.get(partition_id)
+    return None if ownership is None else ownership.owner_id
+
+
+def _is_stealable(view: View, partition_id: str) -> bool:
+    """Whether a live other owner has it who does not hand over, or did not in time."""
+    owner_id = view.live_owner_by_partition.get(partition_id)
+    if owner_id is None or owner_id == view.owner_id:
+        return False
+    return owner_id not in view.cooperative or partition_id in view.overdue
+
+
+def _surplus(view: View, planned: Mapping[str, str]) -> dict[str, str | None]:
+    """What I hold, or am recorded to own, that the plan gives to somebody who takes a hand-over.
+
+    What it gives to a foreign owner stays: that one will steal it, and until then it is read.
+    """
+    return {
+        p: target
+        for p, target in planned.items()
+        if target != view.owner_id
+        and target in view.cooperative
+        and (p in view.held or view.live_owner_by_partition.get(p) == view.owner_id)
+    }
+
+
+def _claim(view: View, partition_id: str) -> OwnershipClaim:
+    ownership = view.ownership_by_partition.get(partition_id)
+    return OwnershipClaim(
+        partition_id=partition_id,
+        owner_id=view.owner_id,
+        expected_etag=None if ownership is None else ownership.etag,
+    )

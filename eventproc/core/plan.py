@@ -1,0 +1,130 @@
+"""Who should own what? One plan, which every processor computes for itself and finds the same.
+
+Rule 1: the plan is a function of what the store shows to everybody. Same snapshot in, same plan
+out, on every processor: so claims do not collide and nobody has to be in charge.
+Rule 2: it moves the fewest partitions that balance allows. An owner keeps what it holds up to its
+quota; only orphans and surplus change hands.
+Rule 3: it does not change while it is carried out. After any part of it has been done, in any
+order, the plan of what is left is the rest of the same plan. Two things give this. The extra
+places go by who holds more than the minimum, never by exact counts. And each free partition, in a
+fixed order, takes the next owner clockwise on a ring that still has a place: a place that was
+filled and the partition that filled it leave the rest of the walk as it was.
+
+Worked example. 18 partitions, owners A, B, C with 6 each, and D joins. 18 div 4 is 4, rest 2. All
+three of A, B, C hold more than 4, so the two extra places go to two of them, say A and B by their
+rank. Quotas: A 5, B 5, C 4, D 4. A and B give one each and C two, all to D: four moves, which is
+the minimum. The rule "steal only from an owner with more than P/N + 1" stops at 5, 5, 5, 3.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+
+
+@lru_cache(maxsize=1 << 16)
+def rank(name: str) -> int:
+    """A number that is the same on every machine and has nothing to do with the name's order."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
+
+
+def quotas(
+    partition_count: int, held_count_by_owner: Mapping[str, int], foreign: Collection[str] = ()
+) -> dict[str, int]:
+    """How many partitions each owner should have: all equal, or one apart.
+
+    The extra places go first to owners that already hold more than the minimum. Among these a
+    foreign owner comes first, because it can only be stolen from; among the others it comes last,
+    because nobody can make it take an extra one.
+    """
+    if not held_count_by_owner:
+        return {}
+    minimum, extra_count = divmod(partition_count, len(held_count_by_owner))
+
+    def precedence(owner_id: str) -> tuple[bool, bool, int, str]:
+        holds_extra = held_count_by_owner[owner_id] > minimum
+        return (not holds_extra, (owner_id in foreign) != holds_extra, rank(owner_id), owner_id)
+
+    extra = set(sorted(held_count_by_owner, key=precedence)[:extra_count])
+    return {owner_id: minimum + (owner_id in extra) for owner_id in held_count_by_owner}
+
+
+def plan(
+    partition_ids: Collection[str],
+    owner_by_partition: Mapping[str, str],
+    members: Collection[str],
+    *,
+    foreign: Collection[str] = (),
+) -> dict[str, str]:
+    """Return the owner that each partition should have; empty if there are no members.
+
+    Args:
+        partition_ids: All partitions of the hub.
+        owner_by_partition: The live owner of each partition that has one. An owner that is not a
+            member (it leaves) loses all it holds.
+        members: Everybody who shall have a share, holding something or not.
+        foreign: Those members that do not follow this plan.
+    """
+    held_by_member: dict[str, list[str]] = {member: [] for member in members}
+    free = []
+    for partition_id in partition_ids:
+        held_by_member.get(owner_by_partition.get(partition_id, ""), free).append(partition_id)
+    if not held_by_member:
+        return {}
+    counts = {member: len(held) for member, held in held_by_member.items()}
+    quota_by_member = quotas(len(partition_ids), counts, foreign)
+    planned: dict[str, str] = {}
+    for member, held in held_by_member.items():
+        quota = quota_by_member[member]
+        if len(held) > quota:
+            held.sort(key=_precedence)
+            free.extend(held[quota:])
+        planned.update((partition_id, member) for partition_id in held[:quota])
+    places = {member: quota_by_member[member] - counts[member] for member in held_by_member}
+    planned.update(_deal(free, places))
+    return planned
+
+
+def _precedence(name: str) -> tuple[int, str]:
+    """The order in which partitions are kept and dealt, and owners stand on the ring."""
+    return rank(name), name
+
+
+def _deal(free: Iterable[str], places: Mapping[str, int]) -> dict[str, str]:
+    """Give each free partition to the next owner clockwise that still has a place.
+
+    ``following`` leads from an owner that is full to the next one on the ring, and is shortened
+    on the way, so that a full ring is not walked again for each partition. There are exactly as
+    many places as free partitions, so the walk always ends.
+    """
+    ring = sorted((member for member, count in places.items() if count > 0), key=_precedence)
+    points = [rank(member) for member in ring]
+    left = [places[member] for member in ring]
+    following = list(range(len(ring)))
+
+    def open_at(index: int) -> int:
+        passed = []
+        while following[index] != index:
+            passed.append(index)
+            index = following[index]
+        for other in passed:
+            following[other] = index
+        return index
+
+    dealt = {}
+    for partition_id in sorted(free, key=_precedence):
+        index = open_at(bisect_left(points, rank(partition_id)) % len(ring))
+        dealt[partition_id] = ring[index]
+        left[index] -= 1
+        if left[index] == 0:
+            following[index] = (index + 1) % len(ring)
+    return dealt
+
+
+def moves_minimum(
+    partition_count: int, held_count_by_owner: Mapping[str, int], foreign: Collection[str] = ()
+) -> int:
+    """The fewest partitions that must leave an owner to balance this group."""
+    quota_by_owner = quotas(partition_count, held_count_by_owner, foreign)
+    return sum((Counter(held_count_by_owner) - Counter(quota_by_owner)).values())

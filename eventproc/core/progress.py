@@ -1,0 +1,48 @@
+"""Where does a partition begin, and may this checkpoint be written?
+
+Rule 1: a checkpoint names the *last handled* event; reading begins after it.
+Rule 2: a checkpoint never moves to a lower sequence number, but by an operator's reset.
+Rule 3: no blank checkpoint is ever written: Azure's readers fail a whole listing on one.
+"""
+
+from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition
+
+
+def starting_position(checkpoint: Checkpoint | None, otherwise: EventPosition) -> EventPosition:
+    """Return where to begin reading: after the checkpoint, else where the user said.
+
+    The offset comes first, because a geo-replicated namespace keeps it across a fail-over; the
+    sequence number serves where a checkpoint has no usable offset (some .NET versions).
+    """
+    if checkpoint is not None and checkpoint.offset is not None:
+        return EventPosition.from_offset(checkpoint.offset)
+    if checkpoint is not None and checkpoint.sequence_number is not None:
+        return EventPosition.from_sequence_number(checkpoint.sequence_number)
+    return otherwise
+
+
+def adoption(checkpoint: Checkpoint | None, writer: str) -> CheckpointUpdate | None:
+    """Return the write by which a new owner takes over the checkpoint that it found.
+
+    It repeats the position, so it changes nothing but the etag: from then on no conditional write
+    of the former owner can succeed. ``None`` where there is nothing complete to repeat; the first
+    real checkpoint then does it.
+    """
+    if checkpoint is None or checkpoint.offset is None or checkpoint.sequence_number is None:
+        return None
+    return CheckpointUpdate(
+        partition_id=checkpoint.partition_id,
+        offset=checkpoint.offset,
+        sequence_number=checkpoint.sequence_number,
+        replaces=checkpoint,
+        writer=writer,
+    )
+
+
+def is_behind(sequence_number: int, stored: Checkpoint | None) -> bool:
+    """Whether writing this position over the stored one would go back."""
+    return (
+        stored is not None
+        and stored.sequence_number is not None
+        and sequence_number < stored.sequence_number
+    )

@@ -1,0 +1,145 @@
+"""How a pump is told to end, and what of its waits and calls is cut short then.
+
+Rule 1: a wait is cut at once. A call to the handler may finish within its budget, unless the
+partition is lost: then it is cancelled at once.
+Rule 2: a call that outlives the trust in the lease is cancelled, but the pump goes on.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Final
+
+from eventproc.models import CloseReason
+
+TRUST_POLL_S: Final = 0.05
+"""How often a pump whose lease lapsed looks whether it was renewed."""
+
+
+class EndedError(Exception):
+    """The pump was told to end while it waited. Never leaves the pump."""
+
+
+class Trust:
+    """How long the lease of one partition may still be trusted, asked anew at each use."""
+
+    def __init__(self, until_s: Callable[[], float], clock: Callable[[], float]) -> None:
+        self._until_s = until_s
+        self._clock = clock
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds from now; zero or less: not trusted."""
+        return self._until_s() - self._clock()
+
+
+class Ending:
+    """The one place that knows whether, and why, a pump has to end."""
+
+    def __init__(self, trust: Trust, *, call_budget: timedelta) -> None:
+        self._trust = trust
+        self._call_budget = call_budget
+        self._scope: asyncio.Timeout | None = None
+        self._is_calling = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.reason: CloseReason | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the partition went to somebody else."""
+        return self.reason is CloseReason.OWNERSHIP_LOST
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the handler may act on the partition now."""
+        return not self.is_lost and self._trust.remaining_s > 0
+
+    def end(self, reason: CloseReason) -> None:
+        """End in good order; the first reason stands."""
+        if self.reason is not None:
+            return
+        self.reason = reason
+        if self._is_calling:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._call_budget.total_seconds(), self._cut)
+        else:
+            self._cut()
+
+    def lose(self) -> None:
+        """End at once: the partition belongs to somebody else."""
+        self.reason = CloseReason.OWNERSHIP_LOST
+        self._cut()
+
+    def check(self) -> None:
+        """Raise ``EndedError`` if the pump has to end."""
+        if self.reason is not None:
+            raise EndedError
+
+    @asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """Wait for something inside; ``EndedError`` comes out when the pump has to end."""
+        self.check()
+        scope = asyncio.timeout(None)
+        try:
+            async with self._tracked(scope):
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise EndedError from None
+
+    @asynccontextmanager
+    async def calling(self) -> AsyncIterator[asyncio.Timeout]:
+        """Call the handler inside, while the lease is trusted.
+
+        ``TimeoutError`` comes out with the yielded scope expired when the call was cut.
+        """
+        scope = asyncio.timeout(None)
+        self._is_calling = True
+        try:
+            async with self._tracked(scope):
+                fence = asyncio.get_running_loop().call_later(
+                    self._trust.remaining_s, self._enforce_trust, scope
+                )
+                try:
+                    yield scope
+                finally:
+                    fence.cancel()
+        finally:
+            self._is_calling = False
+            if self._timer is not None:
+                self._timer.cancel()
+
+    async def until_trusted(self) -> bool:
+        """Wait until the lease is trusted; return whether that took any waiting."""
+        self.check()
+        if self._trust.remaining_s > 0:
+            return False
+        while self._trust.remaining_s <= 0:
+            async with self.waiting():
+                await asyncio.sleep(TRUST_POLL_S)
+        return True
+
+    @asynccontextmanager
+    async def _tracked(self, scope: asyncio.Timeout) -> AsyncIterator[None]:
+        self._scope = scope
+        try:
+            async with scope:
+                yield
+        finally:
+            self._scope = None
+
+    def _enforce_trust(self, scope: asyncio.Timeout) -> None:
+        """Cut the call if the trust ran out; else look again when the renewed trust does."""
+        if self._scope is not scope:
+            return
+        loop = asyncio.get_running_loop()
+        if self._trust.remaining_s > 0:
+            loop.call_later(self._trust.remaining_s, self._enforce_trust, scope)
+        else:
+            self._cut()
+
+    def _cut(self) -> None:
+        if self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time())

@@ -1,0 +1,268 @@
+"""The leases that this processor holds: claimed, renewed, given away and lost.
+
+Rule 1: only a confirmed write counts, and it counts from before it was sent.
+Rule 2: an unknown outcome is settled by reading again, never by hoping.
+Rule 3: what another record says is a hint; the conditional write is the proof.
+Everything here runs on the control side, apart from the handlers.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from eventproc.core.lease import renewal_due_at_s, trusted_until_s
+from eventproc.errors import StoreError
+from eventproc.logs import Logger
+from eventproc.models import (
+    ClaimResult,
+    ConsumerGroup,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    PartitionOwnership,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+
+CHECKS_PER_EXPIRATION = 24
+"""How often in an expiration to look for leases to renew: often enough to retry a failed one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A partition that this processor owns."""
+
+    partition_id: str
+    etag: str
+    sent_at_s: float
+    """When the last confirmed write was sent, on this processor's own clock."""
+
+    answered_at_s: float
+    """When its answer came: a listing asked for after this must show it."""
+
+    is_doubtful: bool = False
+    """A later write has an unknown outcome, so ``etag`` may be out of date."""
+
+
+class Leases:
+    """Holds, renews and gives away the leases of one processor."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        group: ConsumerGroup,
+        owner_id: str,
+        *,
+        expiration: timedelta,
+        clock: Callable[[], float],
+        on_lost: Callable[[str], None],
+        log: Logger,
+    ) -> None:
+        self._store = store
+        self._group = group
+        self._owner_id = owner_id
+        self._expiration = expiration
+        self._clock = clock
+        self._on_lost = on_lost
+        self._log = log
+        self._lease_by_partition: dict[str, Lease] = {}
+        self._writing: set[str] = set()
+        """Partitions with a write in flight: a second one would meet the first one's etag."""
+        self._written = asyncio.Condition()
+        self._is_failing = False
+        self.conflict_count = 0
+        self.write_count = 0
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The partitions with a lease, trusted or not."""
+        return frozenset(self._lease_by_partition)
+
+    def trusted_until_s(self, partition_id: str) -> float:
+        """Until when, on this processor's clock, the partition may be acted upon."""
+        lease = self._lease_by_partition.get(partition_id)
+        if lease is None:
+            return float("-inf")
+        return trusted_until_s(lease.sent_at_s, self._expiration)
+
+    async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
+        """Write claims in this processor's name, and keep a lease for each one won."""
+        async with self._exclusively([claim.partition_id for claim in claims]):
+            sent_at_s = self._clock()
+            results = await self._write(claims)
+            for result in results:
+                if result.outcome is WriteOutcome.WON:
+                    self._confirm(result, sent_at_s)
+            return results
+
+    async def give(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
+        """Write another owner, or nobody, into a record that is ours; the lease ends before.
+
+        After an unknown outcome the record may still name this processor. The next listing shows
+        it, and the partition is either taken up again or given away again.
+        """
+        async with self._exclusively([partition_id]):
+            lease = self._lease_by_partition.pop(partition_id, None)
+            if lease is None:
+                return WriteOutcome.LOST
+            claim = OwnershipClaim(
+                partition_id=partition_id, owner_id=owner_id, expected_etag=lease.etag
+            )
+            (result,) = await self._write([claim])
+            if result.outcome is WriteOutcome.LOST and lease.is_doubtful:
+                current = await self._read_own(partition_id)
+                if current is not None:
+                    (result,) = await self._write([replace(claim, expected_etag=current.etag)])
+            return result.outcome
+
+    async def verify(self, partition_id: str) -> bool:
+        """Prove by a renewal that the partition is ours; raise ``StoreError`` if nobody knows."""
+        lease = self._lease_by_partition.get(partition_id)
+        if lease is None:
+            return False
+        await self._renew([lease])
+        lease = self._lease_by_partition.get(partition_id)
+        if lease is not None and lease.is_doubtful:
+            raise StoreError(f"ownership of partition {partition_id!r} could not be verified")
+        return lease is not None
+
+    async def compare(self, snapshot: OwnershipSnapshot, asked_at_s: float) -> None:
+        """Check leases that a listing contradicts, by a conditional write each."""
+        stored = {ownership.partition_id: ownership for ownership in snapshot.ownerships}
+        suspect = [
+            lease
+            for lease in self._lease_by_partition.values()
+            if lease.answered_at_s <= asked_at_s and not self._agrees(lease, stored)
+        ]
+        if suspect:
+            await self._renew(suspect)
+
+    def _agrees(self, lease: Lease, stored: Mapping[str, PartitionOwnership]) -> bool:
+        ownership = stored.get(lease.partition_id)
+        return ownership is not None and ownership.owner_id == self._owner_id
+
+    async def keep(self) -> None:
+        """Renew for ever: each lease at a third of its life, and sooner again after a failure."""
+        pause_s = self._expiration.total_seconds() / CHECKS_PER_EXPIRATION
+        while True:
+            await self.renew_due()
+            await asyncio.sleep(pause_s)
+
+    async def renew_due(self) -> None:
+        """Renew every lease that is due, all at once."""
+        now_s = self._clock()
+        due = [
+            lease
+            for lease in self._lease_by_partition.values()
+            if renewal_due_at_s(lease.sent_at_s, self._expiration) <= now_s
+        ]
+        if due:
+            await self._renew(due)
+
+    async def _renew(self, leases: Sequence[Lease]) -> None:
+        async with self._exclusively([lease.partition_id for lease in leases]):
+            current = [
+                self._lease_by_partition[lease.partition_id]
+                for lease in leases
+                if lease.partition_id in self._lease_by_partition
+            ]
+            results = await self._renew_once(current)
+            doubtful = {lease.partition_id for lease in current if lease.is_doubtful}
+            lost = [r.claim.partition_id for r in results if r.outcome is WriteOutcome.LOST]
+            settled = await self._settle([p for p in lost if p in doubtful])
+            for partition_id in lost:
+                if partition_id not in settled and self._lease_by_partition.pop(partition_id, None):
+                    self._on_lost(partition_id)
+
+    async def _renew_once(self, leases: Iterable[Lease]) -> Sequence[ClaimResult]:
+        """Write each lease again; note what was confirmed and what became doubtful."""
+        claims = [
+            OwnershipClaim(
+                partition_id=lease.partition_id, owner_id=self._owner_id, expected_etag=lease.etag
+            )
+            for lease in leases
+        ]
+        if not claims:
+            return []
+        sent_at_s = self._clock()
+        results = await self._write(claims)
+        for result in results:
+            partition_id = result.claim.partition_id
+            if result.outcome is WriteOutcome.WON:
+                self._confirm(result, sent_at_s)
+            elif result.outcome is WriteOutcome.UNKNOWN:
+                lease = self._lease_by_partition[partition_id]
+                self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
+        self._note_failure(any(r.outcome is WriteOutcome.UNKNOWN for r in results))
+        return results
+
+    async def _settle(self, partition_ids: Collection[str]) -> set[str]:
+        """Return those that are still ours although a write with an old etag was refused.
+
+        An earlier write of unknown outcome had taken effect. Each is renewed with the etag that
+        it has now; only that renewal makes it trusted again.
+        """
+        if not partition_ids:
+            return set()
+        try:
+            snapshot = await self._store.list_ownership(self._group)
+        except StoreError:
+            return set(partition_ids)
+        ours = {
+            ownership.partition_id: ownership.etag
+            for ownership in snapshot.ownerships
+            if ownership.partition_id in partition_ids and ownership.owner_id == self._owner_id
+        }
+        for partition_id, etag in ours.items():
+            lease = self._lease_by_partition[partition_id]
+            self._lease_by_partition[partition_id] = replace(lease, etag=etag)
+        results = await self._renew_once([self._lease_by_partition[p] for p in ours])
+        return {r.claim.partition_id for r in results if r.outcome is not WriteOutcome.LOST}
+
+    async def _read_own(self, partition_id: str) -> PartitionOwnership | None:
+        try:
+            snapshot = await self._store.list_ownership(self._group)
+        except StoreError:
+            return None
+        for ownership in snapshot.ownerships:
+            if (ownership.partition_id, ownership.owner_id) == (partition_id, self._owner_id):
+                return ownership
+        return None
+
+    @asynccontextmanager
+    async def _exclusively(self, partition_ids: Collection[str]) -> AsyncIterator[None]:
+        """Keep two writes of one partition apart, whoever asks for them."""
+        wanted = frozenset(partition_ids)
+        async with self._written:
+            await self._written.wait_for(lambda: not wanted & self._writing)
+            self._writing |= wanted
+        try:
+            yield
+        finally:
+            async with self._written:
+                self._writing -= wanted
+                self._written.notify_all()
+
+    async def _write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
+        results = await self._store.claim_ownership(self._group, claims)
+        self.write_count += len(results)
+        self.conflict_count += sum(r.outcome is WriteOutcome.LOST for r in results)
+        return results
+
+    def _confirm(self, result: ClaimResult, sent_at_s: float) -> None:
+        ownership = result.ownership
+        assert ownership is not None, "a claim that was won carries its record"
+        self._lease_by_partition[ownership.partition_id] = Lease(
+            partition_id=ownership.partition_id,
+            etag=ownership.etag,
+            sent_at_s=sent_at_s,
+            answered_at_s=self._clock(),
+        )
+
+    def _note_failure(self, is_failing: bool) -> None:
+        if is_failing and not self._is_failing:
+            self._log.warning("renewal_failed", held_count=len(self._lease_by_partition))
+        elif self._is_failing and not is_failing:
+            self._log.info("renewal_recovered", held_count=len(self._lease_by_partition))
+        self._is_failing = is_failing

@@ -1,0 +1,190 @@
+"""This processor's presence in the group: being seen before owning anything, and one id for one.
+
+A newcomer writes its presence before its first plan, so that everybody counts it. While it owns
+something its ownership records speak for it, and the presence record is not written again: a
+steady fleet pays nothing for it.
+
+Two processors with one ``owner_id`` would each take the other's leases for their own. So a
+newcomer that finds signs of life under its id writes its own incarnation into the presence record
+and waits for longer than a look at the group takes. A live holder of the id sees the strange
+incarnation and writes its own back: then the newcomer is refused. Nobody answers for a dead one.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from eventproc.core.lease import is_fresh, renewal_due_at_s, trusted_until_s
+from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
+from eventproc.logs import Logger
+from eventproc.models import (
+    ConsumerGroup,
+    Member,
+    MembershipSnapshot,
+    OwnershipSnapshot,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+
+ATTEMPTS_MAX: Final = 5
+"""At a write that others may contend for; each attempt reads again."""
+
+FORGET_AFTER_EXPIRATIONS: Final = 10
+"""A presence record that is this old, of a processor that owns nothing, is cleared away."""
+
+
+class Presence:
+    """Writes and defends one presence record. Lives on the control side."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        group: ConsumerGroup,
+        member: Member,
+        *,
+        expiration: timedelta,
+        clock: Callable[[], float],
+        log: Logger,
+    ) -> None:
+        self._store = store
+        self._group = group
+        self._member = member
+        self._expiration = expiration
+        self._clock = clock
+        self._log = log
+        self._sent_at_s = float("-inf")
+
+    async def enter(self, *, answer_within: timedelta, look_every: timedelta) -> None:
+        """Be seen by everybody; return when the ``owner_id`` is known to be free.
+
+        Args:
+            answer_within: How long a live holder of the same id may take to answer.
+            look_every: How often to look for the answer.
+
+        Raises:
+            DuplicateOwnerError: a live processor answered.
+            StoreUnavailableError: presence could not be written.
+        """
+        is_contested = await self._write_first()
+        if not is_contested:
+            return
+        self._log.info("owner_id_recovering", answer_within_s=answer_within.total_seconds())
+        until_s = self._clock() + answer_within.total_seconds()
+        while self._clock() < until_s:
+            await asyncio.sleep(look_every.total_seconds())
+            mine = self._find(await self._store.list_members(self._group))
+            if mine is not None and mine.incarnation != self._member.incarnation:
+                raise self._duplicate("another live processor answered")
+
+    async def _write_first(self) -> bool:
+        """Write the record; return whether there was a sign of life under this id."""
+        for _ in range(ATTEMPTS_MAX):
+            present = await self._store.list_members(self._group)
+            owned = await self._store.list_ownership(self._group)
+            mine = self._find(present)
+            if mine is not None and mine.incarnation == self._member.incarnation:
+                self._member = replace(self._member, etag=mine.etag)
+            is_contested = self._shows_life(mine, present, owned)
+            if await self._write(replace(self._member, etag=mine.etag if mine else None)):
+                return is_contested
+        raise StoreUnavailableError(
+            f"presence of {self._member.owner_id!r} could not be written in {ATTEMPTS_MAX} attempts"
+        )
+
+    def _shows_life(
+        self, mine: Member | None, present: MembershipSnapshot, owned: OwnershipSnapshot
+    ) -> bool:
+        if mine is not None and mine.incarnation == self._member.incarnation:
+            return False
+        times = [
+            (ownership.last_modified, owned.as_of, owned.resolution)
+            for ownership in owned.ownerships
+            if ownership.owner_id == self._member.owner_id
+        ]
+        if mine is not None and mine.last_modified is not None:
+            times.append((mine.last_modified, present.as_of, present.resolution))
+        return any(
+            as_of is None or is_fresh(last_modified, as_of, resolution, self._expiration)
+            for last_modified, as_of, resolution in times
+        )
+
+    async def refresh(
+        self, present: MembershipSnapshot, *, owns_something: bool, is_trusted: bool
+    ) -> None:
+        """Keep the record alive while nothing is owned, and defend it.
+
+        Args:
+            present: The newest listing.
+            owns_something: Whether ownership records speak for this processor already.
+            is_trusted: Whether any lease of this processor may still be trusted.
+
+        Raises:
+            DuplicateOwnerError: this processor was away for longer than the expiration, and
+                another one has taken its id since.
+        """
+        mine = self._find(present)
+        now_s = self._clock()
+        if mine is None:
+            await self._write(replace(self._member, etag=None))
+        elif mine.incarnation != self._member.incarnation:
+            if not is_trusted and now_s > trusted_until_s(self._sent_at_s, self._expiration):
+                raise self._duplicate("it was taken while this processor was away")
+            self._log.warning("owner_id_contested", incarnation=mine.incarnation)
+            await self._write(replace(self._member, etag=mine.etag))
+        else:
+            self._member = replace(self._member, etag=mine.etag)
+            is_due = renewal_due_at_s(self._sent_at_s, self._expiration) <= now_s
+            if mine.is_leaving != self._member.is_leaving or (is_due and not owns_something):
+                await self._write(self._member)
+
+    async def leave(self) -> None:
+        """Tell everybody that this processor goes, so that no plan gives it anything."""
+        self._member = replace(self._member, is_leaving=True)
+        for _ in range(ATTEMPTS_MAX):
+            if await self._write(self._member):
+                return
+            mine = self._find(await self._store.list_members(self._group))
+            if mine is not None and mine.incarnation != self._member.incarnation:
+                return
+            self._member = replace(self._member, etag=mine.etag if mine else None)
+
+    async def withdraw(self) -> None:
+        """Take the record away."""
+        await self._store.withdraw_member(self._group, self._member)
+
+    async def forget(self, present: MembershipSnapshot, owners: Iterable[str]) -> None:
+        """Clear away the records of processors that are long gone."""
+        owning = {self._member.owner_id, *owners}
+        long = FORGET_AFTER_EXPIRATIONS * self._expiration
+        for member in present.members:
+            if (
+                member.owner_id not in owning
+                and member.last_modified is not None
+                and present.as_of is not None
+                and present.as_of - member.last_modified > long
+            ):
+                await self._store.withdraw_member(self._group, member)
+
+    def _find(self, present: MembershipSnapshot) -> Member | None:
+        for member in present.members:
+            if member.owner_id == self._member.owner_id:
+                return member
+        return None
+
+    async def _write(self, member: Member) -> bool:
+        """Write it; remember the etag; return whether it is known to stand."""
+        sent_at_s = self._clock()
+        result = await self._store.announce_member(self._group, member)
+        if result.outcome is not WriteOutcome.WON or result.member is None:
+            return False
+        self._member = replace(self._member, etag=result.member.etag)
+        self._sent_at_s = sent_at_s
+        return True
+
+    def _duplicate(self, what: str) -> DuplicateOwnerError:
+        return DuplicateOwnerError(
+            f"owner_id {self._member.owner_id!r} belongs to another live processor of the group: "
+            f"{what}; give every processor an owner_id of its own, or none"
+        )
