@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -84,7 +85,8 @@ def pip_wheel(folder: Path) -> Path:
         with urllib.request.urlopen(PIP_INDEX, timeout=DOWNLOAD_TIMEOUT_S) as answer:
             files = json.load(answer)["urls"]
         file = next(file for file in files if file["packagetype"] == "bdist_wheel")
-        with urllib.request.urlopen(file["url"], timeout=DOWNLOAD_TIMEOUT_S) as answer:
+        url = urllib.parse.urljoin(PIP_INDEX, file["url"])  # a mirror's may be relative
+        with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as answer:
             content = answer.read()
     except OSError as error:
         sys.exit(
