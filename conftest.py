@@ -11,21 +11,25 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
 from sybil.parsers.rest import PythonCodeBlockParser as DocstringCodeBlockParser
 from sybil.parsers.rest import SkipParser as DocstringSkipParser
+from sybil.sybil import SybilCollection
 
-_prose = Sybil(
-    parsers=[PythonCodeBlockParser(), SkipParser()],
-    patterns=["README.md", "docs/**/*.md"],
-)
-_docstrings = Sybil(
-    parsers=[
-        DocTestParser(optionflags=ELLIPSIS | NORMALIZE_WHITESPACE),
-        DocstringCodeBlockParser(),
-        DocstringSkipParser(),
-    ],
-    patterns=[
-        f"{package}/**/*.py" for package in ("eventproc", "checkpointstores", "spark_integration")
-    ],
-    document_types={".py": PythonDocStringDocument},
-)
+_doctest = DocTestParser(optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)
 
-pytest_collect_file = (_prose + _docstrings).pytest()
+_sources = [
+    Sybil(
+        parsers=[PythonCodeBlockParser(), SkipParser()],
+        path=folder,
+        patterns=[pattern],
+    )
+    for folder, pattern in ((".", "README.md"), ("docs", "*.md"))
+] + [
+    Sybil(
+        parsers=[_doctest, DocstringCodeBlockParser(), DocstringSkipParser()],
+        path=package,
+        patterns=["*.py"],
+        document_types={".py": PythonDocStringDocument},
+    )
+    for package in ("eventproc", "checkpointstores", "spark_integration")
+]
+
+pytest_collect_file = SybilCollection(_sources).pytest()

@@ -1,0 +1,34 @@
+"""Examples in prose and docstrings are collected; a pattern that matches nothing says nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture(name="collected", scope="module")
+def _collected(root):
+    """Return what pytest finds outside the tests."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    places = ["README.md", "docs", "eventproc", "checkpointstores", "spark_integration"]
+    done = subprocess.run(
+        [*command, *places], cwd=root, capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+def test_every_page_with_an_example_is_collected(collected, root):
+    """A Python block on a page is run, wherever below ``docs`` the page lies."""
+    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    with_example = [page for page in pages if "\n```python\n" in page.read_text("utf-8")]
+    missed = [page.name for page in with_example if f"{page.relative_to(root)}::" not in collected]
+
+    assert missed == []
+
+
+def test_every_docstring_with_an_example_is_collected(collected, shipped):
+    """A prompt in a docstring is run."""
+    with_example = [file.name for file in shipped if "\n    >>> " in file.text]
+    missed = [name for name in with_example if f"{name}::" not in collected]
+
+    assert missed == []
