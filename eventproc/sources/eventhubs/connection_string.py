@@ -1,0 +1,174 @@
+"""What a connection string says, checked before anything is connected.
+
+Rule: no message from here ever repeats a part of the string that could be a key.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from eventproc.errors import ConfigurationError
+
+FORMAT: Final = (
+    "Endpoint=sb://<namespace>.servicebus.windows.net/;SharedAccessKeyName=<name>;"
+    "SharedAccessKey=<key>;EntityPath=<event hub>"
+)
+"""As Azure's portal shows it under "Shared access policies"."""
+
+PORT_OF_TLS: Final = 5671
+"""The only port that Azure's client uses with TLS, whatever the string says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubConnection:
+    """Where a hub is and what opens it. Printing it shows no secret."""
+
+    fully_qualified_namespace: str
+    """Host name, with the port if one was given: exactly what Azure's own processors write into
+    the names of their records."""
+
+    eventhub_name: str
+    is_emulator: bool
+    """An emulator has no TLS."""
+
+    key_name: str | None = None
+    key: str | None = field(default=None, repr=False)
+    signature: str | None = field(default=None, repr=False)
+    """Instead of a key: a shared access signature made from one."""
+
+
+def parse_connection_string(conn_str: str, eventhub_name: str | None = None) -> HubConnection:
+    """Check the string and return where it leads.
+
+    Args:
+        conn_str: of a namespace, or of one event hub (then it ends in ``EntityPath=...``).
+        eventhub_name: needed with a namespace's string.
+
+    Raises:
+        ConfigurationError: it cannot work; the message says what to do and keeps the key secret.
+    """
+    values = _split(conn_str)
+    endpoint = values.get("endpoint") or values.get("hostname")
+    if not endpoint:
+        raise ConfigurationError(f"the connection string has no Endpoint. Its form is {FORMAT}")
+    _check_key(values)
+    is_emulator = _is_emulator(values.get("usedevelopmentemulator"))
+    return HubConnection(
+        fully_qualified_namespace=_host(endpoint, is_emulator=is_emulator),
+        eventhub_name=_hub_name(values.get("entitypath"), eventhub_name),
+        is_emulator=is_emulator,
+        key_name=values.get("sharedaccesskeyname"),
+        key=values.get("sharedaccesskey"),
+        signature=values.get("sharedaccesssignature"),
+    )
+
+
+def check_namespace(fully_qualified_namespace: str) -> str:
+    """Return the host name, or refuse what is none."""
+    name = fully_qualified_namespace
+    if not name or name != name.strip() or "/" in name or ";" in name:
+        shown = "" if ";" in name else f" ({name!r})"  # it could be a whole connection string
+        raise ConfigurationError(
+            f"fully_qualified_namespace{shown} must be a bare host name such as "
+            "contoso.servicebus.windows.net; use EventHubSource.from_connection_string for a "
+            "connection string"
+        )
+    return name
+
+
+def check_hub_name(eventhub_name: str) -> str:
+    """Return the name of an event hub, or refuse what is none."""
+    if not eventhub_name or eventhub_name != eventhub_name.strip():
+        raise ConfigurationError(
+            f"eventhub_name is {eventhub_name!r}: give the event hub's name without blanks"
+        )
+    return eventhub_name
+
+
+def _split(conn_str: str) -> dict[str, str]:
+    """The parts by their names in lower case."""
+    if not conn_str.strip():
+        raise ConfigurationError(
+            "the connection string is empty: is the environment variable or setting that should "
+            f"hold it set? Its form is {FORMAT}"
+        )
+    if conn_str != conn_str.strip():
+        raise ConfigurationError(
+            "the connection string begins or ends with blanks or a line break: remove them"
+        )
+    values: dict[str, str] = {}
+    for number, part in enumerate(conn_str.rstrip(";").split(";"), start=1):
+        name, equals, value = part.partition("=")
+        if not equals or name != name.strip() or value != value.strip():
+            raise ConfigurationError(
+                f"part {number} of the connection string is not of the form name=value without "
+                f"blanks around either (parts are separated by semicolons). Its form is {FORMAT}"
+            )
+        if name.lower() in values:
+            raise ConfigurationError(f"the connection string has {name} twice: keep one")
+        values[name.lower()] = value
+    return values
+
+
+def _check_key(values: dict[str, str]) -> None:
+    has_name, has_key = (
+        bool(values.get(name)) for name in ("sharedaccesskeyname", "sharedaccesskey")
+    )
+    has_signature = bool(values.get("sharedaccesssignature"))
+    if has_name != has_key:
+        missing = "SharedAccessKey" if has_name else "SharedAccessKeyName"
+        raise ConfigurationError(f"the connection string has no {missing}. Its form is {FORMAT}")
+    if not has_key and not has_signature:
+        raise ConfigurationError(
+            "the connection string has neither SharedAccessKeyName and SharedAccessKey nor "
+            f"SharedAccessSignature. Its form is {FORMAT}"
+        )
+
+
+def _is_emulator(value: str | None) -> bool:
+    if value in (None, "false"):
+        return False
+    if value != "true":
+        # Azure's client takes any other spelling for "no", and then speaks TLS to a server that
+        # has none: a failure that nobody would trace back to a capital letter.
+        raise ConfigurationError(
+            f"UseDevelopmentEmulator={value} in the connection string must be exactly "
+            "UseDevelopmentEmulator=true, in lower case"
+        )
+    return True
+
+
+def _host(endpoint: str, *, is_emulator: bool) -> str:
+    url = urlsplit(endpoint)
+    try:
+        host, port = url.hostname, url.port
+    except ValueError:
+        host, port = None, None
+    if not host or url.username is not None:
+        raise ConfigurationError(
+            "the Endpoint in the connection string is not of the form "
+            "sb://<namespace>.servicebus.windows.net/"
+        )
+    if port not in (None, PORT_OF_TLS) and not is_emulator:
+        raise ConfigurationError(
+            f"the Endpoint names port {port}, which is honoured only for an emulator: add "
+            "UseDevelopmentEmulator=true, or remove the port and set "
+            "EventHubOptions.custom_endpoint"
+        )
+    return url.netloc
+
+
+def _hub_name(entity_path: str | None, eventhub_name: str | None) -> str:
+    if eventhub_name is not None:
+        check_hub_name(eventhub_name)
+    if entity_path and eventhub_name and entity_path.lower() != eventhub_name.lower():
+        raise ConfigurationError(
+            f"the connection string is for event hub {entity_path!r} (its EntityPath), but "
+            f"eventhub_name is {eventhub_name!r}: give one of them, or the same"
+        )
+    name = eventhub_name or entity_path
+    if not name:
+        raise ConfigurationError(
+            "which event hub? The connection string has no EntityPath, so pass eventhub_name"
+        )
+    return name

@@ -1,0 +1,79 @@
+"""How an ``EventHubSource`` connects and reads: one frozen value, checked when it is built."""
+
+import ssl
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+
+PREFETCH_MAX: Final = 10_000
+"""Above this, memory is at stake and nothing is gained: an event may have 1 MB."""
+
+
+class Transport(Enum):
+    """What carries AMQP to the service."""
+
+    AMQP = "amqp"
+    """TCP on port 5671, with TLS."""
+
+    WEBSOCKET = "websocket"
+    """Port 443, where 5671 is closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpProxy:
+    """A proxy on the way to the service; with it the transport is always a websocket."""
+
+    host: str
+    port: int
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventHubOptions:
+    """Every setting of an ``EventHubSource``. The defaults suit most hubs."""
+
+    prefetch: int = 1000
+    """Most events that wait in memory for each partition; never more are asked of the service
+    than there is room for. Measured against 300, the default of Azure's clients: see
+    ``docs/decisions/0021-how-events-are-read.md``."""
+
+    transport: Transport = Transport.AMQP
+
+    connect_timeout: timedelta = timedelta(seconds=15)
+    """The budget of one question to the service, connecting included."""
+
+    custom_endpoint: str | None = None
+    """Connect here instead of to the namespace: ``sb://<host>[:<port>]`` of a gateway."""
+
+    http_proxy: HttpProxy | None = None
+
+    ca_bundle: str | None = None
+    """A file with the certificates to trust; by default those of ``certifi``."""
+
+    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
+    """Instead of ``ca_bundle``."""
+
+    is_tls_on: bool = True
+    """False only for an emulator; a connection string that says ``UseDevelopmentEmulator=true``
+    switches it off by itself."""
+
+    user_agent: str | None = None
+    """Put before the client's own name in what the service logs."""
+
+    is_wire_logged: bool = False
+    """Whether Azure's client logs each frame, at DEBUG, below ``azure.eventhub``."""
+
+    def __post_init__(self) -> None:
+        """Refuse, with the remedy, what cannot work."""
+        if not 1 <= self.prefetch <= PREFETCH_MAX:
+            raise ConfigurationError(f"prefetch is {self.prefetch}: give 1 to {PREFETCH_MAX}")
+        if self.connect_timeout <= timedelta(0):
+            raise ConfigurationError(
+                f"connect_timeout is {self.connect_timeout}: give a positive time"
+            )
+        if self.ca_bundle is not None and self.ssl_context is not None:
+            raise ConfigurationError("give ca_bundle or ssl_context, not both")

@@ -1,0 +1,287 @@
+# ruff: noqa: SLF001 - this is the one file that drives Azure's client from within
+"""Azure's client, held by the few handles that we need: the only importer of ``azure.eventhub``.
+
+Its public receive methods sleep 50 ms between reads, ask the service for the partition ids before
+each start and take a second to stop. So a link is opened by the client (address, credential,
+token, TLS, proxy: all genuine) and then *read* by us, frame by frame, without its sleeps, its
+keep-alive task or its buffer. ``docs/decisions/0020-which-client.md`` has the figures and the
+price: a few private names, which ``check_version`` looks for at the door.
+
+Rule: whatever Azure raises leaves this file as one of ``eventproc.errors``.
+"""
+
+import asyncio
+import re
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Final, cast
+
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.core.credentials_async import AsyncTokenCredential
+from azure.core.exceptions import ClientAuthenticationError
+from azure.eventhub import TransportType, __version__
+from azure.eventhub.aio import EventHubConsumerClient
+
+from eventproc.errors import (
+    ConfigurationError,
+    EventProcError,
+    SourceError,
+)
+from eventproc.models import EventPosition, PartitionProperties
+from eventproc.sources.eventhubs.connection_string import HubConnection
+from eventproc.sources.eventhubs.event import Message
+from eventproc.sources.eventhubs.options import EventHubOptions, HttpProxy, Transport
+from eventproc.sources.eventhubs.refusal import SuspectSettingError, error_for
+
+Client = EventHubConsumerClient
+Credential = AsyncTokenCredential | AzureNamedKeyCredential | AzureSasCredential
+
+OWNER_LEVEL: Final = 0
+"""On every receiver, as Azure's own processors have it: the newer of two equals wins. A higher
+level would lock them out of a shared group, a lower one could not read there."""
+
+_CLOSE_MAX_S: Final = 0.5
+"""What a goodbye may take; the service needs none."""
+
+_STATUS: Final = re.compile(r"[Ss]tatus code: (\d{3})")
+"""The client puts the service's status code into its messages, and nowhere else."""
+
+
+def make_credential(connection: HubConnection) -> Credential:
+    """Return what the connection string gives to sign with."""
+    if connection.key_name and connection.key:
+        return AzureNamedKeyCredential(connection.key_name, connection.key)
+    return AzureSasCredential(connection.signature or "")
+
+
+def make_client(
+    namespace: str, eventhub_name: str, group: str, credential: Credential, options: EventHubOptions
+) -> Client:
+    """Build a client for one consumer group; it connects nothing by itself."""
+    proxy = options.http_proxy
+    return EventHubConsumerClient(
+        namespace,
+        eventhub_name,
+        group,
+        credential,
+        # One policy, and it is ours: the caller of the port decides when to try again.
+        retry_total=0,
+        retry_backoff_factor=0.0,
+        auth_timeout=options.connect_timeout.total_seconds(),
+        use_tls=options.is_tls_on,
+        transport_type=_TRANSPORTS[options.transport],
+        custom_endpoint_address=options.custom_endpoint,
+        http_proxy=_proxy_settings(proxy) if proxy else None,
+        connection_verify=options.ca_bundle,
+        ssl_context=options.ssl_context,
+        user_agent=options.user_agent,
+        logging_enable=options.is_wire_logged,
+    )
+
+
+def _proxy_settings(proxy: HttpProxy) -> dict[str, str | int | None]:
+    settings: dict[str, str | int | None] = {
+        "proxy_hostname": proxy.host,
+        "proxy_port": proxy.port,
+    }
+    if proxy.username:
+        settings |= {"username": proxy.username, "password": proxy.password}
+    return settings
+
+
+_TRANSPORTS: Final = {
+    Transport.AMQP: TransportType.Amqp,
+    Transport.WEBSOCKET: TransportType.AmqpOverWebsocket,
+}
+
+
+class PartitionLink:
+    """One AMQP link to one partition, driven by hand. One caller at a time.
+
+    It asks the service for nothing until ``grant`` says how many events there is room for.
+    """
+
+    def __init__(self, what: str, handler: Any) -> None:  # noqa: ANN401 - a private class of Azure's
+        self._what = what
+        self._handler = handler
+
+    @classmethod
+    async def open(
+        cls,
+        client: Client,
+        group: str,
+        partition_id: str,
+        position: EventPosition,
+        on_message: Callable[[Message], None],
+        *,
+        owner_level: int | None = OWNER_LEVEL,
+    ) -> "PartitionLink":
+        """Connect and attach at the position, displacing another receiver of the owner level.
+
+        Raises:
+            SourceUnavailableError: the service does not answer, or not now.
+            SourceRejectedError: it refuses for good.
+        """
+        what = f"opening a receiver for partition {partition_id!r} of consumer group {group!r}"
+        with translated(what):
+            consumer = client._create_consumer(
+                group,
+                partition_id,
+                _start(position),
+                _unused,
+                owner_level=owner_level,
+                event_position_inclusive=position.is_inclusive,
+                track_last_enqueued_event_properties=True,
+            )
+            # Its task would read from the same connection as we do, out of turn, and make every
+            # close wait for a second. ``listen`` sends the heartbeats that are due.
+            consumer._keep_alive = None
+            consumer._create_handler(await client._create_auth_async(auth_uri=client._auth_uri))
+        link = cls(what, consumer._handler)
+        try:
+            with translated(what):
+                await link._attach(on_message)
+        except BaseException:
+            await link.close()
+            raise
+        link._what = f"receiving from partition {partition_id!r} of consumer group {group!r}"
+        return link
+
+    async def _attach(self, on_message: Callable[[Message], None]) -> None:
+        async def deliver(message: object) -> None:
+            on_message(cast("Message", message))
+
+        handler = self._handler
+        _expect(handler, "_message_received_callback", "client_ready_async", "close_async")
+        handler._message_received_callback = deliver
+        await handler.open_async()
+        while not await handler.client_ready_async():  # each call reads one frame, or waits for it
+            pass
+        _expect(handler._connection, "listen", "close")
+        _expect(handler._link, "current_link_credit", "flow", "_received_delivery_tags")
+
+    @property
+    def credit(self) -> int:
+        """How many events the service may still send."""
+        return int(self._handler._link.current_link_credit)
+
+    async def grant(self, credit: int) -> None:
+        """Allow the service to send this many events from now on."""
+        with translated(self._what):
+            await self._handler._link.flow(link_credit=credit)
+
+    async def listen(self, frames_max: int) -> None:
+        """Read up to so many frames, waiting for each; events go to ``on_message``.
+
+        It also renews the token and sends the heartbeats that are due, so call it again and again,
+        each time for no longer than a few seconds. A cancelled call loses nothing.
+
+        Raises:
+            ReceiverDisplacedError: another receiver took the link.
+            SourceUnavailableError: the link broke.
+            SourceRejectedError: the service refuses for good.
+        """
+        with translated(self._what):
+            if await self._handler.client_ready_async():
+                await self._handler._connection.listen(wait=True, batch=frames_max)
+        # The client keeps the tag of every delivery for the life of the link (some 80 bytes for
+        # each event), to settle it; Event Hubs knows no settling.
+        self._handler._link._received_delivery_tags.clear()
+
+    async def close(self) -> None:
+        """Detach and disconnect, without waiting for the other side's consent. Never raises."""
+        handler = self._handler
+        with translated(self._what, is_silent=True):
+            async with asyncio.timeout(_CLOSE_MAX_S):
+                await handler.close_async()
+                if handler._connection is not None:  # it leaves a half-open one behind
+                    await handler._connection.close()
+        with translated(self._what, is_silent=True):
+            if handler._connection is not None:  # the other side takes nothing, not even a goodbye
+                handler._connection._transport.writer.transport.abort()
+
+
+def _expect(vendor_object: object, *names: str) -> None:
+    """Refuse a release of Azure's client that lacks what we drive it by."""
+    missing = [name for name in names if not hasattr(vendor_object, name)]
+    if missing:
+        raise ConfigurationError(
+            f"azure-eventhub {__version__} is not supported: {type(vendor_object).__name__} has no "
+            f"{', '.join(missing)}. Install a release that eventproc names in its requirements"
+        )
+
+
+def _start(position: EventPosition) -> str | int | datetime:
+    """The position in the client's words; whether it is inclusive is told apart from it."""
+    if position.is_latest:
+        return "@latest"
+    for given in (position.sequence_number, position.enqueued_time, position.offset):
+        if given is not None:
+            return given
+    return "-1"
+
+
+async def _unused(*_: object) -> None:
+    """Stand in for a callback that the client asks for and that is never called."""
+
+
+async def ask_partition_ids(client: Client) -> Sequence[str]:
+    """Ask the service which partitions the hub has."""
+    with translated(f"asking event hub {client.eventhub_name!r} for its partitions"):
+        return tuple(await client.get_partition_ids())
+
+
+async def ask_partition(client: Client, partition_id: str) -> PartitionProperties:
+    """Ask the service where a partition begins and ends."""
+    with translated(f"asking for partition {partition_id!r} of {client.eventhub_name!r}"):
+        answer = await client.get_partition_properties(partition_id)
+        last = answer["last_enqueued_sequence_number"]
+        return PartitionProperties(
+            partition_id=partition_id,
+            beginning_sequence_number=answer["beginning_sequence_number"],
+            last_enqueued_sequence_number=last,
+            last_enqueued_offset=answer["last_enqueued_offset"],
+            last_enqueued_time=answer["last_enqueued_time_utc"] if last >= 0 else None,
+            is_empty=answer["is_empty"],
+        )
+
+
+@contextmanager
+def translated(what: str, *, is_silent: bool = False) -> Iterator[None]:
+    """Turn whatever Azure's client raises into an error of ours, or into nothing."""
+    try:
+        yield
+    except EventProcError:
+        raise
+    except Exception as error:
+        # Everything: the private wire code raises what it stumbles over, from struct.error to
+        # AttributeError, when the other side is not what it expects.
+        if not is_silent:
+            raise _error_from(what, error) from error
+
+
+def _error_from(what: str, error: Exception) -> SourceError:
+    """Find condition and status: on the error itself, or on one that it was made from."""
+    text = str(error) or type(error).__name__
+    condition: str | None = None
+    stated = _STATUS.search(text)
+    status = int(stated[1]) if stated else None
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
+            return SuspectSettingError(f"{what}: the host is not known: {cause.strerror}")
+        if isinstance(cause, ClientAuthenticationError):
+            return SuspectSettingError(f"{what}: the credential gave no token: {cause}")
+        found = getattr(cause, "condition", None) or getattr(cause, "error", None)
+        if condition is None and isinstance(found, bytes | str):
+            condition = found.decode() if isinstance(found, bytes) else found
+    return error_for(what, text, condition=condition, status=status)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what led to it, up to an earlier failure that was ours to tell."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, EventProcError):
+        yield cause
+        cause = cause.__cause__ or cause.__context__
