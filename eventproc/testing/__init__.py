@@ -1,1 +1,20 @@
 """What eventproc is tested with, for those who test their own stores, sources and handlers."""
+
+from eventproc.testing._store_bench import LoseAnswers
+from eventproc.testing.azurite import Azurite
+from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
+from eventproc.testing.store_contract import (
+    ClauseReport,
+    check_checkpoint_store,
+    clause_names,
+)
+
+__all__ = [
+    "Azurite",
+    "ClauseReport",
+    "FaultyCheckpointStore",
+    "LoseAnswers",
+    "StoreFaults",
+    "check_checkpoint_store",
+    "clause_names",
+]

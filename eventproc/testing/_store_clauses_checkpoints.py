@@ -1,0 +1,282 @@
+"""The contract's clauses on checkpoints: fenced, never going back, state and position in one."""
+
+import asyncio
+from dataclasses import replace
+
+from eventproc.models import (
+    STATE_BYTES_MAX,
+    Checkpoint,
+    ConsumerGroup,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+from eventproc.testing._store_bench import (
+    Bench,
+    own,
+    owners,
+    read_back,
+    require,
+    store_checkpoint,
+    update_of,
+)
+
+ODD_STATES = (b"\x00", b"\xff" * 100, b"{}", "état".encode(), bytes(range(256)) * 64)
+WRITES_WHILE_READING = 60
+
+
+def position_of(checkpoint: Checkpoint) -> tuple[object, ...]:
+    """What a checkpoint says, without its state."""
+    return (
+        checkpoint.partition_id,
+        checkpoint.offset,
+        checkpoint.sequence_number,
+        checkpoint.writer,
+        checkpoint.etag,
+        checkpoint.last_modified,
+    )
+
+
+async def require_lost(
+    store: CheckpointStore, group: ConsumerGroup, replaces: Checkpoint | None, sentence: str
+) -> None:
+    """Require that a checkpoint of another pump, with a state, is refused."""
+    update = update_of(
+        9_000, replaces, writer="pump-of-a-zombie", state=b"a state that must not be stored"
+    )
+    result = await store.update_checkpoint(group, update)
+    require(
+        result.outcome is WriteOutcome.LOST, f"{sentence}: it is {result.outcome.value}, not lost"
+    )
+
+
+async def no_checkpoint_is_none(bench: Bench) -> None:
+    """Where nothing was stored there is nothing: no blank record is ever made."""
+    group = bench.new_group()
+    await own(bench.store, group, "0", "a")
+    require(await bench.store.read_checkpoint(group, "0") is None, "no checkpoint must be None")
+    require(
+        list(await bench.store.list_checkpoints(group)) == [],
+        "owning a partition must not make a checkpoint",
+    )
+
+
+async def checkpoint_comes_back(bench: Bench) -> None:
+    """What was written is read and listed by everybody, in all its parts."""
+    group = bench.new_group()
+    written = await store_checkpoint(bench.store, group, update_of(7, None, offset="rs:1:0:7"))
+    require(written.last_modified.utcoffset() is not None, "last_modified must be an aware time")
+    read = await read_back(bench.other, group)
+    require(
+        position_of(read) == position_of(written) and read.writer == "pump-a",
+        f"a checkpoint must be read as it was written: {read} for {written}",
+    )
+    listed = list(await bench.other.list_checkpoints(group))
+    require(
+        [position_of(checkpoint) for checkpoint in listed] == [position_of(written)],
+        f"a checkpoint must be listed as it was written: {listed} for {written}",
+    )
+    largest = await store_checkpoint(bench.store, group, update_of(2**63 - 1, read))
+    require(
+        position_of(await read_back(bench.other, group)) == position_of(largest),
+        "a sequence number may be any 64 bit integer",
+    )
+
+
+async def first_checkpoint_only_without_record(bench: Bench) -> None:
+    """A checkpoint that replaces nothing is lost where one exists, and changes nothing."""
+    group = bench.new_group()
+    written = await store_checkpoint(bench.store, group, update_of(7, None, state=b"s"))
+    await require_lost(bench.other, group, None, "a first checkpoint where one exists")
+    require(await read_back(bench.store, group) == written, "a lost update must change nothing")
+
+
+async def checkpoint_is_fenced(bench: Bench) -> None:
+    """Who replaces an outdated checkpoint loses, position and state stay the newer ones."""
+    group = bench.new_group()
+    first = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
+    second = await store_checkpoint(
+        bench.other, group, update_of(8, first, writer="pump-b", state=b"eight")
+    )
+    await require_lost(bench.store, group, first, "replacing an outdated checkpoint")
+    result = await bench.store.update_checkpoint(group, update_of(8, first, writer="pump-b"))
+    require(
+        result.outcome is WriteOutcome.LOST,
+        "replacing an outdated checkpoint must be lost even with what is stored already",
+    )
+    require(
+        await read_back(bench.store, group) == second,
+        "a lost update must change neither position nor state",
+    )
+
+
+async def replacing_needs_a_record(bench: Bench) -> None:
+    """Who replaces a checkpoint that does not exist loses, and none is made."""
+    group = bench.new_group()
+    elsewhere = await store_checkpoint(bench.store, group, update_of(7, None))
+    result = await bench.store.update_checkpoint(
+        group, update_of(8, replace(elsewhere, partition_id="1"), partition_id="1")
+    )
+    require(
+        result.outcome is WriteOutcome.LOST,
+        f"replacing what does not exist must be lost, it is {result.outcome.value}",
+    )
+    require(
+        await bench.store.read_checkpoint(group, "1") is None, "a lost update must make no record"
+    )
+
+
+async def checkpoint_never_goes_back(bench: Bench) -> None:
+    """A lower sequence number cannot even be asked for, unless an operator resets."""
+    group = bench.new_group()
+    written = await store_checkpoint(bench.store, group, update_of(7, None))
+    for checkpoint in (written, await read_back(bench.other, group)):
+        try:
+            update = update_of(6, checkpoint)
+        except ValueError:
+            continue
+        await bench.store.update_checkpoint(group, update)
+        stored = await read_back(bench.store, group)
+        require(
+            stored.sequence_number == written.sequence_number,
+            f"a checkpoint must never go back: it went from 7 to {stored.sequence_number}",
+        )
+    listed = list(await bench.other.list_checkpoints(group))
+    require(
+        [checkpoint.sequence_number for checkpoint in listed] == [7],
+        "a listed checkpoint must carry its sequence number, which keeps it from going back",
+    )
+    reset = await store_checkpoint(bench.store, group, update_of(3, written, is_reset=True))
+    require(
+        position_of(await read_back(bench.other, group)) == position_of(reset),
+        "an operator's reset may go back",
+    )
+
+
+async def adoption_shuts_out_the_former_writer(bench: Bench) -> None:
+    """Repeating the stored content is a write: the former owner's next checkpoint is lost."""
+    group = bench.new_group()
+    former = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
+    found = await read_back(bench.other, group)
+    adopted = await store_checkpoint(
+        bench.other, group, update_of(7, found, writer="pump-b", offset=found.offset)
+    )
+    require(adopted.etag != former.etag, "an adoption must change the etag")
+    require(adopted.state == b"seven", "an adoption without state must keep the stored state")
+    require(adopted.writer == "pump-b", "an adoption must name its own writer")
+    await require_lost(bench.store, group, former, "the former owner's write after an adoption")
+    require(
+        await read_back(bench.store, group) == adopted,
+        "after an adoption the store must hold what the new owner wrote",
+    )
+    await store_checkpoint(bench.other, group, update_of(9, adopted, writer="pump-b"))
+
+
+async def state_travels_with_the_position(bench: Bench) -> None:
+    """A state comes back byte for byte, with the position that it was written with."""
+    group = bench.new_group()
+    checkpoint = None
+    for number, state in enumerate(ODD_STATES):
+        checkpoint = await store_checkpoint(
+            bench.store, group, update_of(number, checkpoint, state=state)
+        )
+        read = await read_back(bench.other, group)
+        require(
+            (read.state, read.state_sequence_number) == (state, number) and read == checkpoint,
+            f"a state must be read as written, with its position: {read}",
+        )
+    listed = list(await bench.other.list_checkpoints(group))
+    require(
+        all(checkpoint.state in {None, ODD_STATES[-1]} for checkpoint in listed),
+        "a listing gives the stored state or leaves it out",
+    )
+
+
+async def state_may_be_left_alone_or_removed(bench: Bench) -> None:
+    """``None`` keeps the stored state and its position, ``b""`` removes it."""
+    group = bench.new_group()
+    first = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
+    moved = await store_checkpoint(bench.store, group, update_of(8, first))
+    read = await read_back(bench.other, group)
+    require(
+        (read.sequence_number, read.state, read.state_sequence_number) == (8, b"seven", 7),
+        f"an update without state must keep the state and say where it belongs: {read}",
+    )
+    require(read == moved, f"a won update must return what is stored: {moved} for {read}")
+    removed = await store_checkpoint(bench.store, group, update_of(9, moved, state=b""))
+    read = await read_back(bench.other, group)
+    require(
+        (read.state, read.state_sequence_number) == (None, None) and read == removed,
+        f"an empty state must remove the stored one: {read}",
+    )
+
+
+async def largest_state_is_stored(bench: Bench) -> None:
+    """A state of the size limit is stored; position-only updates after it keep it."""
+    group = bench.new_group()
+    state = bytes(1024) * (STATE_BYTES_MAX // 1024)
+    first = await store_checkpoint(bench.store, group, update_of(1, None, state=state))
+    await store_checkpoint(bench.store, group, update_of(2, first))
+    read = await read_back(bench.other, group)
+    require(read.state == state, "a state of the size limit must be stored and kept whole")
+
+
+async def state_and_position_are_one_write(bench: Bench) -> None:
+    """No reader, at any moment, sees a position with another position's state."""
+    group = bench.new_group()
+    is_done = asyncio.Event()
+
+    async def write() -> None:
+        checkpoint = None
+        for number in range(WRITES_WHILE_READING):
+            checkpoint = await store_checkpoint(
+                bench.store, group, update_of(number, checkpoint, state=str(number).encode())
+            )
+        is_done.set()
+
+    async def read() -> None:
+        while not is_done.is_set():
+            seen = await bench.other.read_checkpoint(group, "0")
+            if seen is None:
+                continue
+            require(
+                seen.state == str(seen.sequence_number).encode()
+                and seen.state_sequence_number == seen.sequence_number,
+                "state and position must be one write: a reader saw position "
+                f"{seen.sequence_number} with the state of {seen.state_sequence_number}",
+            )
+
+    await asyncio.gather(write(), read(), read())
+
+
+async def checkpoints_keep_to_their_group(bench: Bench) -> None:
+    """Groups do not see each other's checkpoints, but for names that differ only in case."""
+    group = bench.new_group("$Default")
+    written = await store_checkpoint(bench.store, group, update_of(7, None))
+    for neighbour in (replace(group, name="$Default1"), replace(group, eventhub_name="hub2")):
+        require(
+            list(await bench.store.list_checkpoints(neighbour)) == []
+            and await bench.store.read_checkpoint(neighbour, "0") is None,
+            "a group must not see another group's checkpoints",
+        )
+    shouted = replace(group, eventhub_name="HUB", name="$DEFAULT")
+    require(
+        await read_back(bench.other, shouted) == written,
+        "names that differ only in case must mean the same group",
+    )
+    require(await owners(bench.store, group) == {}, "a checkpoint must not look like an owner")
+
+
+CLAUSES = (
+    no_checkpoint_is_none,
+    checkpoint_comes_back,
+    first_checkpoint_only_without_record,
+    checkpoint_is_fenced,
+    replacing_needs_a_record,
+    checkpoint_never_goes_back,
+    adoption_shuts_out_the_former_writer,
+    state_travels_with_the_position,
+    state_may_be_left_alone_or_removed,
+    largest_state_is_stored,
+    state_and_position_are_one_write,
+    checkpoints_keep_to_their_group,
+)
