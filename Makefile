@@ -35,7 +35,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: venv azurite ## watch a fleet process a real data set: no cloud, no Docker (two minutes)
+demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a fleet process a real data set: no cloud, no Docker (two minutes)
 	@$(run)/eventproc demo $(ARGS)
 
 # --- the daily round ------------------------------------------------------------------------------
