@@ -48,6 +48,7 @@ WRITE_BUFFER_MAX: Final = 1024 * 1024
 """Bytes a slow client may leave on our side before its links pause."""
 
 _LOG: Final = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())  # silent until the program configures logging
 
 
 class ConnectionOwner(Protocol):
@@ -76,6 +77,7 @@ class Connection(asyncio.Protocol):
         self._parser = FrameParser()
         self._outgoing: list[bytes] = []
         self._sessions: dict[int, Session] = {}
+        self._ended: set[int] = set()
         self._header: bytes | None = None
         self._authenticated = False
         self._open = False
@@ -171,20 +173,19 @@ class Connection(asyncio.Protocol):
                 raise MalformedError("a frame before open")
             case Begin() if frame.channel not in self._sessions and frame.channel <= CHANNEL_MAX:
                 self._sessions[frame.channel] = Session(self, frame.channel, performative)
-            case End():  # azure-eventhub answers our end with a second one of its own
-                if frame.channel in self._sessions:
-                    self._sessions.pop(frame.channel).end()
+                self._ended.discard(frame.channel)
+            case End() if frame.channel in self._sessions:
+                self._sessions.pop(frame.channel).end()
+                self._ended.add(frame.channel)
             case Close():
                 self.close()
-            case _:
-                session = self._session(frame.channel)
+            case _ if frame.channel in self._sessions:
+                session = self._sessions[frame.channel]
                 session.receive(performative, frame.body[payload_at:])
-
-    def _session(self, channel: int) -> Session:
-        session = self._sessions.get(channel)
-        if session is None:
-            raise MalformedError(f"channel {channel} has no session")
-        return session
+            case _ if frame.channel not in self._ended:
+                raise MalformedError(f"channel {frame.channel} has no session")
+            case _:
+                pass  # azure-eventhub ends its session first and detaches its links afterwards
 
     def _take_open(self, peer: Open) -> None:
         if peer.max_frame_size < FRAME_SIZE_MIN:

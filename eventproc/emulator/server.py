@@ -1,12 +1,13 @@
 """The emulator on a running event loop: it listens, and it can be told to misbehave."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import suppress
-from typing import Self
+from typing import Self, TypeVar
 
 from eventproc.emulator.configuration import EmulatorConfiguration
 from eventproc.emulator.connection import Connection
+from eventproc.emulator.control import ControlEndpoint
 from eventproc.emulator.faults import Faults
 from eventproc.emulator.hub import Clock, Hub, Namespace, system_clock
 from eventproc.emulator.incoming_link import PublishLink
@@ -14,6 +15,8 @@ from eventproc.emulator.message import StoredEvent
 from eventproc.emulator.outgoing_link import DeliveryLink
 from eventproc.emulator.refusal import LINK_STOLEN, RefusedError
 from eventproc.errors import ConfigurationError
+
+T = TypeVar("T")
 
 
 class EmulatorServer:
@@ -28,38 +31,68 @@ class EmulatorServer:
         self.faults = Faults()
         self.connections: set[Connection] = set()
         self.namespace = Namespace(configuration, clock)
+        self._control = ControlEndpoint(self)
         self._port = configuration.port
+        self._health_port: int | None = None
         self._server: asyncio.Server | None = None
         self._expiry: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Start."""
-        await self.start()
+        """Open."""
+        await self.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop, and let go of the files."""
+        """Close."""
+        await self.close()
+
+    async def open(self) -> None:
+        """Start, with the health endpoint if there is to be one.
+
+        Raises:
+            ConfigurationError: A port is taken, or the host is not this machine's.
+        """
+        try:
+            await self.start()
+            if self.configuration.health_port is not None:
+                self._health_port = await self._listening(
+                    self._control.start(self.configuration.host, self.configuration.health_port),
+                    self.configuration.health_port,
+                )
+        except ConfigurationError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Stop for good, and let go of the files. Again does no harm."""
+        await self._control.stop()
         await self.stop()
         self.namespace.close()
 
+    async def _listening(self, opening: Awaitable[T], port: int) -> T:
+        try:
+            return await opening
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {self.configuration.host}:{port}: {error.strerror or error}; "
+                "is another emulator running? port 0 takes any free port"
+            ) from error
+
     async def start(self) -> None:
-        """Listen; after a stop, on the same port and with the same events.
+        """Listen; after a stop, on the same port and with the same events. Again does no harm.
 
         Raises:
             ConfigurationError: The port is taken, or the host is not this machine's.
         """
-        assert self._server is None, "started twice"
+        if self._server is not None:
+            return
         loop = asyncio.get_running_loop()
-        host = self.configuration.host
-        try:
-            self._server = await loop.create_server(
-                lambda: Connection(self), host, self._port, reuse_address=True
-            )
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot listen on {host}:{self._port}: {error.strerror or error}; "
-                "is another emulator running? port 0 takes any free port"
-            ) from error
+        self._server = await self._listening(
+            loop.create_server(
+                lambda: Connection(self), self.configuration.host, self._port, reuse_address=True
+            ),
+            self._port,
+        )
         self._port = self._server.sockets[0].getsockname()[1]
         if self.namespace.ages:
             self._expiry = loop.create_task(self._expire_for_ever())
@@ -93,7 +126,12 @@ class EmulatorServer:
     @property
     def health_port(self) -> int | None:
         """The port of the health endpoint, if there is one."""
-        return None
+        return self._health_port
+
+    @property
+    def listens(self) -> bool:
+        """Whether clients can connect."""
+        return self._server is not None
 
     @property
     def connection_string(self) -> str:

@@ -83,7 +83,7 @@ class EventHubsEmulator:
         self._thread.start()
         try:
             self._server = self._call(EmulatorServer, self.configuration)
-            self.start()
+            self._await(self._server.open())
         except BaseException:
             self.close()
             raise
@@ -93,8 +93,7 @@ class EventHubsEmulator:
         if self._thread is None or self._loop is None:
             return
         if self._server is not None:
-            self.stop()
-            self._call(self._server.namespace.close)
+            self._await(self._server.close())
             self._server = None
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
