@@ -1,7 +1,7 @@
 """What the house's inspectors look at: the source files, parsed once."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,8 @@ class SourceFile:
     """One Python file of the house."""
 
     name: str
-    text: str
-    tree: ast.Module
+    text: str = field(repr=False)
+    tree: ast.Module = field(repr=False)
 
 
 def read(*folders: str) -> list[SourceFile]:
