@@ -46,3 +46,9 @@ def shipped() -> list[SourceFile]:
 def everything() -> list[SourceFile]:
     """Return every file that somebody has to read."""
     return read(*PACKAGES, "bootstrap", "benchmarks", "examples", "tests")
+
+
+@pytest.fixture(scope="session")
+def tests() -> list[SourceFile]:
+    """Return every file with tests in it."""
+    return [file for file in read("tests") if "/test_" in file.name]
