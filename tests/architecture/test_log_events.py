@@ -36,6 +36,8 @@ def logged(tree: ast.Module) -> set[str]:
                 level in LEVELS and name_of(value) in LOGGERS
             ):
                 events.add(spelled(event))
+            case ast.Call(func=ast.Name(id=name), args=[event, *_]) if name in LOGGERS:
+                events.add(spelled(event))  # log = self._log.warning if ... else self._log.debug
             case _:
                 continue
     return events
@@ -64,6 +66,8 @@ def test_log_events_are_facts(shipped):
 
 def test_the_inspector_sees_log_calls():
     """Plain, bound and chained loggers are found; other methods called ``info`` are not."""
-    tree = ast.parse('log.info("a_b")\nself._log.bind(x=1).error(f"x")\nhub.info("c_d")')
+    tree = ast.parse(
+        'log.info("a_b")\nself._log.bind(x=1).error(f"x")\nlog("e_f")\nhub.info("c_d")'
+    )
 
-    assert logged(tree) == {"a_b", "f'x'"}
+    assert logged(tree) == {"a_b", "f'x'", "e_f"}
