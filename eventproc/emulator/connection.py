@@ -158,10 +158,7 @@ class Connection(asyncio.Protocol):
 
     def _take_frame(self, frame: Frame) -> None:
         if self._header == SASL_HEADER and frame.kind == SASL_FRAME and not self._authenticated:
-            answer, self._authenticated = sasl.answer(frame.body)
-            self.send(answer)
-            if not self._authenticated:
-                self.close()
+            self._take_credentials(frame.body)
             return
         if self._header != AMQP_HEADER or frame.kind != AMQP_FRAME:
             raise MalformedError("a frame before its protocol header, or of another protocol")
@@ -186,6 +183,12 @@ class Connection(asyncio.Protocol):
                 raise MalformedError(f"channel {frame.channel} has no session")
             case _:
                 pass  # azure-eventhub ends its session first and detaches its links afterwards
+
+    def _take_credentials(self, body: bytes) -> None:
+        answer, self._authenticated = sasl.answer(body)
+        self.send(answer)
+        if not self._authenticated:
+            self.close()
 
     def _take_open(self, peer: Open) -> None:
         if peer.max_frame_size < FRAME_SIZE_MIN:

@@ -91,10 +91,7 @@ class ControlEndpoint:
         if fault is None or method != "POST" or not path.startswith("/faults/"):
             return HTTPStatus.NOT_FOUND, {"error": f"nothing answers {method} {path}"}
         try:
-            parameters = json.loads(body or b"{}")
-            if not isinstance(parameters, dict):
-                raise TypeError("the body is to be a JSON object")
-            return HTTPStatus.OK, await fault(parameters)
+            return HTTPStatus.OK, await fault(_parameters_of(body))
         except (KeyError, ValueError, TypeError, RefusedError) as error:
             return HTTPStatus.BAD_REQUEST, {"error": str(error)}
 
@@ -185,6 +182,13 @@ def _content_length(head: bytes) -> int:
                 raise ValueError("no request of ours is that long")
             return length
     return 0
+
+
+def _parameters_of(body: bytes) -> Parameters:
+    parameters = json.loads(body or b"{}")
+    if not isinstance(parameters, dict):
+        raise TypeError("the body is to be a JSON object")
+    return parameters
 
 
 def _text(given: Parameters, name: str) -> str | None:

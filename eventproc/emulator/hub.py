@@ -14,6 +14,7 @@ from eventproc.emulator.configuration import (
     EmulatorConfiguration,
     HubConfiguration,
 )
+from eventproc.emulator.directory_lock import DirectoryLock
 from eventproc.emulator.log import PartitionLog, Retention
 from eventproc.emulator.message import EventDraft, StoredEvent
 from eventproc.emulator.partition_key import partition_of
@@ -151,10 +152,13 @@ class Hub:
         self.consumer_groups = (DEFAULT_CONSUMER_GROUP, *configuration.consumer_groups)
         self._groups = {group.casefold() for group in self.consumer_groups}
         self._make_partition = make_partition
-        self.partitions = [
-            make_partition(str(index)) for index in range(configuration.partition_count)
-        ]
         self._round_robin = 0
+        self.partitions: list[Partition] = []
+        try:
+            self.add_partitions(configuration.partition_count)
+        except ConfigurationError:
+            self.close()
+            raise
 
     @property
     def created_ms(self) -> int:
@@ -192,9 +196,13 @@ class Hub:
 
     def add_partitions(self, count: int) -> None:
         """Grow. Keys may move to other partitions from then on, as they do in the service."""
-        assert count > 0
-        first = len(self.partitions)
-        self.partitions += [self._make_partition(str(first + index)) for index in range(count)]
+        for index in range(len(self.partitions), len(self.partitions) + count):
+            self.partitions.append(self._make_partition(str(index)))
+
+    def close(self) -> None:
+        """Let go of every file."""
+        for partition in self.partitions:
+            partition.close()
 
 
 class Namespace:
@@ -203,7 +211,15 @@ class Namespace:
     def __init__(self, configuration: EmulatorConfiguration, clock: Clock = system_clock) -> None:
         self._configuration = configuration
         self._clock = clock
-        self.hubs = {hub.name.casefold(): self._make_hub(hub) for hub in configuration.hubs}
+        directory = configuration.directory
+        self._lock = None if directory is None else DirectoryLock(directory)
+        self.hubs: dict[str, Hub] = {}
+        try:
+            for hub in configuration.hubs:
+                self.hubs[hub.name.casefold()] = self._make_hub(hub)
+        except ConfigurationError:
+            self.close()
+            raise
 
     def _make_hub(self, configuration: HubConfiguration) -> Hub:
         directory = self._configuration.directory
@@ -261,6 +277,8 @@ class Namespace:
         return min(max(age_max / 10, timedelta(milliseconds=50)), timedelta(minutes=1))
 
     def close(self) -> None:
-        """Let go of every file."""
-        for partition in self.partitions():
-            partition.close()
+        """Let go of every file. Again does no harm."""
+        for hub in self.hubs.values():
+            hub.close()
+        if self._lock is not None:
+            self._lock.release()

@@ -34,9 +34,12 @@ COMPACT_ABOVE: Final = 16 * 1024 * 1024
 class PartitionFile:
     """The file behind one partition. Not for two processes at a time."""
 
-    def __init__(self, path: Path, *, sync: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, sync: bool = False, compact_above: int = COMPACT_ABOVE
+    ) -> None:
         self.path = path
         self._sync = sync
+        self._compact_above = compact_above
         self._file: IO[bytes] | None = None
         self._size = 0
         self._expired = 0
@@ -102,7 +105,7 @@ class PartitionFile:
     def expired(self, byte_count: int, log: PartitionLog) -> None:
         """Know of events that expired; write the file anew when they are the greater part of it."""
         self._expired += byte_count
-        if self._expired > max(COMPACT_ABOVE, log.byte_count):
+        if self._expired > max(self._compact_above, log.byte_count):
             self._rewrite(log, log.read(0, len(log), log.byte_count))
 
     def _rewrite(self, log: PartitionLog, events: Sequence[StoredEvent]) -> None:
@@ -141,7 +144,9 @@ class PartitionFile:
 
 def partition_path(directory: Path, hub_name: str, partition_id: str) -> Path:
     """Where a partition's file is: one folder for each hub, whatever characters its name has."""
-    return directory / quote(hub_name.casefold(), safe="") / f"{partition_id}.log"
+    return (
+        directory / quote(hub_name.casefold(), safe="").replace(".", "%2E") / f"{partition_id}.log"
+    )
 
 
 def _record(event: StoredEvent) -> bytes:
