@@ -11,6 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
     $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
 
 uv := .tools/bin/uv
+javascript := tests/integration/emulator/javascript
 run := .venv/bin
 say := @printf '>> %s\n'
 
@@ -41,7 +42,7 @@ demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a fleet process 
 # --- the daily round ------------------------------------------------------------------------------
 
 .PHONY: test
-test: venv azurite ## run every test, and measure what they reach
+test: venv azurite $(javascript)/node_modules/.done ## run every test, and measure what they reach
 	@$(run)/coverage erase
 	@$(run)/coverage run -m pytest
 	@$(run)/coverage combine --quiet
@@ -104,9 +105,10 @@ $(uv): bootstrap/uv.py
 .tools/node/bin/node: bootstrap/node.sh | venv
 	@bootstrap/node.sh $(uv)
 
-azurite/node_modules/.done: azurite/package-lock.json .tools/node/bin/node
-	$(say) 'Azurite, the storage emulator (130 MB)'
-	@cd azurite && PATH="$(CURDIR)/.tools/node/bin:$$PATH" \
+# Any folder with a package-lock.json: Azurite (130 MB), and the JavaScript client for one test.
+%/node_modules/.done: %/package-lock.json .tools/node/bin/node
+	$(say) 'npm packages for $*'
+	@cd "$*" && PATH="$(CURDIR)/.tools/node/bin:$$PATH" \
 	    npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
 	@touch $@
 
@@ -125,4 +127,4 @@ clean: ## remove what running things left behind
 
 .PHONY: distclean
 distclean: clean ## remove what make fetched, too
-	@rm -rf .venv .tools azurite/node_modules
+	@rm -rf .venv .tools azurite/node_modules $(javascript)/node_modules

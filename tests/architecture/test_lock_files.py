@@ -24,13 +24,20 @@ def test_python_packages_are_not_paths(root):
 
 def test_node_packages_are_pinned_by_content(root):
     """Every package from npm has a digest, and none names a host."""
-    lock = json.loads((root / "azurite/package-lock.json").read_text("utf-8"))
+    locks = [
+        path
+        for top in ("azurite", "tests")
+        for path in (root / top).rglob("package-lock.json")
+        if "node_modules" not in path.parts
+    ]
     fetched = {
-        name: entry
-        for name, entry in lock["packages"].items()
+        f"{lock.parent.name}/{name}": entry
+        for lock in locks
+        for name, entry in json.loads(lock.read_text("utf-8"))["packages"].items()
         if name.startswith("node_modules/") and not entry.get("link")
     }
     loose = [name for name, entry in fetched.items() if "integrity" not in entry]
     hosts = [entry["resolved"] for entry in fetched.values() if "resolved" in entry]
 
+    assert locks
     assert (loose, hosts) == ([], [])
