@@ -98,7 +98,7 @@ def to_received_event(message: Message) -> ReceivedEvent:
         body=_body(message),
         sequence_number=sequence_number,
         offset=offset,
-        enqueued_time=_EPOCH + timedelta(milliseconds=enqueued_ms),
+        enqueued_time=to_time(enqueued_ms),
         partition_key=_text(annotations.get(_PARTITION_KEY)),
         properties={
             _name(name): _plain(value)
@@ -123,10 +123,13 @@ def to_last_enqueued(message: Message) -> LastEnqueued | None:
     return LastEnqueued(
         sequence_number=sequence_number,
         offset=_text(told.get(b"last_enqueued_offset")) or "",
-        enqueued_time=(
-            _EPOCH + timedelta(milliseconds=enqueued_ms) if isinstance(enqueued_ms, int) else None
-        ),
+        enqueued_time=(to_time(enqueued_ms) if isinstance(enqueued_ms, int) else None),
     )
+
+
+def to_time(milliseconds: int) -> datetime:
+    """The instant so many milliseconds after the beginning of 1970."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def _body(message: Message) -> bytes:

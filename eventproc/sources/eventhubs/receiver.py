@@ -38,7 +38,7 @@ class Link(Protocol):
         """Read frames, and pass on the messages in them."""
 
     async def close(self) -> None:
-        """Let go of the connection; never raises."""
+        """Let go of the connection; never raises, and again does no harm."""
 
 
 OpenLink = Callable[[Callable[[Message], None]], Awaitable[Link]]
@@ -87,9 +87,10 @@ class EventHubReceiver(PartitionReceiver):
     async def close(self) -> None:
         self._end(SourceUnavailableError("the receiver is closed"))
         self._buffer.clear()
-        if self._reader is not None:
+        if self._reader is not None and self._link is not None:
             self._reader.cancel()
             await asyncio.wait((self._reader,))
+            await self._link.close()  # a reader that never had its turn could not
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
