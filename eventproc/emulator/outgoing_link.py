@@ -92,19 +92,19 @@ class OutgoingLink(ABC):
     def _pump(self) -> None:
         self._timer = None
         connection = self._session.connection
-        if connection.is_paused or not self._send_unsent():
-            return  # the connection or the session wakes us when it can go on
-        count_max = min(self._credit, self._session.remote_window, BATCH_MAX)
-        messages = self._take(count_max, BATCH_BYTES_MAX) if count_max else []
-        if messages:
-            self._send(messages)
-            connection.flush()
-            self.wake()
-        elif self._drain and self._credit and count_max:
-            self._delivery_count += self._credit
-            self._credit = 0
-            self._send_state()
-            connection.flush()
+        if connection.is_paused:
+            return  # the connection wakes us when it has drained
+        if self._send_unsent():  # else the session wakes us when its window opens
+            count_max = min(self._credit, self._session.remote_window, BATCH_MAX)
+            messages = self._take(count_max, BATCH_BYTES_MAX) if count_max else []
+            if messages:
+                self._send(messages)
+                self.wake()
+            elif self._drain and count_max:
+                self._delivery_count += self._credit
+                self._credit = 0
+                self._send_state()
+        connection.flush()
 
     def _send(self, messages: list[bytes]) -> None:
         session = self._session

@@ -1,0 +1,370 @@
+"""AMQP where the genuine clients never go: windows, drains, broken peers, silence."""
+
+import socket
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventproc.emulator import EmulatorConfiguration, EmulatorServer, hubs_of
+from eventproc.emulator.encoding import encode
+from eventproc.emulator.framing import (
+    AMQP_HEADER,
+    SASL_FRAME,
+    SASL_HEADER,
+    Frame,
+    ProtocolHeader,
+    encode_frame,
+)
+from eventproc.emulator.message import BATCH_FORMAT, read_message
+from eventproc.emulator.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    End,
+    Flow,
+    Open,
+    Source,
+    Target,
+    Transfer,
+)
+from eventproc.emulator.values import Described, Symbol, ULong
+
+from .peer import connected, message, raw
+
+READ = "/ConsumerGroups/$Default/Partitions/0"
+
+
+async def fill(peer, hub, *bodies):
+    """Publish to partition 0, and wait until all is kept."""
+    await peer.send_to(f"{hub}/Partitions/0")
+    for index, body in enumerate(bodies):
+        peer.transfer(body, index)
+        await peer.next(Disposition)
+
+
+async def bodies_of(peer, count):
+    """The data of the next deliveries, joined from their frames."""
+    found = []
+    for _ in range(count):
+        parts = []
+        more = True
+        while more:
+            transfer, payload = await peer.next(Transfer)
+            parts.append(payload)
+            more = transfer.more
+        found.append(b"".join(read_message(b"".join(parts)).data))
+    return found
+
+
+async def test_nothing_is_delivered_beyond_the_credit(shared_emulator, hub):
+    """Three credits, three events; the fourth comes with the fourth credit."""
+    async with connected(shared_emulator.port) as peer:
+        await fill(peer, hub, b"0", b"1", b"2", b"3")
+        await peer.receive_from(hub + READ, credit=3)
+
+        assert await bodies_of(peer, 3) == [b"0", b"1", b"2"]
+        assert await peer.is_silent_for(0.1)
+
+        peer.write(Flow(3, 1000, 0, 1000, 1, 3, 1))
+
+        assert await bodies_of(peer, 1) == [b"3"]
+
+
+async def test_nothing_is_delivered_beyond_the_session_s_window(shared_emulator, hub):
+    """A message of many frames stops in its middle when the window is used up, and goes on."""
+    large = bytes(range(256)) * 12
+    async with connected(shared_emulator.port, frame_size_max=512, window=3) as peer:
+        await peer.send_to(f"{hub}/Partitions/0")
+        peer.write(Transfer(0, 0, b"0", 0), payload=message(large))
+        await peer.next(Disposition)
+        await peer.receive_from(hub + READ)
+        peer.write(Flow(0, 3, 0, 1000, 1, 0, 10))
+        first = [await peer.next(Transfer) for _ in range(3)]
+
+        assert await peer.is_silent_for(0.1)
+
+        peer.write(Flow(3, 100, 0, 1000))
+        rest = [await peer.next(Transfer) for _ in range(4)]
+
+        whole = b"".join(payload for _, payload in first + rest)
+        assert read_message(whole).data == [large]
+        assert [transfer.more for transfer, _ in first + rest] == [True] * 6 + [False]
+        assert {transfer.delivery_id for transfer, _ in first + rest} == {0}
+
+
+async def test_a_drained_link_uses_up_its_credit(shared_emulator, hub):
+    """What there is comes; then the credit is gone, and the client is told so."""
+    async with connected(shared_emulator.port) as peer:
+        await fill(peer, hub, b"0", b"1")
+        await peer.receive_from(hub + READ)
+        peer.write(Flow(0, 1000, 0, 1000, 1, 0, 10, drain=True))
+
+        assert await bodies_of(peer, 2) == [b"0", b"1"]
+        flow, _ = await peer.next(Flow)
+        assert (flow.link_credit, flow.delivery_count, flow.drain) == (0, 10, True)
+
+
+async def test_a_flow_that_asks_is_answered(shared_emulator, hub):
+    """For a link, and for a session alone."""
+    async with connected(shared_emulator.port) as peer:
+        await peer.receive_from(hub + READ, credit=7)
+        peer.write(Flow(0, 1000, 0, 1000, 1, 0, 7, echo=True))
+        flow, _ = await peer.next(Flow)
+
+        assert (flow.handle, flow.link_credit) == (1, 7)
+
+        peer.write(Flow(0, 1000, 0, 1000, echo=True))
+        flow, _ = await peer.next(Flow)
+
+        assert flow.handle is None
+
+
+async def test_credit_and_window_are_renewed_for_as_long_as_a_client_sends(shared_emulator, hub):
+    """Far more frames than one window and one credit, without a pause."""
+    async with connected(shared_emulator.port) as peer:
+        await peer.send_to(f"{hub}/Partitions/0")
+        for index in range(12_000):
+            peer.transfer(b"x", index, settled=True)
+        peer.transfer(b"last", 12_000)
+        disposition, _ = await peer.next(Disposition)
+
+        assert disposition.first == 12_000
+        assert len(shared_emulator.events(hub, "0")) == 12_001
+
+
+async def test_an_aborted_delivery_never_was(shared_emulator, hub):
+    """Its parts are dropped; the next delivery begins anew."""
+    async with connected(shared_emulator.port) as peer:
+        await peer.send_to(f"{hub}/Partitions/0")
+        peer.write(Transfer(0, 0, b"0", 0, more=True), payload=message(b"half")[:5])
+        peer.write(Transfer(0, aborted=True))
+        peer.transfer(b"whole", 1)
+        await peer.next(Disposition)
+
+        assert [event.body for event in shared_emulator.events(hub, "0")] == [b"whole"]
+
+
+async def test_a_message_above_the_limit_is_rejected_and_the_link_lives(shared_emulator, hub):
+    """With the service's condition; the next message is taken."""
+    async with connected(shared_emulator.port) as peer:
+        await peer.send_to(f"{hub}/Partitions/0")
+        for index in range(18):
+            peer.write(Transfer(0, 0, b"0", 0, more=index < 17), payload=bytes(60_000))
+        disposition, _ = await peer.next(Disposition)
+
+        rejected = disposition.state
+        assert rejected.value[0].value[0] == "amqp:link:message-size-exceeded"
+        assert "exceeds the limit (1048576 bytes)" in rejected.value[0].value[1]
+
+        peer.transfer(b"small", 1)
+        disposition, _ = await peer.next(Disposition)
+
+        assert disposition.state.descriptor == 0x24
+
+
+async def test_a_message_that_cannot_be_read_is_rejected(shared_emulator, hub):
+    """Alone or in a batch; nothing of the batch is kept."""
+    good = encode(Described(ULong(0x75), message(b"good")))
+    bad = encode(Described(ULong(0x75), b"bad"))
+    async with connected(shared_emulator.port) as peer:
+        await peer.send_to(f"{hub}/Partitions/0")
+        peer.write(Transfer(0, 0, b"0", BATCH_FORMAT), payload=good + bad)
+        disposition, _ = await peer.next(Disposition)
+
+        assert disposition.state.value[0].value[0] == "amqp:decode-error"
+        assert shared_emulator.events(hub, "0") == []
+
+
+async def test_deliveries_are_unsettled_where_the_client_wants_to_settle(shared_emulator, hub):
+    """Settled otherwise, as the service has it."""
+    async with connected(shared_emulator.port) as peer:
+        await fill(peer, hub, b"0")
+        await peer.receive_from(hub + READ, 1, credit=1, snd_settle_mode=0)
+        unsettled, _ = await peer.next(Transfer)
+        await peer.receive_from(hub + READ, 2, credit=1)
+        settled, _ = await peer.next(Transfer)
+
+        assert (unsettled.settled, settled.settled) == (False, True)
+
+
+async def test_what_a_refused_link_still_sends_is_dropped(shared_emulator):
+    """It was on its way before the refusal came; the connection goes on."""
+    async with connected(shared_emulator.port) as peer:
+        peer.write(Attach("late", 0, role=False, source=Source("x"), target=Target("nowhere")))
+        peer.transfer(b"x")
+        peer.write(Flow(0, 1000, 0, 1000, 0, 0, 10))
+        detach, _ = await peer.next(Detach)
+
+        assert detach.error.condition == "amqp:not-found"
+
+        peer.write(Detach(0, closed=True), End())
+
+        await peer.next(End)
+
+
+@pytest.mark.parametrize(
+    ("address", "condition"),
+    [
+        ("no-such-hub" + READ, "amqp:not-found"),
+        ("{hub}/ConsumerGroups/nobody/Partitions/0", "amqp:not-found"),
+        ("{hub}/ConsumerGroups/$Default/Partitions/4", "com.microsoft:argument-out-of-range"),
+        ("{hub}/ConsumerGroups/$Default/Partitions/00", "com.microsoft:argument-out-of-range"),
+        ("{hub}/ConsumerGroups/$Default/Partitions/-1", "com.microsoft:argument-out-of-range"),
+        ("{hub}", "amqp:not-allowed"),
+        ("", "amqp:not-found"),
+    ],
+)
+async def test_receivers_of_what_is_not_there_are_refused(shared_emulator, hub, address, condition):
+    """With the service's conditions, by which the clients choose their exceptions."""
+    async with connected(shared_emulator.port) as peer:
+        error = await peer.refusal(peer.receive_from(address.format(hub=hub)))
+
+        assert error.condition == condition
+
+
+async def test_groups_and_hubs_are_found_whatever_their_case(shared_emulator, hub):
+    """As in the service."""
+    async with connected(shared_emulator.port) as peer:
+        attach = await peer.receive_from(f"{hub.upper()}/consumergroups/$DEFAULT/partitions/0")
+
+        assert attach.source is not None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        AMQP_HEADER + b"\x00\x00\x00\x04\x02\x00\x00\x00",  # a frame smaller than its head
+        AMQP_HEADER + b"\xff\xff\xff\xff\x02\x00\x00\x00",  # a frame of four gigabytes
+        AMQP_HEADER + encode_frame(b"\x00\x53\x99\x45"),  # a performative that is none
+        AMQP_HEADER + encode_frame(Begin(None, 0, 1, 1).described()),  # begin before open
+        AMQP_HEADER + encode_frame(b"x", kind=SASL_FRAME),
+        encode_frame(Open("x").described()),  # a frame before any header
+        SASL_HEADER + encode_frame(b"\x00\x53\x41\x45", kind=SASL_FRAME),  # init of nothing
+        AMQP_HEADER + encode_frame(Open("x", None, 100).described()),  # frames of 100 bytes
+        b"AMQP\x02\x01\x00\x00",  # TLS inside AMQP
+    ],
+)
+async def test_a_peer_that_breaks_the_rules_loses_its_connection(shared_emulator, hub, broken):
+    """Its own alone: another goes on as if nothing had been."""
+    async with connected(shared_emulator.port) as other, raw(shared_emulator.port) as peer:
+        peer.writer.write(broken)
+
+        assert await peer.has_ended()
+
+        await fill(other, hub, b"still here")
+
+
+async def broken_session(port, *performatives):
+    """Send performatives into a session; the error with which the connection is closed."""
+    async with connected(port) as peer:
+        peer.write(*performatives)
+        close, _ = await peer.next(Close)
+        assert await peer.has_ended()
+        return close.error.condition
+
+
+@pytest.mark.parametrize(
+    "performative",
+    [
+        Transfer(9, 0, b"0"),
+        Flow(0, 1, 0, 1, 9),
+        Detach(9),
+        Begin(None, 0, 1, 1),  # on a channel that has a session
+        Open("again"),
+        Attach("x", 300, role=True),  # a handle above the limit that we gave
+    ],
+    ids=lambda performative: type(performative).__name__,
+)
+async def test_a_frame_out_of_place_closes_the_connection_with_a_reason(
+    shared_emulator, performative
+):
+    """The peer is told, then cut off."""
+    assert await broken_session(shared_emulator.port, performative) == "amqp:decode-error"
+
+
+@settings(max_examples=60)
+@given(pieces=st.lists(st.binary(max_size=60), max_size=6), prefix=st.integers(0, 3))
+def test_no_bytes_hurt_the_server(shared_emulator, pieces, prefix):
+    """Arbitrary bytes, at any stage of a connection: the server answers the next one as before."""
+    stages = (
+        b"",
+        AMQP_HEADER,
+        AMQP_HEADER + encode_frame(Open("x").described()),
+        AMQP_HEADER
+        + encode_frame(Open("x").described())
+        + encode_frame(Begin(None, 0, 10, 10).described())
+        + encode_frame(
+            Attach("x", 0, role=False, source=Source("x"), target=Target("hub-99")).described()
+        ),
+    )
+    with socket.create_connection(("127.0.0.1", shared_emulator.port), timeout=5) as peer:
+        peer.sendall(stages[prefix])
+        for piece in pieces:
+            try:
+                peer.sendall(encode_frame(piece) if prefix % 2 else piece)
+            except OSError:
+                break
+    with socket.create_connection(("127.0.0.1", shared_emulator.port), timeout=5) as peer:
+        peer.sendall(AMQP_HEADER)
+
+        assert peer.recv(8) == AMQP_HEADER
+
+
+async def test_who_says_who_it_is_is_believed(shared_emulator):
+    """Every mechanism that the service offers leads in; another does not."""
+    for mechanism in ("ANONYMOUS", "PLAIN", "EXTERNAL", "MSSBCBS", "SCRAM-SHA-256"):
+        async with raw(shared_emulator.port) as peer:
+            peer.writer.write(SASL_HEADER)
+            assert await peer.item() == ProtocolHeader(SASL_HEADER)
+            offered = await peer.item()
+            init = encode(Described(ULong(0x41), [Symbol(mechanism), b"x", None]))
+            peer.writer.write(encode_frame(init, kind=SASL_FRAME))
+            outcome = await peer.item()
+
+            assert b"MSSBCBS" in offered.body
+            assert isinstance(outcome, Frame)
+            if mechanism.startswith("SCRAM"):
+                assert await peer.has_ended()
+                continue
+            peer.writer.write(AMQP_HEADER)
+            assert await peer.item() == ProtocolHeader(AMQP_HEADER)
+
+
+async def test_a_silent_connection_is_kept_by_heartbeats_and_closed_without(tmp_path):
+    """We send them as the peer asks, and close one that sends none for longer than we allow."""
+    configuration = EmulatorConfiguration(
+        hubs=hubs_of({"orders": 1}), port=0, idle_timeout=timedelta(milliseconds=300)
+    )
+    async with (
+        EmulatorServer(configuration) as server,
+        connected(server.port, idle_time_out=100) as peer,
+    ):
+        beats, last = 0, Frame(0, 0, b"")
+        while (item := await peer.item()) is not None:
+            if isinstance(item, Frame) and not item.body:
+                beats += 1
+                continue
+            assert isinstance(item, Frame)
+            last = item
+
+        assert beats >= 2
+        assert b"amqp:connection:forced" in last.body
+
+
+async def test_a_slow_reader_does_not_fill_our_memory(shared_emulator, hub):
+    """Ten megabytes wait in the log, not in the connection, until the client reads."""
+    async with connected(shared_emulator.port, window=2**31) as peer:
+        await peer.send_to(f"{hub}/Partitions/0")
+        for index in range(200):
+            peer.transfer(bytes(50_000), index, settled=True)
+        peer.transfer(b"", 200)
+        await peer.next(Disposition)
+        await peer.receive_from(hub + READ)
+        peer.write(Flow(0, 2**31, 0, 1000, 1, 0, 10_000))
+
+        assert sum(map(len, await bodies_of(peer, 200))) == 200 * 50_000
