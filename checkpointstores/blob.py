@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
+from io import BytesIO
 from typing import Any, Final, Self, TypeVar, cast
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies_environment
@@ -50,6 +51,8 @@ BlobCredential = str | AzureNamedKeyCredential | AzureSasCredential | AsyncToken
 """An account key or a SAS token as text, or a credential object of azure-core or azure-identity."""
 
 _CONTAINER_NAME: Final = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
+_PIECE_BYTES_MAX: Final = 256 * 1024
+
 _sends: ContextVar[list[None] | None] = ContextVar("eventproc_blob_sends", default=None)
 
 
@@ -74,6 +77,16 @@ def _new_session() -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
     )
+
+
+class _Transport(AioHttpTransport):  # type: ignore[misc]  # the vendor loads it lazily, untyped
+    """Sends a large state in pieces, so that the event loop goes on meanwhile."""
+
+    def _get_request_data(self, request: HttpRequest) -> object:
+        data: object = super()._get_request_data(request)
+        if isinstance(data, bytes) and len(data) > _PIECE_BYTES_MAX:
+            return BytesIO(data)
+        return data
 
 
 class _AzureContainer:
@@ -357,7 +370,7 @@ class BlobCheckpointStore(BlobRecords):
         if self._azure is not None:
             return
         timeout_s = self._request_timeout.total_seconds()
-        transport = AioHttpTransport(
+        transport = _Transport(
             session=_new_session(), connection_timeout=timeout_s, read_timeout=timeout_s
         )
         # One policy repeats requests, ours: the vendor's would hide a lost answer from us.

@@ -3,6 +3,7 @@
 from eventproc.testing._store_bench import LoseAnswers
 from eventproc.testing.azurite import Azurite
 from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
+from eventproc.testing.lossy_proxy import LossyProxy
 from eventproc.testing.store_contract import (
     ClauseReport,
     check_checkpoint_store,
@@ -14,6 +15,7 @@ __all__ = [
     "ClauseReport",
     "FaultyCheckpointStore",
     "LoseAnswers",
+    "LossyProxy",
     "StoreFaults",
     "check_checkpoint_store",
     "clause_names",
