@@ -59,7 +59,9 @@ class ThreadedHandler(PartitionHandler):
 
     async def _call(self, function: Callable[[], None]) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="eventproc-handler", daemon=True)
+            self._thread = threading.Thread(
+                target=self._work, name="eventproc-handler", daemon=True
+            )
             self._thread.start()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._calls.put((function, done))

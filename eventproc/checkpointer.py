@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from eventproc.config import Backoff, CheckpointPolicy
-from eventproc.core.policy import backoff_s, is_checkpoint_due
+from eventproc.core.policy import backoff_s, checkpoint_due_in_s
 from eventproc.core.progress import adoption, is_behind
 from eventproc.errors import OwnershipLostError, StoreError
 from eventproc.logs import Logger
@@ -82,15 +82,7 @@ class Checkpointer:
         """
         attempt = 0
         while True:
-            try:
-                found = await self._read()
-                update = adoption(found, self._writer)
-                if update is None:
-                    self._stored = found
-                    return found
-                result = await self._write(update)
-            except StoreError:
-                result = CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+            found, result = await self._try_adopt()
             if result.outcome is WriteOutcome.WON:
                 self._stored = result.checkpoint
                 return found
@@ -99,11 +91,15 @@ class Checkpointer:
             attempt += 1
             await self._wait(attempt)
 
-    async def create(self, progress: Progress) -> None:
-        """Write the first checkpoint of a partition, so that a later owner begins there too."""
-        self._pending = progress
-        self._noted_count += 1
-        await self.flush()
+    async def _try_adopt(self) -> tuple[Checkpoint | None, CheckpointResult]:
+        try:
+            found = await self._read()
+            update = adoption(found, self._writer)
+            if update is None:
+                return found, CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
+            return found, await self._write(update)
+        except StoreError:
+            return None, CheckpointResult(outcome=WriteOutcome.UNKNOWN)
 
     def note(self, progress: Progress, handled_count: int) -> None:
         """Take down progress; the policy decides when it is written."""
@@ -117,29 +113,29 @@ class Checkpointer:
 
     async def run(self) -> None:
         """Write for ever what the policy calls due; ends when ownership is lost."""
-        loop = asyncio.get_running_loop()
         while not self._is_lost:
-            await self._wake.wait()
-            due = is_checkpoint_due(
+            await self._until_due()
+            try:
+                await self.flush()
+            except OwnershipLostError:
+                return
+
+    async def _until_due(self) -> None:
+        """Wait until the policy wants a write."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due_in_s = checkpoint_due_in_s(
                 handled_count=self._handled_count,
                 oldest_age_s=loop.time() - self._oldest_at_s,
                 every_events=self._policy.every_events,
                 every=self._policy.every,
             )
-            if due:
-                try:
-                    await self.flush()
-                except OwnershipLostError:
-                    return
-            else:
-                self._wake.clear()
-                if self._handled_count and self._policy.every is not None:
-                    at_s = self._oldest_at_s + self._policy.every.total_seconds()
-                    handle = loop.call_at(at_s, self._wake.set)
-                    try:
-                        await self._wake.wait()
-                    finally:
-                        handle.cancel()
+            try:
+                async with asyncio.timeout(due_in_s):
+                    await self._wake.wait()
+                    self._wake.clear()
+            except TimeoutError:
+                return
 
     async def flush(self) -> None:
         """Return when everything noted before the call is stored; retry until it is.
@@ -214,9 +210,7 @@ class Checkpointer:
         except StoreError:
             return False
         if found is not None and found.writer != self._writer:
-            self._log.warning(
-                "checkpoint_changed_elsewhere", sequence_number=found.sequence_number
-            )
+            self._log.warning("checkpoint_changed_elsewhere", sequence_number=found.sequence_number)
         self._stored = found
         return True
 
@@ -227,9 +221,7 @@ class Checkpointer:
             return True
 
     async def _wait(self, attempt: int) -> None:
-        await asyncio.sleep(
-            backoff_s(attempt, first=self._backoff.first, most=self._backoff.most)
-        )
+        await asyncio.sleep(backoff_s(attempt, first=self._backoff.first, most=self._backoff.most))
 
     def _note_failure(self, *, is_failing: bool) -> None:
         if is_failing and not self._is_failing:

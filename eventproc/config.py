@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Final
 
 from eventproc.errors import ConfigurationError
@@ -11,8 +10,6 @@ from eventproc.models import EventPosition, LoadBalancingStrategy
 
 INTERVALS_PER_EXPIRATION_MIN: Final = 3
 """Azure's troubleshooting guides: the expiration at least three times the interval."""
-
-_NO_POSITIONS: Final[Mapping[str, EventPosition]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +81,17 @@ class EventProcessorConfig:
     shutdown_timeout: timedelta = timedelta(seconds=30)
     """The budget of ``stop()``, and of a handler to finish when its partition is handed over."""
 
+    leaving_notice: timedelta | None = None
+    """How long ``stop()`` serves on after it told the group that it leaves, so that the others
+    look often by the time they are handed its partitions, which are then without an owner's
+    attention for an ``unsettled_interval`` and not for a ``load_balancing_interval``. ``None``: as
+    long as the others may take to notice, and at most a third of ``shutdown_timeout``. Nobody is
+    waited for where nobody else is there."""
+
     initial_position: EventPosition = field(default_factory=EventPosition.earliest)
     """Where to begin a partition that has no checkpoint."""
 
-    initial_positions: Mapping[str, EventPosition] = _NO_POSITIONS
+    initial_positions: Mapping[str, EventPosition] = field(default_factory=dict)
     """The same for single partitions, by partition id."""
 
     checkpoint_policy: CheckpointPolicy = field(default_factory=CheckpointPolicy)
@@ -100,6 +104,10 @@ class EventProcessorConfig:
 
     receiver_backoff: Backoff = field(default_factory=Backoff)
     """Between attempts to open a receiver that broke."""
+
+    uses_store_thread: bool = True
+    """Whether the store and the renewals have a thread of their own, so that a handler that blocks
+    the event loop cannot delay them. Off only where time is virtual."""
 
     def __post_init__(self) -> None:
         """Refuse, with the remedy, what cannot work."""

@@ -71,6 +71,7 @@ class LoopThread(Control):
     def __init__(self, name: str) -> None:
         self._home = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
+        self._ended: asyncio.Future[None] = self._home.create_future()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -78,6 +79,11 @@ class LoopThread(Control):
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
         self._loop.close()
+        self.tell(self._note_end)
+
+    def _note_end(self) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None)
 
     async def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
         """Run it in the thread."""
@@ -93,8 +99,7 @@ class LoopThread(Control):
         """Cancel what still runs in the thread, and end the thread."""
         await self.call(self._cancel_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        while self._thread.is_alive():
-            await asyncio.sleep(0.001)
+        await asyncio.shield(self._ended)
 
     async def _cancel_all(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

@@ -16,6 +16,9 @@ from eventproc.models import CloseReason
 TRUST_POLL_S: Final = 0.05
 """How often a pump whose lease lapsed looks whether it was renewed."""
 
+TRUST_STEP_S: Final = 0.001
+"""The least time between two looks: less may be too little for a clock to move at all."""
+
 
 class EndedError(Exception):
     """The pump was told to end while it waited. Never leaves the pump."""
@@ -136,7 +139,8 @@ class Ending:
             return
         loop = asyncio.get_running_loop()
         if self._trust.remaining_s > 0:
-            loop.call_later(self._trust.remaining_s, self._enforce_trust, scope)
+            wait_s = max(self._trust.remaining_s, TRUST_STEP_S)
+            loop.call_later(wait_s, self._enforce_trust, scope)
         else:
             self._cut()
 

@@ -72,12 +72,19 @@ class Leases:
         self._written = asyncio.Condition()
         self._is_failing = False
         self.conflict_count = 0
+        """Claims that somebody else won."""
         self.write_count = 0
 
     @property
     def held(self) -> frozenset[str]:
         """The partitions with a lease, trusted or not."""
         return frozenset(self._lease_by_partition)
+
+    @property
+    def is_any_trusted(self) -> bool:
+        """Whether at least one lease may be trusted now."""
+        now_s = self._clock()
+        return any(self.trusted_until_s(p) > now_s for p in self._lease_by_partition)
 
     def trusted_until_s(self, partition_id: str) -> float:
         """Until when, on this processor's clock, the partition may be acted upon."""
@@ -94,6 +101,7 @@ class Leases:
             for result in results:
                 if result.outcome is WriteOutcome.WON:
                     self._confirm(result, sent_at_s)
+            self.conflict_count += sum(r.outcome is WriteOutcome.LOST for r in results)
             return results
 
     async def give(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
@@ -172,7 +180,9 @@ class Leases:
             lost = [r.claim.partition_id for r in results if r.outcome is WriteOutcome.LOST]
             settled = await self._settle([p for p in lost if p in doubtful])
             for partition_id in lost:
-                if partition_id not in settled and self._lease_by_partition.pop(partition_id, None):
+                if partition_id in settled:
+                    continue
+                if self._lease_by_partition.pop(partition_id, None) is not None:
                     self._on_lost(partition_id)
 
     async def _renew_once(self, leases: Iterable[Lease]) -> Sequence[ClaimResult]:
@@ -194,7 +204,7 @@ class Leases:
             elif result.outcome is WriteOutcome.UNKNOWN:
                 lease = self._lease_by_partition[partition_id]
                 self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
-        self._note_failure(any(r.outcome is WriteOutcome.UNKNOWN for r in results))
+        self._note_failure(is_failing=any(r.outcome is WriteOutcome.UNKNOWN for r in results))
         return results
 
     async def _settle(self, partition_ids: Collection[str]) -> set[str]:
@@ -247,7 +257,6 @@ class Leases:
     async def _write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         results = await self._store.claim_ownership(self._group, claims)
         self.write_count += len(results)
-        self.conflict_count += sum(r.outcome is WriteOutcome.LOST for r in results)
         return results
 
     def _confirm(self, result: ClaimResult, sent_at_s: float) -> None:
@@ -260,7 +269,7 @@ class Leases:
             answered_at_s=self._clock(),
         )
 
-    def _note_failure(self, is_failing: bool) -> None:
+    def _note_failure(self, *, is_failing: bool) -> None:
         if is_failing and not self._is_failing:
             self._log.warning("renewal_failed", held_count=len(self._lease_by_partition))
         elif self._is_failing and not is_failing:

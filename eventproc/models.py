@@ -68,7 +68,9 @@ def _refuse_name(kind: str, value: str) -> None:
     if not value or value != value.strip():
         raise ConfigurationError(f"{kind} is {value!r}: give a name without surrounding blanks")
     if "/" in value or "\\" in value:
-        raise ConfigurationError(f"{kind} {value!r} has a slash, which separates the parts of a key")
+        raise ConfigurationError(
+            f"{kind} {value!r} has a slash, which separates the parts of a key"
+        )
     if not value.isprintable():
         raise ConfigurationError(f"{kind} {value!r} has characters that cannot be printed")
 
@@ -364,6 +366,10 @@ class LastEnqueued:
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
+def _nothing() -> Mapping[str, object]:
+    return _NOTHING
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedEvent:
     """One event as a handler gets it."""
@@ -377,10 +383,10 @@ class ReceivedEvent:
     """When the hub took it in, by the hub's clock."""
 
     partition_key: str | None = None
-    properties: Mapping[str, object] = field(default=_NOTHING)
+    properties: Mapping[str, object] = field(default_factory=_nothing)
     """What the publisher attached."""
 
-    system_properties: Mapping[str, object] = field(default=_NOTHING)
+    system_properties: Mapping[str, object] = field(default_factory=_nothing)
     """What the broker attached, and AMQP's own message properties."""
 
     content_type: str | None = None

@@ -9,8 +9,8 @@ Rule 3: progress is noted after the handler returned, never before.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -31,6 +31,7 @@ from eventproc.handler import PartitionHandler
 from eventproc.logs import Logger
 from eventproc.models import CloseReason, EventPosition, LastEnqueued, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.statistics import PumpStatistics
 
 RECEIVE_WAIT_MAX: Final = timedelta(seconds=60)
 """How long one call to an idle receiver waits. The end of it changes nothing."""
@@ -38,21 +39,6 @@ RECEIVE_WAIT_MAX: Final = timedelta(seconds=60)
 CALL_BUDGET_FRACTION: Final = 0.6
 """Of the shutdown time-out: for a call under way. Then the handler's ``close`` has half of what is
 left, and the last checkpoint the rest."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PumpStatistics:
-    """How one partition does."""
-
-    partition_id: str
-    sequence_number: int | None
-    checkpointed_sequence_number: int | None
-    lag: int | None
-    """Events in the hub that are not handled yet; ``None`` while the hub did not say."""
-
-    handled_count: int
-    handler_error_count: int
-    receiver_error_count: int
 
 
 class PartitionPump:
@@ -177,17 +163,18 @@ class PartitionPump:
         while True:
             try:
                 async with self._ending.waiting():
-                    end = await self._source.partition_properties(self._identity.partition_id)
-                break
+                    return await self._pin_to_end()
             except SourceError as error:
                 attempt += 1
                 self._report(error, attempt)
                 await self._back_off(self._config.receiver_backoff, attempt)
+
+    async def _pin_to_end(self) -> EventPosition:
+        end = await self._source.partition_properties(self._identity.partition_id)
         if end.last_enqueued_sequence_number < 0:
             return EventPosition.earliest()
         self._context.pin(end.last_enqueued_sequence_number, end.last_enqueued_offset)
-        async with self._ending.waiting():
-            await self._context.checkpoint()
+        await self._context.checkpoint()
         return EventPosition.from_offset(end.last_enqueued_offset)
 
     async def _open(self, first: EventPosition) -> PartitionReceiver:
@@ -214,10 +201,8 @@ class PartitionPump:
             self._note_gap(batch[0])
         attempt = 0
         while batch:
-            current = batch
-            attempt, is_done = await self._attempt(
-                lambda: self._handler.process_events(self._context, current), attempt
-            )
+            process = partial(self._handler.process_events, self._context, batch)
+            attempt, is_done = await self._attempt(process, attempt)
             if is_done:
                 self._context.advance(batch[-1])
                 self._handled_count += len(batch)
@@ -235,9 +220,7 @@ class PartitionPump:
         while not is_done:
             attempt, is_done = await self._attempt(call, attempt)
 
-    async def _attempt(
-        self, call: Callable[[], Awaitable[None]], attempt: int
-    ) -> tuple[int, bool]:
+    async def _attempt(self, call: Callable[[], Awaitable[None]], attempt: int) -> tuple[int, bool]:
         """Call the handler once; return the count of failures and whether it succeeded."""
         try:
             is_done = await self._call_once(call)

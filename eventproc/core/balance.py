@@ -58,9 +58,7 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
     """Return what this processor does about the plan in one cycle."""
     me = view.owner_id
     foreign = view.members - view.cooperative - {me}
-    planned = plan(
-        view.partition_ids, view.live_owner_by_partition, view.members, foreign=foreign
-    )
+    planned = plan(view.partition_ids, view.live_owner_by_partition, view.members, foreign=foreign)
     due = [p for p in view.partition_ids if planned.get(p) == me and p not in view.held]
     resumed = [p for p in due if _recorded_owner(view, p) == me]
     orphans = [p for p in due if p not in view.live_owner_by_partition and p not in resumed]
@@ -69,9 +67,7 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
         orphans = sorted(orphans, key=rank)[:1]
         stealable = [] if orphans else stealable
     steal = min(stealable, key=rank, default=None)
-    hand_overs = (
-        _surplus(view, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
-    )
+    hand_overs = _surplus(view, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
     return Moves(
         owner_by_partition=planned,
         claims=tuple(_claim(view, p) for p in [*resumed, *orphans]),

@@ -67,7 +67,7 @@ def plan(
         foreign: Those members that do not follow this plan.
     """
     held_by_member: dict[str, list[str]] = {member: [] for member in members}
-    free = []
+    free: list[str] = []
     for partition_id in partition_ids:
         held_by_member.get(owner_by_partition.get(partition_id, ""), free).append(partition_id)
     if not held_by_member:

@@ -3,18 +3,22 @@
 from datetime import timedelta
 
 
-def is_checkpoint_due(
+def checkpoint_due_in_s(
     *,
     handled_count: int,
     oldest_age_s: float,
     every_events: int | None,
     every: timedelta | None,
-) -> bool:
-    """Whether progress that is not yet written has to be: enough of it, or old enough."""
+) -> float | None:
+    """Seconds until progress that is not yet written has to be: enough of it, or old enough.
+
+    ``None``: not before more is handled.
+    """
     if handled_count == 0:
-        return False
-    by_count = every_events is not None and handled_count >= every_events
-    return by_count or (every is not None and oldest_age_s >= every.total_seconds())
+        return None
+    if every_events is not None and handled_count >= every_events:
+        return 0.0
+    return None if every is None else max(0.0, every.total_seconds() - oldest_age_s)
 
 
 def backoff_s(attempt: int, *, first: timedelta, most: timedelta, chance: float = 1.0) -> float:

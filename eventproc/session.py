@@ -1,0 +1,242 @@
+"""Everything that exists between a processor's start and its stop, and how the parts fit together.
+
+Two loops may take part. On the control side live the store, the leases, presence and the balancer;
+on the processor's loop the source and the pumps. What crosses goes through ``Control``.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Final
+
+from eventproc.balancer import Balancer, Round
+from eventproc.blocking import ThreadedHandler
+from eventproc.checkpointer import Checkpointer
+from eventproc.config import EventProcessorConfig
+from eventproc.context import PartitionIdentity
+from eventproc.control import Control, LoopThread, SharedLoop
+from eventproc.ending import Trust
+from eventproc.errors import StoreError
+from eventproc.handler import BlockingPartitionHandler, HandlerFactory
+from eventproc.leases import Leases
+from eventproc.logs import Logger
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ConsumerGroup,
+    Member,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore, EventSource
+from eventproc.presence import Presence
+from eventproc.pump import PartitionPump
+from eventproc.pumps import Pumps
+
+JITTER: Final = 0.1
+"""Part of an interval by which cycles are spread, so that a fleet does not read in step."""
+
+ANSWER_INTERVALS: Final = 1.0 + 2 * JITTER
+"""A live holder of an ``owner_id`` looks at the group within this many intervals, ..."""
+
+ANSWER_EXTRA_CYCLES: Final = 4
+"""... and answers within this many unsettled ones more."""
+
+FAREWELL_FRACTION: Final = 0.2
+"""Of the shutdown time-out: for telling the group, before the partitions are closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a processor was given."""
+
+    source: EventSource
+    store: CheckpointStore
+    handler: HandlerFactory
+    group: ConsumerGroup
+    member: Member
+    config: EventProcessorConfig
+    rng: Random
+    clock: Callable[[], float] | None
+    log: Logger
+
+
+def _boot_clock() -> float:
+    """Seconds that go on while the machine is suspended: others took over in that time."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Session:
+    """One run of a processor."""
+
+    def __init__(self, parts: Parts, *, changed: Callable[[], None]) -> None:
+        """Put the parts together, on the running loop; ``changed`` asks for a look at the group."""
+        self._parts = parts
+        self._config = parts.config
+        self._stack = AsyncExitStack()
+        self._pump_count = 0
+        self.partition_ids: tuple[str, ...] = ()
+        owner_id, store, group = parts.member.owner_id, parts.store, parts.group
+        if parts.config.uses_store_thread:
+            self._control: Control = LoopThread(f"eventproc-store-{owner_id}")
+            self._clock = parts.clock or _boot_clock
+        else:
+            self._control = SharedLoop()
+            self._clock = parts.clock or asyncio.get_running_loop().time
+        self.leases = Leases(
+            store,
+            group,
+            owner_id,
+            expiration=self._config.ownership_expiration,
+            clock=self._clock,
+            on_lost=self._tell_lost,
+            log=parts.log,
+        )
+        self._presence = Presence(
+            store,
+            group,
+            parts.member,
+            expiration=self._config.ownership_expiration,
+            clock=self._clock,
+            log=parts.log,
+        )
+        self._balancer = Balancer(
+            store,
+            group,
+            owner_id,
+            leases=self.leases,
+            presence=self._presence,
+            config=self._config,
+            clock=self._clock,
+            log=parts.log,
+        )
+        self.pumps = Pumps(
+            self._make_pump,
+            self._give,
+            config=self._config,
+            changed=changed,
+            rng=parts.rng,
+            log=parts.log,
+        )
+
+    async def open(self) -> None:
+        """Check everything at the door, make this processor known, and start the renewals.
+
+        On an error everything that was opened is closed again, and nothing was claimed.
+        """
+        parts = self._parts
+        try:
+            self._stack.push_async_callback(self._control.close)
+            await self._control.call(parts.store.open())
+            self._stack.push_async_callback(self._close_store)
+            await parts.source.open()
+            self._stack.push_async_callback(parts.source.close)
+            await parts.source.check_consumer_group(parts.group.name)
+            self.partition_ids = tuple(await parts.source.partition_ids())
+            answer_within = (
+                self._config.load_balancing_interval * ANSWER_INTERVALS
+                + self._config.unsettled_interval * ANSWER_EXTRA_CYCLES
+            )
+            await self._control.call(
+                self._presence.enter(
+                    answer_within=answer_within, look_every=self._config.unsettled_interval
+                )
+            )
+            renewing = asyncio.create_task(self._control.call(self.leases.keep()))
+            self._stack.callback(renewing.cancel)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def close(self) -> None:
+        """Drain, release and let go of everything, within the shutdown time-out."""
+        budget_s = self._config.shutdown_timeout.total_seconds()
+        until_s = asyncio.get_running_loop().time() + budget_s
+        targets = await self._say_farewell()
+        if any(targets.values()):
+            await asyncio.sleep(self._leaving_notice_s())
+            targets = await self._say_farewell()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until_s):
+                await self.pumps.drain(self.leases.held, targets)
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(budget_s * FAREWELL_FRACTION):
+                await self._control.call(self._presence.withdraw())
+        await self._stack.aclose()
+
+    async def _say_farewell(self) -> dict[str, str | None]:
+        budget_s = self._config.shutdown_timeout.total_seconds() * FAREWELL_FRACTION
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(budget_s):
+                return await self._control.call(self._balancer.farewell(self.partition_ids))
+        return {}
+
+    def _leaving_notice_s(self) -> float:
+        notice = self._config.leaving_notice
+        if notice is None:
+            seen_by_all = self._config.load_balancing_interval * (1 + JITTER)
+            notice = min(seen_by_all, self._config.shutdown_timeout / 3)
+        return notice.total_seconds()
+
+    async def cycle(self) -> Round:
+        """Do one look at the group, and adjust the pumps."""
+        busy = self.pumps.handing_over
+        done = await self._control.call(self._balancer.cycle(self.partition_ids, busy))
+        self.pumps.adjust(self.leases.held, done.moves.hand_overs)
+        return done
+
+    async def _close_store(self) -> None:
+        await self._control.call(self._parts.store.close())
+
+    def _tell_lost(self, partition_id: str) -> None:
+        self._control.tell(partial(self.pumps.lose, partition_id))
+
+    async def _give(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
+        return await self._control.call(self.leases.give(partition_id, owner_id))
+
+    def _make_pump(self, partition_id: str) -> PartitionPump:
+        parts = self._parts
+        handler = parts.handler()
+        if isinstance(handler, BlockingPartitionHandler):
+            handler = ThreadedHandler(handler)
+        self._pump_count += 1
+        log = parts.log.bind(partition_id=partition_id)
+        verify = partial(self._verify, partition_id)
+        checkpointer = Checkpointer(
+            partition_id,
+            writer=f"{parts.member.owner_id}/{parts.member.incarnation}/{self._pump_count}",
+            read=partial(self._read_checkpoint, partition_id),
+            write=self._write_checkpoint,
+            verify=verify,
+            policy=self._config.checkpoint_policy,
+            backoff=self._config.receiver_backoff,
+            log=log,
+        )
+        return PartitionPump(
+            PartitionIdentity(
+                partition_id=partition_id, group=parts.group, owner_id=parts.member.owner_id
+            ),
+            handler=handler,
+            source=parts.source,
+            checkpointer=checkpointer,
+            trust=Trust(partial(self.leases.trusted_until_s, partition_id), self._clock),
+            verify=verify,
+            config=self._config,
+            rng=parts.rng,
+            log=log,
+        )
+
+    async def _verify(self, partition_id: str) -> bool:
+        return await self._control.call(self.leases.verify(partition_id))
+
+    async def _read_checkpoint(self, partition_id: str) -> Checkpoint | None:
+        parts = self._parts
+        return await self._control.call(parts.store.read_checkpoint(parts.group, partition_id))
+
+    async def _write_checkpoint(self, update: CheckpointUpdate) -> CheckpointResult:
+        parts = self._parts
+        return await self._control.call(parts.store.update_checkpoint(parts.group, update))
