@@ -22,19 +22,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
 from eventproc.emulator import EventHubsEmulator
-from eventproc.models import EventPosition
+from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 
 HUB: Final = "bench"
+TIMED_BELOW: Final = 5000
 BATCH: Final = 300
 SENT_AT: Final = struct.Struct(">d")
 """Begins every body: the monotonic clock, which all processes of a machine share."""
@@ -43,12 +44,18 @@ WARM_UP: Final = 0.0
 """Instead of a time: the publisher's first event, which waits for its own connection."""
 
 
+Event = TypeVar("Event")
+
+
 @dataclass
 class Tally:
     """What a reader saw. Only appended to, so threads may share it."""
 
     wanted: int
     partition_count: int
+    is_timed: bool
+    """Whether each event tells when it was sent: a backlog's age means nothing."""
+
     begun: float = field(default_factory=time.monotonic)
     count: int = 0
     first: float = 0.0
@@ -57,7 +64,9 @@ class Tally:
     latencies: list[float] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, partition_id: str, first_body: bytes, count: int) -> bool:
+    def add(
+        self, partition_id: str, events: Sequence[Event], body_of: Callable[[Event], bytes]
+    ) -> bool:
         """Count a batch; tell whether all is there."""
         now = time.monotonic()
         with self.lock:
@@ -65,11 +74,19 @@ class Tally:
             self.seen.add(partition_id)
             if not self.all_partitions and len(self.seen) == self.partition_count:
                 self.all_partitions = now
-            sent_at = SENT_AT.unpack_from(first_body)[0]
-            if sent_at != WARM_UP:
-                self.latencies.append(now - sent_at)
-            self.count += count
+            if self.is_timed:
+                sent = (SENT_AT.unpack_from(body_of(event))[0] for event in events)
+                self.latencies += [now - sent_at for sent_at in sent if sent_at != WARM_UP]
+            self.count += len(events)
             return self.count >= self.wanted
+
+
+def body(event: ReceivedEvent) -> bytes:
+    return event.body
+
+
+def joined_body(event: EventData) -> bytes:
+    return b"".join(event.body)  # type: ignore[arg-type]
 
 
 # --- the readers: each receives everything from the oldest event on, until the tally is full ------
@@ -83,7 +100,7 @@ async def read_with_eventproc(conn_str: str, tally: Tally, prefetch: int) -> Non
         receiver = await source.open_receiver("$Default", partition_id, EventPosition.earliest())
         while not done.is_set():
             events = await receiver.receive(events_max=BATCH, wait_max=timedelta(seconds=1))
-            if events and tally.add(partition_id, events[0].body, len(events)):
+            if events and tally.add(partition_id, events, body):
                 done.set()
 
     options = EventHubOptions(prefetch=prefetch)
@@ -102,7 +119,7 @@ async def read_with_aio(conn_str: str, tally: Tally, prefetch: int) -> None:
     done = asyncio.Event()
 
     async def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and tally.add(context.partition_id, b"".join(events[0].body), len(events)):
+        if events and tally.add(context.partition_id, events, joined_body):
             done.set()
 
     client = AioConsumerClient.from_connection_string(conn_str, "$Default")
@@ -126,7 +143,7 @@ def read_with_sync(
     done = threading.Event()
 
     def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and tally.add(context.partition_id, b"".join(events[0].body), len(events)):
+        if events and tally.add(context.partition_id, events, joined_body):
             done.set()
 
     client = EventHubConsumerClient.from_connection_string(
@@ -151,7 +168,7 @@ def read_with_threads(conn_str: str, tally: Tally, prefetch: int) -> None:
     done = threading.Event()
 
     def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and tally.add(context.partition_id, b"".join(events[0].body), len(events)):
+        if events and tally.add(context.partition_id, events, joined_body):
             done.set()
 
     for number in range(tally.partition_count):
@@ -231,11 +248,12 @@ def trickle(conn_str: str, event_count: int, body_size: int) -> None:
 
 def read(candidate: str, conn_str: str, partition_count: int, event_count: int) -> None:
     """Be one reader; print what it saw as JSON."""
-    tally = Tally(wanted=event_count, partition_count=partition_count)
+    is_timed = event_count < TIMED_BELOW
+    tally = Tally(wanted=event_count, partition_count=partition_count, is_timed=is_timed)
     cpu = time.process_time()
     CANDIDATES[candidate](conn_str, tally)
     elapsed = time.monotonic() - tally.first
-    latencies = sorted(tally.latencies)
+    latencies = sorted(tally.latencies) or [0.0]
     print(
         json.dumps(
             {
@@ -320,7 +338,7 @@ def main() -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--candidates", nargs="+", choices=CANDIDATES, default=list(CANDIDATES))
     parser.add_argument("--partitions", nargs="+", type=int, default=[1, 32])
-    parser.add_argument("--events", type=int, default=96_000, help="in the backlog")
+    parser.add_argument("--events", type=int, default=192_000, help="in the backlog")
     parser.add_argument("--trickle", type=int, default=100, help="events in the trickle")
     parser.add_argument("--body", type=int, default=100, help="bytes in an event")
     parser.add_argument("--role", choices=("emulator", "reader"), help=argparse.SUPPRESS)

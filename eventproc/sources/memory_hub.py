@@ -2,17 +2,14 @@
 
 It numbers events as Event Hubs does (sequence numbers from 0 without gaps, offsets that are
 decimal strings and *not* the sequence number) and forgets from the old end only. Nothing here
-polls or asks the machine for the time, so whole groups of processors run on it in virtual time.
+polls, and the clock can be given, so whole groups of processors run on it in virtual time.
 A hub is used from one event loop.
 """
 
 import asyncio
 import zlib
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
 from eventproc.errors import (
     ConfigurationError,
@@ -21,40 +18,17 @@ from eventproc.errors import (
     SourceUnavailableError,
 )
 from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, ReceivedEvent
-
-_OFFSET_OF_FIRST: Final = 4096
-"""Not zero, so that an offset mistaken for a sequence number is noticed at the first event."""
-
-_OFFSET_PER_EVENT: Final = 56
-"""What an event adds to the offset besides its body, so that no two offsets are the same."""
+from eventproc.sources.memory_log import MemoryLog
 
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(slots=True)
-class _Log:
-    """The events of one partition, oldest first; ``offsets`` and ``times`` serve the searches."""
-
-    events: list[ReceivedEvent] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    times: list[datetime] = field(default_factory=list)
-    first: int = 0
-    """The sequence number of ``events[0]``, or of the next event where there is none."""
-
-    next_offset: int = _OFFSET_OF_FIRST
-    last: LastEnqueued | None = None
-
-    @property
-    def end(self) -> int:
-        return self.first + len(self.events)
-
-
 class MemoryLink:
     """One receiver's place in one partition. Ends with ``error``, and then never again reads."""
 
-    def __init__(self, log: _Log, next_sequence_number: int) -> None:
+    def __init__(self, log: MemoryLog, next_sequence_number: int) -> None:
         self._log = log
         self._next = next_sequence_number
         self._changed = asyncio.Event()
@@ -73,8 +47,7 @@ class MemoryLink:
         if self._is_stalled:
             return ()
         self.last_enqueued = self._log.last
-        start = max(self._next, self._log.first) - self._log.first
-        events = self._log.events[start : start + events_max]
+        events = self._log.read(self._next, events_max)
         if events:
             self._next = events[-1].sequence_number + 1
         return events
@@ -128,7 +101,8 @@ class MemoryHub:
         self.latency = timedelta(0)
         """How long each question to the hub takes, opening a receiver included."""
 
-        self._logs = {str(number): _Log() for number in range(partition_count)}
+        self._logs: dict[str, MemoryLog] = {}
+        self.grow(partition_count)
         self._groups = None if consumer_groups is None else {g.lower() for g in consumer_groups}
         self._retained_max = retained_max
         self._clock = clock
@@ -155,46 +129,32 @@ class MemoryHub:
         if partition_id is None:
             partition_id = self._choose_partition(partition_key)
         log = self._log(partition_id)
-        event = ReceivedEvent(
-            body=body,
-            sequence_number=log.end,
-            offset=str(log.next_offset),
+        event = log.append(
+            body,
             enqueued_time=self._clock(),
             partition_key=partition_key,
             properties=dict(properties or {}),
         )
-        log.events.append(event)
-        log.offsets.append(log.next_offset)
-        log.times.append(event.enqueued_time)
-        log.next_offset += _OFFSET_PER_EVENT + len(body)
-        log.last = LastEnqueued(
-            sequence_number=event.sequence_number,
-            offset=event.offset,
-            enqueued_time=event.enqueued_time,
-        )
-        if self._retained_max is not None and len(log.events) > self._retained_max:
-            self.trim(partition_id, before=log.end - self._retained_max)
+        if self._retained_max is not None:
+            log.trim(log.end - self._retained_max)
         for link in self._links_of(partition_id):
             link.wake()
         return partition_id, event
 
     def trim(self, partition_id: str, *, before: int) -> None:
         """Forget the events below this sequence number, as retention does."""
-        log = self._log(partition_id)
-        count = min(max(before - log.first, 0), len(log.events))
-        del log.events[:count], log.offsets[:count], log.times[:count]
-        log.first += count
+        self._log(partition_id).trim(before)
 
     def grow(self, partition_count: int) -> None:
         """Add partitions until there are this many. A hub never shrinks, and keys move."""
         if partition_count < len(self._logs):
             raise ValueError(f"a hub of {len(self._logs)} partitions cannot shrink")
         for number in range(len(self._logs), partition_count):
-            self._logs[str(number)] = _Log()
+            self._logs[str(number)] = MemoryLog(str(number))
 
     def events(self, partition_id: str) -> Sequence[ReceivedEvent]:
         """The events that the partition still has, oldest first."""
-        return tuple(self._log(partition_id).events)
+        return tuple(self._log(partition_id).read(0))
 
     # --- asking and reading ----------------------------------------------------------------------
 
@@ -204,15 +164,7 @@ class MemoryHub:
 
     def partition_properties(self, partition_id: str) -> PartitionProperties:
         """Where a partition begins and ends."""
-        log = self._log(partition_id)
-        return PartitionProperties(
-            partition_id=partition_id,
-            beginning_sequence_number=log.first,
-            last_enqueued_sequence_number=log.last.sequence_number if log.last else -1,
-            last_enqueued_offset=log.last.offset if log.last else "-1",
-            last_enqueued_time=log.last.enqueued_time if log.last else None,
-            is_empty=not log.events,
-        )
+        return self._log(partition_id).properties()
 
     def has_group(self, name: str) -> bool:
         """Whether the consumer group exists. Names are compared without regard to case."""
@@ -230,7 +182,7 @@ class MemoryHub:
         log = self._log(partition_id)
         if partition_id in self._refusals:
             raise self._refusals[partition_id]
-        link = MemoryLink(log, _start(log, partition_id, position))
+        link = MemoryLink(log, log.find(position))
         link.stall(is_stalled=partition_id in self._stalled)
         self.displace(partition_id, group=group)
         self._links[group.lower(), partition_id] = link
@@ -295,7 +247,7 @@ class MemoryHub:
 
     # --- within ----------------------------------------------------------------------------------
 
-    def _log(self, partition_id: str) -> _Log:
+    def _log(self, partition_id: str) -> MemoryLog:
         try:
             return self._logs[partition_id]
         except KeyError:
@@ -312,41 +264,3 @@ class MemoryHub:
 
     def _links_of(self, partition_id: str | None) -> Sequence[MemoryLink]:
         return [link for (_, known), link in self._links.items() if partition_id in (None, known)]
-
-
-def _start(log: _Log, partition_id: str, position: EventPosition) -> int:
-    """The sequence number of the first event to deliver.
-
-    A position older than what is retained means the oldest retained event. One beyond the end
-    is refused, as the service does: it belongs to another hub, or to this one before it was
-    deleted and made anew.
-    """
-    if position.is_latest:
-        return log.end
-    if position.sequence_number is not None:
-        start = position.sequence_number + (not position.is_inclusive)
-        if start > log.end:
-            raise _beyond_end(partition_id, "sequence number", str(position.sequence_number), log)
-        return start
-    if position.enqueued_time is not None:
-        search = bisect_left if position.is_inclusive else bisect_right
-        return log.first + search(log.times, position.enqueued_time)
-    if position.offset is None or position.offset == "-1":
-        return log.first
-    if not position.offset.isdecimal():
-        raise SourceRejectedError(
-            f"offset {position.offset!r} is none that partition {partition_id!r} ever gave out"
-        )
-    offset = int(position.offset)
-    if log.last is None or offset > int(log.last.offset):
-        raise _beyond_end(partition_id, "offset", position.offset, log)
-    search = bisect_left if position.is_inclusive else bisect_right
-    return log.first + search(log.offsets, offset)
-
-
-def _beyond_end(partition_id: str, kind: str, value: str, log: _Log) -> SourceRejectedError:
-    last = "nothing was ever published" if log.last is None else f"its newest event is {log.last}"
-    return SourceRejectedError(
-        f"partition {partition_id!r} never had {kind} {value}: {last}. The checkpoint belongs to "
-        "another hub, or to this one before it was made anew; reset it"
-    )

@@ -105,7 +105,9 @@ def _split(conn_str: str) -> dict[str, str]:
                 f"blanks around either (parts are separated by semicolons). Its form is {FORMAT}"
             )
         if name.lower() in values:
-            raise ConfigurationError(f"the connection string has {name} twice: keep one")
+            raise ConfigurationError(
+                f"part {number} of the connection string has a name that was there before: keep one"
+            )
         values[name.lower()] = value
     return values
 
