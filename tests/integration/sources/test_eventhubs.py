@@ -1,0 +1,357 @@
+"""Event Hubs over a real connection that breaks, stays silent, or leads nowhere.
+
+The emulator checks no key and no signature, so a *wrong* key cannot be tried here; a refused token
+is, by the name of a hub that does not exist.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Self
+
+import pytest
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+from azure.core.exceptions import ClientAuthenticationError
+from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+
+from eventproc.emulator import EmulatorConfiguration, EmulatorServer, EventHubsEmulator
+from eventproc.emulator.configuration import hubs_of
+from eventproc.errors import (
+    ConfigurationError,
+    ReceiverDisplacedError,
+    SourceError,
+    SourceRejectedError,
+    SourceUnavailableError,
+)
+from eventproc.models import EventPosition, ReceivedEvent
+from eventproc.ports import PartitionReceiver
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+
+GROUP = "$Default"
+SOON = timedelta(seconds=5)
+EARLIEST = EventPosition.earliest()
+IMPATIENT = EventHubOptions(connect_timeout=timedelta(seconds=0.4))
+
+
+@pytest.fixture(scope="module", name="shared")
+def _shared() -> Iterator[EventHubsEmulator]:
+    """Yield an emulator that no test breaks."""
+    with EventHubsEmulator({"hub": 2, "large": 1, "odd": 1}) as emulator:
+        yield emulator
+
+
+@pytest.fixture(name="emulator")
+def _emulator() -> Iterator[EventHubsEmulator]:
+    """Yield an emulator of the test's own, to be broken."""
+    with EventHubsEmulator({"hub": 2}) as emulator:
+        yield emulator
+
+
+def source_on(
+    emulator: EventHubsEmulator | EmulatorServer,
+    hub: str = "hub",
+    options: EventHubOptions | None = None,
+) -> EventHubSource:
+    return EventHubSource.from_connection_string(
+        emulator.connection_string, eventhub_name=hub, options=options
+    )
+
+
+def publish(
+    emulator: EventHubsEmulator | EmulatorServer,
+    hub: str,
+    *events: EventData | AmqpAnnotatedMessage,
+) -> None:
+    """Have Azure's own producer send these to partition 0."""
+    with EventHubProducerClient.from_connection_string(
+        emulator.connection_string, eventhub_name=hub
+    ) as producer:
+        for begin in range(0, len(events), 500):
+            producer.send_batch(list(events[begin : begin + 500]), partition_id="0")
+
+
+async def take(receiver: PartitionReceiver, count: int) -> list[ReceivedEvent]:
+    """Receive until so many events are there, or none comes any more."""
+    events: list[ReceivedEvent] = []
+    while len(events) < count:
+        batch = await receiver.receive(events_max=300, wait_max=SOON)
+        if not batch:
+            break
+        events += batch
+    return events
+
+
+async def ending_of(receiver: PartitionReceiver) -> type[SourceError]:
+    """What kind of error a receiver ends with."""
+    for _ in range(100):
+        try:
+            await receiver.receive(events_max=300, wait_max=SOON)
+        except SourceError as error:
+            return type(error)
+    raise AssertionError("it never ended")
+
+
+# --- breaking ------------------------------------------------------------------------------------
+
+
+async def test_a_restart_of_the_service_in_the_middle_loses_nothing(emulator):
+    """The link says so, opening says so while it lasts, and then reading goes on."""
+    publish(emulator, "hub", *(EventData(b"%d" % number) for number in range(300)))
+    async with source_on(emulator) as source:
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        before = list(await receiver.receive(events_max=100, wait_max=SOON))
+        await asyncio.to_thread(emulator.stop)
+        ending = await ending_of(receiver)
+        with pytest.raises(SourceUnavailableError):
+            await source.open_receiver(GROUP, "0", EARLIEST)
+        with pytest.raises(SourceUnavailableError):
+            await source.partition_ids()
+        await asyncio.to_thread(emulator.start)
+        again = await source.open_receiver(GROUP, "0", EventPosition.from_offset(before[-1].offset))
+        after = await take(again, 300 - len(before))
+
+    assert ending is SourceUnavailableError
+    assert [event.body for event in before + after] == [b"%d" % number for number in range(300)]
+
+
+async def test_a_cut_connection_ends_its_receiver_and_no_other(emulator):
+    """Each partition has a connection of its own."""
+    publish(emulator, "hub", EventData(b"one"))
+    async with source_on(emulator) as source:
+        cut = await source.open_receiver(GROUP, "1", EARLIEST)
+        whole = await source.open_receiver(GROUP, "0", EARLIEST)
+        await asyncio.to_thread(emulator.drop_connections, "hub", "1")
+
+        assert await ending_of(cut) is SourceUnavailableError
+        assert [event.body for event in await take(whole, 1)] == [b"one"]
+
+
+async def test_a_displaced_link_is_told_from_a_broken_one(emulator):
+    """Only the first is a hint that the partition has a new owner."""
+    async with source_on(emulator) as source:
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        await asyncio.to_thread(emulator.displace_receivers, "hub", "0")
+
+        assert await ending_of(receiver) is ReceiverDisplacedError
+
+
+async def test_a_service_that_says_nothing_is_given_up_within_the_timeout(emulator):
+    """Opening and asking alike; and closing waits for nobody."""
+    async with source_on(emulator, options=IMPATIENT) as source:
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        await asyncio.to_thread(emulator.fall_silent, timedelta(seconds=30))
+        for attempt in (
+            source.open_receiver(GROUP, "1", EARLIEST),
+            source.partition_ids(),
+            source.check_consumer_group(GROUP),
+        ):
+            begun = time.monotonic()
+            with pytest.raises(SourceUnavailableError, match=r"no answer within 0\.4 s"):
+                await attempt
+
+            assert time.monotonic() - begun < 2
+
+        begun = time.monotonic()
+        await receiver.close()
+        await source.close()
+
+        assert time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize("fault", ["refuse_connections", "refuse_links"])
+async def test_a_service_that_is_too_busy_is_asked_again_later(emulator, fault):
+    """And it is no wrong setting, so a processor that starts just then does not give up."""
+    async with source_on(emulator, options=IMPATIENT) as source:
+        await asyncio.to_thread(getattr(emulator, fault), timedelta(seconds=30))
+        with pytest.raises(SourceUnavailableError):
+            await source.open_receiver(GROUP, "0", EARLIEST)
+        with pytest.raises(SourceUnavailableError):
+            await source.check_consumer_group(GROUP)
+        await asyncio.to_thread(emulator.clear_faults)
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+
+        assert list(await receiver.receive(events_max=1, wait_max=timedelta(0))) == []
+
+
+async def test_a_connection_that_leads_to_no_event_hub_is_unavailable():
+    """A server of another kind, or one that hangs up, is no crash."""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        credential = AzureNamedKeyCredential("name", "key")
+        options = replace(IMPATIENT, is_tls_on=False)
+        async with EventHubSource(
+            f"127.0.0.1:{port}", "hub", credential, options=options
+        ) as source:
+            with pytest.raises(SourceUnavailableError):
+                await source.partition_ids()
+
+
+# --- bounded -------------------------------------------------------------------------------------
+
+
+async def test_a_consumer_that_does_not_take_is_not_flooded(shared):
+    """The buffer stays within ``prefetch``, the link alive, and everything comes in the end."""
+    publish(shared, "large", *(EventData(b"%d" % number) for number in range(3000)))
+    async with source_on(shared, "large", EventHubOptions(prefetch=100)) as source:
+        receiver: Any = await source.open_receiver(GROUP, "0", EARLIEST)
+        sizes = []
+        events: list[ReceivedEvent] = []
+        while len(events) < 3000:
+            await asyncio.sleep(0.01 if len(events) < 300 else 0)
+            sizes.append(len(receiver._buffer))
+            events += await receiver.receive(events_max=30, wait_max=SOON)
+        tags = receiver._link._handler._link._received_delivery_tags
+
+        assert max(sizes) <= 100
+        assert len(tags) <= 100
+
+    assert [event.body for event in events] == [b"%d" % number for number in range(3000)]
+
+
+async def test_an_idle_link_outlives_the_service_s_patience():
+    """Heartbeats go out while nothing comes in: no frame for too long, and the service hangs up."""
+    configuration = EmulatorConfiguration(
+        hubs=hubs_of({"hub": 1}), port=0, idle_timeout=timedelta(seconds=2.5)
+    )
+    async with EmulatorServer(configuration) as emulator, source_on(emulator) as source:
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        idle = await receiver.receive(events_max=1, wait_max=timedelta(seconds=4.5))
+        await asyncio.to_thread(publish, emulator, "hub", EventData(b"late"))
+
+        assert list(idle) == []
+        assert [event.body for event in await take(receiver, 1)] == [b"late"]
+
+
+# --- faithful ------------------------------------------------------------------------------------
+
+
+async def test_everything_about_an_event_arrives(shared):
+    """As Azure's own producer wrote it, in every form of body."""
+    rich = EventData([b"two ", b"sections"])
+    rich.properties = {"kind": "order", "number": 3, "raw": b"\xff\x00", "ok": True}
+    rich.message_id, rich.correlation_id, rich.content_type = "m1", "c1", "text/plain"
+    value = AmqpAnnotatedMessage(value_body={"a": 1})
+    sequence = AmqpAnnotatedMessage(sequence_body=[[1, "two"]])
+    publish(shared, "odd", rich, value, sequence)
+    async with source_on(shared, "odd") as source:
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        events = await take(receiver, 3)
+
+    assert [event.body for event in events] == [b"two sections", b'{"a": 1}', b'[1, "two"]']
+    assert events[0].properties == {"kind": "order", "number": 3, "raw": b"\xff\x00", "ok": True}
+    assert (events[0].message_id, events[0].correlation_id) == ("m1", "c1")
+    assert events[0].content_type == "text/plain"
+
+
+# --- the door ------------------------------------------------------------------------------------
+
+
+async def test_a_hub_that_does_not_exist_is_a_wrong_setting(shared):
+    """The token for it is refused; the message names hub and host."""
+    async with source_on(shared, "nowhere") as source:
+        with pytest.raises(SourceRejectedError):
+            await source.partition_ids()
+        with pytest.raises(ConfigurationError) as caught:
+            await source.check_consumer_group(GROUP)
+
+    assert "'nowhere'" in str(caught.value)
+    assert "could not be found" in str(caught.value)
+    assert "SAS_KEY_VALUE" not in str(caught.value)
+
+
+async def test_a_host_that_does_not_exist_is_a_wrong_setting():
+    """At a start; in the middle of a run the same is worth another attempt."""
+    source = EventHubSource("nowhere.invalid", "hub", AzureNamedKeyCredential("name", "key"))
+    async with source:
+        with pytest.raises(SourceUnavailableError, match="not known"):
+            await source.partition_ids()
+        with pytest.raises(ConfigurationError, match=r"nowhere\.invalid"):
+            await source.check_consumer_group(GROUP)
+
+
+async def test_a_closed_port_is_worth_another_attempt():
+    """An emulator or a network that is not up yet."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    options = EventHubOptions(is_tls_on=False)
+    credential = AzureNamedKeyCredential("name", "key")
+    async with EventHubSource(f"127.0.0.1:{port}", "hub", credential, options=options) as source:
+        with pytest.raises(SourceUnavailableError, match="Connect call failed"):
+            await source.check_consumer_group(GROUP)
+
+
+class Tokens:
+    """An async token credential."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.scopes: list[str] = []
+        self.error = error
+
+    async def get_token(self, *scopes: str, **_: object) -> AccessToken:
+        self.scopes += scopes
+        if self.error is not None:
+            raise self.error
+        return AccessToken("token", int(time.time()) + 3600)
+
+    async def close(self) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "credential",
+    [
+        AzureNamedKeyCredential("name", "key"),
+        AzureSasCredential("SharedAccessSignature sr=x&sig=y&se=4000000000&skn=z"),
+        Tokens(),
+    ],
+    ids=lambda credential: type(credential).__name__,
+)
+async def test_every_kind_of_credential_opens_a_receiver(shared, credential):
+    """Tokens are asked for Event Hubs and for nothing else."""
+    source = EventHubSource(
+        f"127.0.0.1:{shared.port}",
+        "hub",
+        credential,
+        options=EventHubOptions(is_tls_on=False),
+    )
+    async with source:
+        await source.check_consumer_group(GROUP)
+        receiver = await source.open_receiver(GROUP, "1", EARLIEST)
+
+        assert list(await receiver.receive(events_max=1, wait_max=timedelta(0))) == []
+
+    if isinstance(credential, Tokens):
+        assert set(credential.scopes) == {"https://eventhubs.azure.net//.default"}
+
+
+async def test_a_credential_without_a_token_is_a_wrong_setting_at_a_start(shared):
+    """Later it may be a moment's weakness of whoever gives the tokens."""
+    credential = Tokens(ClientAuthenticationError("no such tenant"))
+    source = EventHubSource(
+        f"127.0.0.1:{shared.port}", "hub", credential, options=EventHubOptions(is_tls_on=False)
+    )
+    async with source:
+        with pytest.raises(SourceUnavailableError, match="no such tenant"):
+            await source.open_receiver(GROUP, "0", EARLIEST)
+        with pytest.raises(ConfigurationError, match="no such tenant"):
+            await source.check_consumer_group(GROUP)
+
+
+async def test_a_source_must_be_open_to_be_asked(shared):
+    """A mistake in a program, said plainly."""
+    with pytest.raises(RuntimeError, match="not open"):
+        await source_on(shared).partition_ids()
