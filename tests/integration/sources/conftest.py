@@ -1,0 +1,89 @@
+"""The hubs that every source's promises are tried on."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+
+from eventproc.emulator import EventHubsEmulator
+from eventproc.ports import EventSource
+from eventproc.sources.eventhubs import EventHubSource
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+
+GROUPS = ("$Default", "audit")
+PARTITIONS = 3
+
+
+class MemoryBench:
+    """A hub in memory."""
+
+    def __init__(self) -> None:
+        self.hub = MemoryHub(PARTITIONS, consumer_groups=GROUPS)
+        self.published: Counter[str] = Counter()
+
+    def source(self) -> EventSource:
+        return MemoryEventSource(self.hub)
+
+    async def publish(self, partition_id: str, *bodies: bytes) -> None:
+        for body in bodies:
+            self.hub.publish(body, partition_id=partition_id)
+        self.published[partition_id] += len(bodies)
+
+    async def grow(self) -> None:
+        self.hub.grow(len(self.hub.partition_ids()) + 1)
+
+
+class EventHubsBench:
+    """A hub in the emulator, published to by Azure's own client."""
+
+    def __init__(self, emulator: EventHubsEmulator, producer: EventHubProducerClient) -> None:
+        self.emulator = emulator
+        self.producer = producer
+        self.published: Counter[str] = Counter()
+
+    def source(self) -> EventSource:
+        return EventHubSource.from_connection_string(self.emulator.connection_string_for("hub"))
+
+    async def publish(self, partition_id: str, *bodies: bytes) -> None:
+        await asyncio.to_thread(self._send, partition_id, bodies)
+        self.published[partition_id] += len(bodies)
+
+    def _send(self, partition_id: str, bodies: tuple[bytes, ...]) -> None:
+        events: list[EventData | AmqpAnnotatedMessage] = [EventData(body) for body in bodies]
+        if int(partition_id) < PARTITIONS:
+            self.producer.send_batch(events, partition_id=partition_id)
+            return
+        # Azure's producer asks for the partitions once in its life.
+        with EventHubProducerClient.from_connection_string(
+            self.emulator.connection_string_for("hub")
+        ) as producer:
+            producer.send_batch(events, partition_id=partition_id)
+
+    async def grow(self) -> None:
+        await asyncio.to_thread(self.emulator.add_partitions, "hub", 1)
+
+
+@pytest.fixture(scope="module", name="event_hubs")
+def _event_hubs() -> Iterator[EventHubsBench]:
+    """Yield one emulator for all clauses: publishing to a partition costs a second at first."""
+    with (
+        EventHubsEmulator({"hub": PARTITIONS}, consumer_groups=GROUPS[1:]) as emulator,
+        EventHubProducerClient.from_connection_string(
+            emulator.connection_string_for("hub")
+        ) as producer,
+    ):
+        yield EventHubsBench(emulator, producer)
+
+
+BENCHES = ("memory", "eventhubs")
+
+
+@pytest.fixture(name="bench", params=BENCHES)
+def _bench(request: pytest.FixtureRequest) -> MemoryBench | EventHubsBench:
+    if request.param == "memory":
+        return MemoryBench()
+    bench: EventHubsBench = request.getfixturevalue("event_hubs")
+    return bench
