@@ -155,8 +155,7 @@ class _AzureContainer:
     async def _read_once(self, name: str, body_bytes_max: int) -> BlobItem | None:
         blob = self._blob(name)
         try:
-            # Two requests, and only for a blob with a body. The vendor's download of an empty
-            # blob is two as well, and its second answer may belong to a later version.
+            # The vendor's download of an empty blob is two requests, perhaps of two versions.
             found = await self._ask(blob.get_blob_properties)
         except ConditionFailedError:
             return None
@@ -321,6 +320,8 @@ class BlobCheckpointStore(BlobRecords):
         if request_timeout <= timedelta(0) or concurrency_max < 1:
             raise ConfigurationError("request_timeout and concurrency_max must be positive")
         place = urlsplit(account_url)
+        if place.scheme == "http" and hasattr(credential, "get_token"):
+            raise ConfigurationError("a token credential needs an account_url with https://")
         super().__init__(
             f"{place.hostname}{place.path.rstrip('/')}/{container}",
             concurrency_max=concurrency_max,
@@ -383,9 +384,8 @@ class BlobCheckpointStore(BlobRecords):
         except StoreCorruptError as error:
             await self.close()
             raise ConfigurationError(
-                f"{self._place} cannot be used: {error}. Create the container (or give "
-                "create_container=True), and give a credential that may list, read, write and "
-                "delete blobs in it"
+                f"{self._place} cannot be used: {error}. It takes a container (create it, or give "
+                "create_container=True) and the right to list, read, write and delete its blobs"
             ) from error
         except BaseException:
             await self.close()

@@ -1,0 +1,236 @@
+"""Opening a blob store: what cannot work is said at once, in full, and without the key."""
+
+import pickle
+import socket
+import traceback
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
+
+from checkpointstores.blob import BlobCheckpointStore
+from eventproc.errors import ConfigurationError, StoreCorruptError, StoreUnavailableError
+from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+CLAIM = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)
+KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+
+
+class NeverAsked:
+    """A token credential of somebody who gave a plain http URL."""
+
+    async def get_token(self, *_: str, **__: object) -> AccessToken:
+        """Would hand out a token."""
+        raise AssertionError("a token must not travel over plain http")
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def account_of(storage):
+    """The account's URL, name and key."""
+    with ContainerClient.from_connection_string(storage, "any") as client:
+        url = f"{client.scheme}://{client.primary_hostname}"
+        return url, client.credential.account_name, client.credential.account_key
+
+
+async def refusal(store):
+    """Open a store that must refuse; return everything that a program would print."""
+    with pytest.raises(ConfigurationError) as caught:
+        await store.open()
+    return "".join(traceback.format_exception(caught.value)), str(caught.value)
+
+
+async def works(store):
+    """Whether a store opens and can do all it has to."""
+    async with store:
+        [result] = await store.claim_ownership(GROUP, [CLAIM])
+        snapshot = await store.list_ownership(GROUP)
+    return result.outcome is WriteOutcome.WON and len(snapshot.ownerships) == 1
+
+
+async def test_a_missing_container_is_named_with_the_remedy(storage):
+    """Nothing is created behind anybody's back: a typo must not begin an empty group."""
+    printed, message = await refusal(
+        BlobCheckpointStore.from_connection_string(storage, "not-there")
+    )
+
+    assert "/not-there cannot be used: the container does not exist" in message
+    assert "create_container=True" in message
+    assert account_of(storage)[2] not in printed
+
+
+async def test_a_container_is_created_when_asked(storage, container):
+    """Twice is fine, and so is one that exists."""
+    name = f"{container}-new"
+    store = BlobCheckpointStore.from_connection_string(storage, name, create_container=True)
+    for _ in range(2):
+        await store.open()
+        await store.close()
+        await store.close()
+    with ContainerClient.from_connection_string(storage, name) as client:
+        client.delete_container()
+
+    assert repr(store).endswith("-new')")
+
+
+async def test_a_wrong_key_is_refused_without_being_shown(storage, container):
+    """Neither message nor traceback nor repr show the key."""
+    url, name, _ = account_of(storage)
+    for key in (KEY, "not base64!"):
+        store = BlobCheckpointStore(url, container, AzureNamedKeyCredential(name, key))
+        printed, message = await refusal(store)
+
+        assert "the credential is refused" in message
+        assert key not in printed + repr(store)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        f"AccountKey={KEY}",
+        f"Endpoint=sb://x.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey={KEY}",
+        f"nonsense;{KEY}",
+    ],
+)
+def test_a_malformed_connection_string_is_refused_without_being_shown(text):
+    """The vendor's message may quote its input; ours does not."""
+    with pytest.raises(ConfigurationError, match="connection string of a storage account") as err:
+        BlobCheckpointStore.from_connection_string(text, "container")
+
+    assert KEY not in "".join(traceback.format_exception(err.value))
+
+
+@pytest.mark.parametrize("name", ["", "ab", "Upper", "a--b", "-a", "a" * 64, "a/b"])
+def test_a_container_name_that_cannot_be_is_refused(name):
+    """The service's rules, checked before the first request."""
+    with pytest.raises(ConfigurationError, match="give 3 to 63"):
+        BlobCheckpointStore("https://x.blob.core.windows.net", name)
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("x.blob.core.windows.net", {}),
+        ("https://x.blob.core.windows.net", {"request_timeout": timedelta(0)}),
+        ("https://x.blob.core.windows.net", {"concurrency_max": 0}),
+        ("http://x.blob.core.windows.net", {"credential": NeverAsked()}),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(url, options):
+    """At construction, not hours later."""
+    with pytest.raises(ConfigurationError):
+        BlobCheckpointStore(url, "container", **options)
+
+
+async def test_every_kind_of_key_opens_the_store(storage, container):
+    """A key as text or object, a SAS as text, object, in the URL or in a connection string."""
+    url, name, key = account_of(storage)
+    sas = generate_container_sas(
+        name,
+        container,
+        account_key=key,
+        permission=ContainerSasPermissions(read=True, write=True, delete=True, list=True),
+        expiry=datetime.now(UTC) + timedelta(hours=1),
+    )
+    stores = [
+        BlobCheckpointStore(url, container, AzureNamedKeyCredential(name, key)),
+        BlobCheckpointStore(url, container, sas),
+        BlobCheckpointStore(url, container, AzureSasCredential(sas)),
+        BlobCheckpointStore(f"{url}?{sas}", container),
+        BlobCheckpointStore.from_connection_string(
+            f"BlobEndpoint={url};SharedAccessSignature={sas}", container
+        ),
+    ]
+    outcomes = []
+    for store in stores:
+        async with store:
+            [result] = await store.claim_ownership(GROUP, [CLAIM])
+            await store.list_ownership(GROUP)
+            outcomes.append(result.outcome)
+
+    assert outcomes == [WriteOutcome.WON] + [WriteOutcome.LOST] * 4
+    assert sas[-20:] not in "".join(map(repr, stores))
+
+
+async def test_a_key_that_is_taken_away_makes_writes_unknown(storage, container):
+    """A refusal does not tell who owns the record; and trying again is pointless for a read."""
+    url, name, key = account_of(storage)
+    credential = AzureNamedKeyCredential(name, key)
+    async with BlobCheckpointStore(url, container, credential) as store:
+        assert store._azure is not None
+        store._azure._client.credential.account_key = KEY
+        [claim] = await store.claim_ownership(GROUP, [CLAIM])
+        with pytest.raises(StoreCorruptError, match="the credential is refused"):
+            await store.list_ownership(GROUP)
+
+    assert claim.outcome is WriteOutcome.UNKNOWN
+
+
+async def test_a_container_that_is_deleted_makes_writes_unknown(storage, container):
+    """Without a container nobody can say who won."""
+    name = f"{container}-gone"
+    async with BlobCheckpointStore.from_connection_string(
+        storage, name, create_container=True
+    ) as store:
+        with ContainerClient.from_connection_string(storage, name) as client:
+            client.delete_container()
+        [claim] = await store.claim_ownership(GROUP, [CLAIM])
+        with pytest.raises(StoreCorruptError, match="the container does not exist"):
+            await store.list_ownership(GROUP)
+        with pytest.raises(StoreCorruptError, match="the container does not exist"):
+            await store.read_checkpoint(GROUP, "0")
+
+    assert claim.outcome is WriteOutcome.UNKNOWN
+
+
+async def test_nobody_there_is_not_a_wrong_setting():
+    """A service that does not answer may answer later."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    store = BlobCheckpointStore(f"http://127.0.0.1:{port}/account", "container", KEY)
+    with pytest.raises(StoreUnavailableError, match="no answer"):
+        await store.open()
+
+
+async def test_a_silent_service_is_left_after_the_timeout(azurite):
+    """A request that hangs ends at its own timeout, whatever the socket does."""
+    store = BlobCheckpointStore.from_connection_string(
+        azurite.connection_string,
+        "container",
+        create_container=True,
+        request_timeout=timedelta(seconds=0.3),
+    )
+    async with store:
+        azurite.pause()
+        try:
+            [claim] = await store.claim_ownership(GROUP, [CLAIM])
+            with pytest.raises(StoreUnavailableError):
+                await store.list_ownership(GROUP)
+        finally:
+            azurite.resume()
+        snapshot = await store.list_ownership(GROUP)
+        # Frozen, not dead: what was sent then may be carried out now.
+        owners = {record.owner_id for record in snapshot.ownerships}
+
+    assert claim.outcome is WriteOutcome.UNKNOWN
+    assert owners <= {"me"}
+
+
+async def test_a_store_travels_until_it_is_opened(storage, container):
+    """A recipe crosses process boundaries, a connection never does."""
+    store = BlobCheckpointStore.from_connection_string(storage, container)
+    copy = pickle.loads(pickle.dumps(store))
+
+    assert await works(copy)
+
+
+async def test_an_unopened_store_says_so(storage, container):
+    """Not an AttributeError from deep inside."""
+    store = BlobCheckpointStore.from_connection_string(storage, container)
+    with pytest.raises(RuntimeError, match="the store is not open"):
+        await store.list_ownership(GROUP)

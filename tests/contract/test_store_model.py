@@ -1,0 +1,176 @@
+"""Any history of calls on a store gives what the simplest model gives."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from checkpointstores.memory import MemoryCheckpointStore
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
+
+GROUPS = [
+    ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub", name=name)
+    for name in ("$Default", "other")
+]
+groups = st.sampled_from(GROUPS)
+partitions = st.sampled_from(["0", "1"])
+processes = st.integers(0, 1)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Two processes that read and write, sometimes on what they read long ago.
+
+    The model: for each record a list of all that was ever written. A write on what was read wins
+    if that is the last entry.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.loop = asyncio.Runner()
+        self.stores = self.make_stores()
+        for store in self.stores:
+            self.run_(store.open())
+        self.owners = {}
+        self.checkpoints = {}
+
+    def make_stores(self):
+        """Two unopened stores over the same data."""
+        raise NotImplementedError
+
+    def run_(self, call):
+        """Wait for a call of a store."""
+        return self.loop.run(call)
+
+    def teardown(self):
+        """Close what was opened."""
+        for store in self.stores:
+            self.run_(store.close())
+        self.loop.close()
+
+    @rule(
+        process=processes,
+        group=groups,
+        partition_id=partitions,
+        owner_id=st.sampled_from(["a", "b", None]),
+        age=st.integers(0, 2),
+    )
+    def claim(self, process, group, partition_id, owner_id, age):
+        """Claim on the latest record, or on an older one."""
+        history = self.owners.setdefault((group, partition_id), [None])
+        expected = history[-1 - min(age, len(history) - 1)]
+        [result] = self.run_(
+            self.stores[process].claim_ownership(
+                group,
+                [
+                    OwnershipClaim(
+                        partition_id=partition_id,
+                        owner_id=owner_id,
+                        expected_etag=expected and expected.etag,
+                    )
+                ],
+            )
+        )
+        if expected is history[-1]:
+            assert result.outcome is WriteOutcome.WON
+            assert result.ownership.owner_id == owner_id
+            history.append(result.ownership)
+        else:
+            assert result.outcome is WriteOutcome.LOST
+
+    @rule(
+        process=processes,
+        group=groups,
+        partition_id=partitions,
+        step=st.integers(0, 3),
+        state=st.sampled_from([None, b"", b"x", b"yy"]),
+        age=st.integers(0, 2),
+    )
+    def checkpoint(self, process, group, partition_id, step, state, age):
+        """Move a checkpoint on from the latest one, or from an older one."""
+        history = self.checkpoints.setdefault((group, partition_id), [None])
+        replaces = history[-1 - min(age, len(history) - 1)]
+        number = (replaces.sequence_number if replaces else 0) + step
+        result = self.run_(
+            self.stores[process].update_checkpoint(
+                group,
+                CheckpointUpdate(
+                    partition_id=partition_id,
+                    offset=str(number),
+                    sequence_number=number,
+                    replaces=replaces,
+                    writer=f"w{process}",
+                    state=state,
+                ),
+            )
+        )
+        if replaces is not history[-1]:
+            assert result.outcome is WriteOutcome.LOST
+            return
+        assert result.outcome is WriteOutcome.WON
+        written = result.checkpoint
+        if state is None:
+            before = history[-1]
+            meant = (before.state, before.state_sequence_number) if before else (None, None)
+        else:
+            meant = (state, number) if state else (None, None)
+        assert (written.state, written.state_sequence_number) == meant
+        assert (written.sequence_number, written.writer) == (number, f"w{process}")
+        history.append(written)
+
+    @invariant()
+    def everybody_reads_the_last_write(self):
+        """Both processes list and read exactly the ends of the histories."""
+        for group in GROUPS:
+            owners = {
+                key[1]: history[-1]
+                for key, history in self.owners.items()
+                if key[0] == group and history[-1]
+            }
+            checkpoints = {
+                key[1]: history[-1]
+                for key, history in self.checkpoints.items()
+                if key[0] == group and history[-1]
+            }
+            for store in self.stores:
+                snapshot = self.run_(store.list_ownership(group))
+                assert {r.partition_id: r for r in snapshot.ownerships} == owners
+                listed = self.run_(store.list_checkpoints(group))
+                assert {c.partition_id: c.etag for c in listed} == {
+                    key: checkpoint.etag for key, checkpoint in checkpoints.items()
+                }
+                for partition_id in ("0", "1"):
+                    read = self.run_(store.read_checkpoint(group, partition_id))
+                    assert read == checkpoints.get(partition_id)
+
+
+class MemoryMachine(StoreMachine):
+    """The reference implementation."""
+
+    def make_stores(self):
+        """Two stores over one account."""
+        first = MemoryCheckpointStore()
+        return [first, MemoryCheckpointStore(first.account)]
+
+
+class SqliteMachine(StoreMachine):
+    """The embedded default."""
+
+    def make_stores(self):
+        """Two stores over one file."""
+        self.directory = tempfile.TemporaryDirectory()
+        path = Path(self.directory.name) / "store.db"
+        return [SqliteCheckpointStore(path), SqliteCheckpointStore(path)]
+
+    def teardown(self):
+        """Remove the file, too."""
+        super().teardown()
+        self.directory.cleanup()
+
+
+TestMemory = MemoryMachine.TestCase
+TestSqlite = SqliteMachine.TestCase
+TestSqlite.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)

@@ -1,0 +1,53 @@
+"""The reference implementation's own settings; the contract says the rest."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.errors import ConfigurationError
+from eventproc.models import ConsumerGroup, OwnershipClaim
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+
+
+async def test_all_times_come_from_the_accounts_clock():
+    """A simulation passes its own clock and moves it."""
+    times = [datetime(2026, 1, 1, tzinfo=UTC)]
+    async with MemoryCheckpointStore(now=lambda: times[-1]) as store:
+        [won] = await store.claim_ownership(GROUP, [CLAIM])
+        times.append(times[0] + timedelta(days=1))
+        snapshot = await store.list_ownership(GROUP)
+
+    assert won.ownership is not None
+    assert won.ownership.last_modified == times[0]
+    assert snapshot.as_of == times[1]
+
+
+async def test_stores_of_one_account_share_and_others_do_not():
+    """An account is to memory stores what a container is to blob stores."""
+    account = MemoryAccount()
+    async with MemoryCheckpointStore(account) as one, MemoryCheckpointStore(account) as two:
+        await one.claim_ownership(GROUP, [CLAIM])
+        shared = await two.list_ownership(GROUP)
+    async with MemoryCheckpointStore() as stranger:
+        separate = await stranger.list_ownership(GROUP)
+
+    assert [record.owner_id for record in shared.ownerships] == ["a"]
+    assert separate.ownerships == ()
+
+
+def test_an_account_brings_its_own_clock():
+    """Two clocks for one account would contradict each other."""
+    with pytest.raises(ConfigurationError, match="give account or now"):
+        MemoryCheckpointStore(MemoryAccount(), now=lambda: datetime.now(UTC))
+
+
+async def test_a_closed_store_says_so():
+    """As the stores that have something to close."""
+    store = MemoryCheckpointStore()
+    await store.open()
+    await store.close()
+    with pytest.raises(RuntimeError, match="not open"):
+        await store.list_ownership(GROUP)

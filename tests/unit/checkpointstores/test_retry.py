@@ -1,0 +1,48 @@
+"""The one retry policy."""
+
+import pytest
+
+from checkpointstores._retry import ATTEMPTS, retried
+from eventproc.errors import StoreCorruptError, StoreUnavailableError
+
+
+class Failing:
+    """A call that fails a few times, then answers."""
+
+    def __init__(self, failures, error):
+        self.failures = failures
+        self.error = error
+        self.calls = 0
+
+    async def __call__(self):
+        """Fail, or answer."""
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise self.error
+        return "answer"
+
+
+async def test_a_call_is_tried_until_it_answers():
+    """Up to the last attempt."""
+    call = Failing(ATTEMPTS - 1, StoreUnavailableError("no answer"))
+
+    assert await retried(call) == "answer"
+    assert call.calls == ATTEMPTS
+
+
+async def test_the_last_error_comes_out_as_it_is():
+    """Not wrapped into an error of the retrying library."""
+    call = Failing(ATTEMPTS, StoreUnavailableError("no answer"))
+    with pytest.raises(StoreUnavailableError, match="no answer"):
+        await retried(call)
+
+    assert call.calls == ATTEMPTS
+
+
+async def test_a_refusal_is_not_repeated():
+    """Trying again would only be refused again."""
+    call = Failing(1, StoreCorruptError("refused"))
+    with pytest.raises(StoreCorruptError):
+        await retried(call)
+
+    assert call.calls == 1

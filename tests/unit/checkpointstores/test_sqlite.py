@@ -1,0 +1,160 @@
+"""Opening the SQLite store: each thing that can be wrong with a path has its own sentence."""
+
+import pickle
+import sqlite3
+from datetime import timedelta
+
+import pytest
+
+from checkpointstores._sqlite_file import as_open_error
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.errors import ConfigurationError, StoreCorruptError, StoreError
+from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+
+
+async def filled(path, *, records=1):
+    """Make a store's file with some records and close it."""
+    async with SqliteCheckpointStore(path) as store:
+        for number in range(records):
+            await store.update_checkpoint(
+                GROUP,
+                CheckpointUpdate(
+                    partition_id=str(number),
+                    offset="1",
+                    sequence_number=1,
+                    replaces=None,
+                    writer="w",
+                    state=b"x" * 1000,
+                ),
+            )
+        await store.claim_ownership(GROUP, [CLAIM])
+
+
+def a_directory(path):
+    """The path is taken by a directory."""
+    path.mkdir()
+
+
+def a_text_file(path):
+    """The path is taken by something else."""
+    path.write_text("this is no database, and it is long enough to be looked at\n" * 20)
+
+
+def another_programs(path):
+    """The path is taken by another program's database."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+    connection.close()
+
+
+def a_later_version(path):
+    """The file was written by an eventproc of the future."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA application_id = 1702260850")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "sentence"),
+    [
+        (a_directory, "is a directory: give the path of a file in it"),
+        (a_text_file, "is not an SQLite database"),
+        (another_programs, "is a database of another program"),
+        (a_later_version, "was written by another version of eventproc"),
+    ],
+)
+async def test_a_path_that_cannot_work_is_refused_and_left_alone(tmp_path, prepare, sentence):
+    """The message says what is there and what to do; nothing is changed."""
+    path = tmp_path / "store.db"
+    prepare(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(ConfigurationError, match=sentence):
+        await SqliteCheckpointStore(path).open()
+
+    assert (path.read_bytes() if path.is_file() else None) == before
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+async def test_a_missing_directory_is_named(tmp_path):
+    """SQLite itself would only say that it cannot open the file."""
+    with pytest.raises(ConfigurationError, match=r"the directory .*/not-there does not exist"):
+        await SqliteCheckpointStore(tmp_path / "not-there" / "store.db").open()
+
+
+async def test_a_file_that_may_not_be_written_is_refused(tmp_path):
+    """What SQLite says of a file without the right to write becomes a sentence with the remedy."""
+    path = tmp_path / "store.db"
+    await filled(path)
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        connection.execute("DELETE FROM ownership")
+    connection.close()
+    error = as_open_error(caught.value, path)
+
+    assert isinstance(error, ConfigurationError)
+    assert "cannot be opened for writing" in str(error)
+
+
+@pytest.mark.parametrize("path", ["", ":memory:"])
+def test_no_file_at_all_is_refused(path):
+    """Each process would have a database of its own."""
+    with pytest.raises(ConfigurationError, match="use MemoryCheckpointStore"):
+        SqliteCheckpointStore(path)
+
+
+def test_a_timeout_must_be_positive(tmp_path):
+    """Zero would make every collision an unknown outcome."""
+    with pytest.raises(ConfigurationError, match="give a positive time"):
+        SqliteCheckpointStore(tmp_path / "x.db", busy_timeout=timedelta(0))
+
+
+async def test_a_damaged_file_is_corrupt_for_reads_and_unknown_for_writes(tmp_path):
+    """Retrying does not help; and nobody can say what a write did."""
+    path = tmp_path / "store.db"
+    await filled(path, records=200)
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    path.write_bytes(content)
+    async with SqliteCheckpointStore(path) as store:
+        [claim] = await store.claim_ownership(GROUP, [CLAIM])
+        with pytest.raises(StoreCorruptError, match="is damaged"):
+            await store.list_checkpoints(GROUP)
+
+    assert claim.outcome is WriteOutcome.UNKNOWN
+
+
+async def test_records_survive_closing(tmp_path):
+    """Everything is in one file, and closing twice is fine."""
+    path = tmp_path / "store.db"
+    await filled(path)
+    store = SqliteCheckpointStore(path)
+    await store.open()
+    await store.open()
+    snapshot = await store.list_ownership(GROUP)
+    await store.close()
+    await store.close()
+
+    assert [record.owner_id for record in snapshot.ownerships] == ["a"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+async def test_a_store_travels_until_it_is_opened(tmp_path):
+    """A recipe crosses process boundaries, a connection never does."""
+    copy = pickle.loads(pickle.dumps(SqliteCheckpointStore(tmp_path / "store.db")))
+    async with copy:
+        [result] = await copy.claim_ownership(GROUP, [CLAIM])
+
+    assert result.outcome is WriteOutcome.WON
+
+
+async def test_a_closed_store_says_so(tmp_path):
+    """Not an error from deep inside, and not one that would be retried."""
+    store = SqliteCheckpointStore(tmp_path / "store.db")
+    with pytest.raises(RuntimeError, match="the store is not open") as caught:
+        await store.list_ownership(GROUP)
+
+    assert not isinstance(caught.value, StoreError)
