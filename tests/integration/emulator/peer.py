@@ -46,8 +46,10 @@ class Peer:
     async def item(self):
         """Return the next header or frame; ``None`` when the connection has ended."""
         while not self._items:
+            data = b""
             async with asyncio.timeout(PATIENCE_S):
-                data = await self.reader.read(65_536)
+                with suppress(ConnectionResetError):  # cut rather than closed
+                    data = await self.reader.read(65_536)
             if not data:
                 return None
             self._items.extend(self._parser.feed(data))

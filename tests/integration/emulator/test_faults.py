@@ -1,0 +1,372 @@
+"""The emulator misbehaves as it is told, here and over HTTP, and then behaves again."""
+
+import asyncio
+import json
+import time
+import urllib.error
+import urllib.request
+from datetime import timedelta
+
+import pytest
+
+from eventproc.emulator import EventHubsEmulator, Retention
+from eventproc.emulator.framing import AMQP_HEADER
+from eventproc.emulator.performatives import Attach, Detach, Disposition, Transfer
+from eventproc.emulator.values import Long, Symbol
+from eventproc.errors import ConfigurationError
+
+from .peer import connected, raw
+
+READ = "orders/ConsumerGroups/$Default/Partitions/"
+SHORT = timedelta(milliseconds=200)
+LONG = timedelta(minutes=1)
+
+
+@pytest.fixture
+def emulator():
+    """Yield an emulator for one test, with its control endpoint."""
+    with EventHubsEmulator({"orders": 2}, health_port=0) as emulator:
+        yield emulator
+
+
+def ask(emulator, path, given=None, *, raw_body=None):
+    """Ask the control endpoint: (status, answer)."""
+    body = None if given is None else json.dumps(given).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{emulator.health_port}{path}", data=raw_body or body
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=5) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+async def asked(emulator, path, given):
+    """The same from inside a loop."""
+    return await asyncio.to_thread(ask, emulator, path, given)
+
+
+async def epoch_receiver(peer, epoch, handle=1, group="$Default"):
+    """Attach a receiver of partition 0 with an epoch, or without one."""
+    properties = {} if epoch is None else {Symbol("com.microsoft:epoch"): Long(epoch)}
+    address = f"orders/ConsumerGroups/{group}/Partitions/0"
+    return await peer.receive_from(address, handle, credit=10, properties=properties)
+
+
+async def test_a_receiver_of_the_same_epoch_takes_over(emulator):
+    """The genuine processors all use epoch 0 and rely on it."""
+    async with connected(emulator.port) as old, connected(emulator.port) as new:
+        await epoch_receiver(old, 0)
+        attach = await epoch_receiver(new, 0)
+        detach, _ = await old.next(Detach)
+
+        assert attach.source is not None
+        assert detach.error.condition == "amqp:link:stolen"
+        assert "New receiver 'nil' with higher epoch of '0'" in detach.error.description
+        assert emulator.receiver_count("orders", "0") == 1
+
+
+async def test_a_lower_epoch_and_none_stay_out(emulator):
+    """The one that reads is not disturbed."""
+    async with connected(emulator.port) as peer:
+        await epoch_receiver(peer, 5, 1)
+        lower = await peer.refusal(epoch_receiver(peer, 4, 2))
+        missing = await peer.refusal(epoch_receiver(peer, None, 3))
+
+        assert lower.condition == missing.condition == "amqp:link:stolen"
+        assert "with a higher epoch '5' already exists" in lower.description
+        assert "non-epoch receiver is not allowed" in missing.description
+        assert emulator.receiver_count("orders", "0") == 1
+
+
+async def test_five_may_read_without_an_epoch_and_the_first_to_leave_makes_room(emulator):
+    """The sixth is told the limit and who is there."""
+    async with connected(emulator.port) as peer:
+        for handle in range(5):
+            await epoch_receiver(peer, None, handle)
+        refusal = await peer.refusal(epoch_receiver(peer, None, 5))
+
+        assert refusal.condition == "amqp:resource-limit-exceeded"
+        assert "which is 5. List of connected receivers - nil, nil, nil" in refusal.description
+
+        peer.write(Detach(0, closed=True))
+        await peer.next(Detach)
+
+        assert (await epoch_receiver(peer, None, 6)).source is not None
+
+
+async def test_a_receiver_whose_connection_is_cut_is_forgotten(emulator):
+    """A lower epoch may come as soon as the higher is gone."""
+    async with connected(emulator.port) as peer:
+        await epoch_receiver(peer, 5)
+        dropped = emulator.drop_connections("orders", "0")
+
+        assert dropped == 1
+        assert await peer.has_ended()
+    async with connected(emulator.port) as peer:
+        assert (await epoch_receiver(peer, 0)).source is not None
+
+
+async def test_connections_are_dropped_where_one_says(emulator):
+    """Of one partition, of one hub, or all."""
+    async with connected(emulator.port) as first, connected(emulator.port) as second:
+        await first.receive_from(READ + "0")
+        await second.send_to("orders/Partitions/1")
+
+        assert emulator.drop_connections("orders", "1") == 1
+        assert await second.has_ended()
+        assert await first.is_silent_for(0.05)
+        assert emulator.drop_connections() == 1
+        assert await first.has_ended()
+
+
+async def test_displaced_receivers_are_told_so(emulator):
+    """As if another had come with a higher epoch, but none is there."""
+    async with connected(emulator.port) as peer:
+        await epoch_receiver(peer, 0)
+        _, answer = await asked(emulator, "/faults/displace-receivers", {"hub": "orders"})
+        detach, _ = await peer.next(Detach)
+
+        assert answer == {"displaced": 1}
+        assert detach.error.condition == "amqp:link:stolen"
+
+
+async def test_deliveries_wait_as_long_as_told(emulator):
+    """Of the partition that was named, and of no other."""
+    async with connected(emulator.port) as peer:
+        await asked(
+            emulator,
+            "/faults/delay-deliveries",
+            {"delay_s": 0.2, "hub": "ORDERS", "partition_id": "0"},
+        )
+        began = time.monotonic()
+        await peer.receive_from(READ + "0", 1, credit=10)
+        await peer.receive_from(READ + "1", 2, credit=10)
+        for index in (0, 1):
+            await peer.send_to(f"orders/Partitions/{index}", 3 + index)
+            peer.transfer(b"x", index, 3 + index)
+        handles = [(await peer.next(Transfer))[0].handle for _ in range(2)]
+
+        assert handles == [2, 1]
+        assert time.monotonic() - began > 0.15
+
+
+async def test_new_connections_are_refused_for_a_while(emulator):
+    """Those that are stay; later ones are taken again."""
+    async with connected(emulator.port) as old:
+        emulator.refuse_connections(SHORT)
+        with pytest.raises((OSError, AssertionError)):
+            async with connected(emulator.port):
+                pass
+
+        await old.send_to("orders")
+
+        emulator.clear_faults()
+        async with connected(emulator.port) as new:
+            await new.send_to("orders")
+
+
+async def test_new_links_are_refused_for_a_while(emulator):
+    """With the service's way of saying that it has too much to do."""
+    async with connected(emulator.port) as peer:
+        emulator.refuse_links(LONG)
+        refusal = await peer.refusal(peer.receive_from(READ + "0"))
+        emulator.clear_faults()
+
+        assert refusal.condition == "com.microsoft:server-busy"
+        assert (await peer.receive_from(READ + "0", 2)).source is not None
+
+
+async def test_what_is_sent_meets_a_busy_server(emulator):
+    """It is rejected and not kept; afterwards it is taken."""
+    async with connected(emulator.port) as peer:
+        await peer.send_to("orders")
+        emulator.be_busy(LONG)
+        peer.transfer(b"x", 0)
+        rejected, _ = await peer.next(Disposition)
+        emulator.clear_faults()
+        peer.transfer(b"x", 1)
+        accepted, _ = await peer.next(Disposition)
+
+        assert rejected.state.value[0].value[0] == "com.microsoft:server-busy"
+        assert accepted.state.descriptor == 0x24
+        assert sum(len(emulator.events("orders", each)) for each in "01") == 1
+
+
+async def test_silence_holds_back_what_is_due_and_loses_nothing(emulator):
+    """The connection stays open; what was due comes afterwards, in order."""
+    async with connected(emulator.port) as peer:
+        await peer.send_to("orders/Partitions/0")
+        emulator.fall_silent(SHORT)
+        for index in range(3):
+            peer.transfer(b"x", index)
+
+        assert await peer.is_silent_for(0.1)
+
+        firsts = [(await peer.next(Disposition))[0].first for _ in range(3)]
+
+        assert firsts == [0, 1, 2]
+
+
+async def test_an_outage_keeps_the_port_and_the_events(emulator):
+    """Stop cuts everything; start brings it back where it was."""
+    async with connected(emulator.port) as peer:
+        await peer.send_to("orders/Partitions/0")
+        peer.transfer(b"before", 0)
+        await peer.next(Disposition)
+        port = emulator.port
+        await asyncio.to_thread(emulator.stop)
+
+        assert await peer.has_ended()
+        assert (await asyncio.to_thread(ask, emulator, "/health"))[0] == 503
+        with pytest.raises(OSError, match=r".+"):
+            async with raw(port):
+                pass
+
+    await asyncio.to_thread(emulator.start)
+    async with connected(port) as peer:
+        await peer.receive_from(READ + "0", credit=1)
+        _, payload = await peer.next(Transfer)
+
+        assert payload.endswith(b"before")
+
+
+async def test_a_hub_grows_while_it_is_read(emulator):
+    """Its new partitions are listed and can be used at once."""
+    _, answer = await asked(emulator, "/faults/add-partitions", {"hub": "orders", "count": 2})
+    async with connected(emulator.port) as peer:
+        attach = await peer.receive_from(READ + "3")
+
+        assert answer == {"partition_ids": ["0", "1", "2", "3"]}
+        assert emulator.partition_ids("orders") == ["0", "1", "2", "3"]
+        assert attach.source is not None
+
+
+async def test_events_expire_when_told_and_when_too_many():
+    """The oldest go; numbers stay."""
+    with EventHubsEmulator({"orders": 1}, retention=Retention(events_max=5)) as emulator:
+        async with connected(emulator.port) as peer:
+            await peer.send_to("orders")
+            for index in range(8):
+                peer.transfer(b"%d" % index, index)
+                await peer.next(Disposition)
+        kept = [event.sequence_number for event in emulator.events("orders", "0")]
+        dropped = emulator.expire_before("orders", "0", 6)
+
+        assert kept == [3, 4, 5, 6, 7]
+        assert dropped == 3
+        assert [event.body for event in emulator.events("orders", "0")] == [b"6", b"7"]
+
+
+async def test_events_expire_by_age():
+    """Without anything being sent."""
+    with EventHubsEmulator({"orders": 1}, retention=Retention(age_max=SHORT)) as emulator:
+        async with connected(emulator.port) as peer:
+            await peer.send_to("orders")
+            peer.transfer(b"x")
+            await peer.next(Disposition)
+            async with asyncio.timeout(5):
+                while emulator.events("orders", "0"):
+                    await peer.is_silent_for(0.02)
+
+        assert emulator.events("orders", "0") == []
+
+
+def test_the_control_endpoint_tells_how_it_is(emulator):
+    """Health as the official emulator has it, and what is in the hubs."""
+    health = ask(emulator, "/health")
+    _, hubs = ask(emulator, "/hubs")
+
+    assert health == (200, {"status": "healthy"})
+    assert hubs["hubs"]["orders"]["partitions"]["0"]["next_sequence_number"] == 0
+    assert hubs["connection_string"] == emulator.connection_string
+
+
+@pytest.mark.parametrize("name", ["refuse-connections", "refuse-links", "be-busy", "fall-silent"])
+def test_every_lasting_fault_can_be_posted(emulator, name):
+    """And cleared."""
+    assert ask(emulator, f"/faults/{name}", {"duration_s": 0.001}) == (200, {})
+    assert ask(emulator, "/faults/clear", {}) == (200, {})
+
+
+def test_faults_that_strike_at_once_can_be_posted(emulator):
+    """With what they did as the answer."""
+    given = {"hub": "orders", "partition_id": "0", "sequence_number": 5}
+
+    assert ask(emulator, "/faults/drop-connections", {}) == (200, {"dropped": 0})
+    assert ask(emulator, "/faults/expire-before", given) == (200, {"dropped": 0})
+    assert ask(emulator, "/faults/stop", {}) == (200, {})
+    assert ask(emulator, "/faults/start", {}) == (200, {})
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "status", "said"),
+    [
+        ("/nothing", None, 404, "/nothing"),
+        ("/faults/clear", None, 404, "GET /faults/clear"),
+        ("/faults/be-busy", {}, 400, "duration_s"),
+        ("/faults/be-busy", {"duration_s": "1"}, 400, "duration_s"),
+        ("/faults/be-busy", [], 400, "object"),
+        ("/faults/displace-receivers", {}, 400, "hub"),
+        ("/faults/displace-receivers", {"hub": "nobody"}, 400, "nobody"),
+        ("/faults/expire-before", {"hub": "orders", "partition_id": "x"}, 400, "sequence_number"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_told_why(emulator, path, given, status, said):
+    """And nothing happens."""
+    answer = ask(emulator, path, given)
+
+    assert answer[0] == status
+    assert said in answer[1]["error"]
+
+
+async def test_what_does_not_speak_http_is_hung_up_on(emulator):
+    """The endpoint goes on."""
+    for garbage in (
+        AMQP_HEADER + b"\r\n\r\n",
+        b"\xff\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n",
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", emulator.health_port)
+        writer.write(garbage)
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+
+        assert b"200 OK" not in answer
+    assert (await asyncio.to_thread(ask, emulator, "/health"))[0] == 200
+
+
+def test_a_port_that_is_taken_is_explained(emulator):
+    """With the way out, and without leaving a thread behind."""
+    with (
+        pytest.raises(ConfigurationError, match="port 0 takes any free port"),
+        EventHubsEmulator({"orders": 1}, port=emulator.port),
+    ):
+        pass
+
+
+def test_what_is_not_there_is_a_key_error(emulator):
+    """Assertions in tests should fail loudly on a slip of the pen."""
+    with pytest.raises(KeyError, match="nobody"):
+        emulator.events("nobody", "0")
+    with pytest.raises(KeyError, match="9"):
+        emulator.events("orders", "9")
+
+
+def test_an_emulator_that_is_not_open_says_so():
+    """Instead of hanging."""
+    with pytest.raises(RuntimeError, match="with statement"):
+        _ = EventHubsEmulator({"orders": 1}).connection_string
+
+
+async def test_a_refused_attach_frees_nothing_it_did_not_have(emulator):
+    """Its handle may be used again."""
+    async with connected(emulator.port) as peer:
+        await peer.refusal(peer.receive_from("nowhere", 1))
+        attach = await peer.receive_from(READ + "0", 1)
+
+        assert isinstance(attach, Attach)
+        assert attach.source is not None

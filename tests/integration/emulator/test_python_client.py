@@ -1,0 +1,422 @@
+"""The genuine ``azure-eventhub``: what it sends and asks, what it receives and raises."""
+
+import asyncio
+import gc
+import threading
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
+from azure.eventhub import aio as genuine_aio
+from azure.eventhub._eventprocessor.in_memory_checkpoint_store import InMemoryCheckpointStore
+from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
+from azure.eventhub.exceptions import (
+    AuthenticationError,
+    ConnectError,
+    ConnectionLostError,
+    EventDataSendError,
+    EventHubError,
+)
+
+from eventproc.emulator import EventHubsEmulator
+
+PATIENCE_S = 30
+
+# After a connection is lost the genuine client leaves its socket to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def _the_client_s_sockets_are_its_own_affair() -> Iterator[None]:
+    """Collect what the genuine client leaves open after a lost connection, without a warning."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+QUICK = {"retry_total": 0, "socket_timeout": 0.02}
+
+
+def producer_of(emulator, hub, **options):
+    """A genuine producer."""
+    return EventHubProducerClient.from_connection_string(
+        emulator.connection_string, eventhub_name=hub, **options
+    )
+
+
+def consumer_of(emulator, hub, group="$Default", **options):
+    """A genuine consumer that does not linger."""
+    return EventHubConsumerClient.from_connection_string(
+        emulator.connection_string,
+        group,
+        eventhub_name=hub,
+        socket_timeout=0.02,
+        **options,
+    )
+
+
+class Reading:
+    """A genuine consumer that reads in a thread; what it saw, and when it saw enough."""
+
+    def __init__(self, client, enough=None, **options):
+        self.client = client
+        self.events = []
+        self.errors = []
+        self.closed: list[tuple[str, str]] = []
+        self._enough = enough
+        self.has_enough = threading.Event()
+        self.has_error = threading.Event()
+        self._thread = threading.Thread(
+            target=client.receive,
+            args=(self._on_event,),
+            kwargs={
+                "on_error": self._on_error,
+                "on_partition_close": lambda context, reason: self.closed.append(
+                    (context.partition_id, reason.name)
+                ),
+                "starting_position": "-1",
+                **options,
+            },
+        )
+
+    def _on_event(self, context, event):
+        if event is not None:
+            self.events.append((context, event))
+            if self._enough is not None and len(self.events) >= self._enough:
+                self.has_enough.set()
+
+    def _on_error(self, context, error):
+        del context
+        self.errors.append(error)
+        self.has_error.set()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+        self._thread.join(PATIENCE_S)
+
+    @property
+    def bodies(self):
+        """What was received, in order, for each partition."""
+        found: dict[str, list[str]] = {}
+        for context, event in self.events:
+            found.setdefault(context.partition_id, []).append(event.body_as_str())
+        return found
+
+
+def received(emulator, hub, count, **options):
+    """The first events of a hub."""
+    with Reading(consumer_of(emulator, hub), enough=count, **options) as reading:
+        assert reading.has_enough.wait(PATIENCE_S), (reading.events, reading.errors)
+    return [event for _, event in reading.events]
+
+
+def test_everything_an_event_may_carry_comes_back(shared_emulator, hub):
+    """Properties of each type, system properties, what the hub assigned, and the lag."""
+    moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    properties: dict[str | bytes, object] = {
+        "text": "naïve",
+        "bytes": b"\x00\xff",
+        "true": True,
+        "false": False,
+        "int": 2**31 - 1,
+        "negative": -(2**31),
+        "float": 1.5,
+        "uuid": uuid.uuid4(),
+        "time": moment,
+        "none": None,
+    }
+    event = EventData(b"body")
+    event.properties = {**properties}
+    event.correlation_id, event.message_id = "correlation", "message"
+    event.content_type = "text/plain"
+    began = datetime.now(UTC) - timedelta(seconds=1)
+    with producer_of(shared_emulator, hub) as producer:
+        producer.send_event(event, partition_key="key")
+        options = {"track_last_enqueued_event_properties": True}
+        with Reading(consumer_of(shared_emulator, hub), 1, **options) as reading:
+            assert reading.has_enough.wait(PATIENCE_S)
+        [(context, ours)] = reading.events
+
+    got = {name.decode(): value for name, value in ours.properties.items()}
+    assert got == {
+        **properties,
+        "text": "naïve".encode(),  # the client leaves strings as it finds them
+        "time": int(moment.timestamp() * 1000),
+    }
+    assert (ours.body_as_str(), ours.partition_key) == ("body", b"key")
+    assert (ours.correlation_id, ours.message_id) == ("correlation", "message")
+    assert ours.content_type == "text/plain"
+    assert (ours.sequence_number, ours.offset) == (0, "0")
+    assert context.last_enqueued_event_properties["sequence_number"] == 0
+    assert began < ours.enqueued_time <= datetime.now(UTC)
+
+
+def test_every_kind_of_body_comes_back(shared_emulator, hub):
+    """Data in several sections, sequences, values; with annotations of the producer's own."""
+    bodies: dict[AmqpMessageBodyType, dict[str, object]] = {
+        AmqpMessageBodyType.DATA: {"data_body": [b"one", b"two"]},
+        AmqpMessageBodyType.SEQUENCE: {"sequence_body": [[1, b"x"], [b"y"]]},
+        AmqpMessageBodyType.VALUE: {"value_body": {b"key": [1, 2.5, None]}},
+    }
+    own: dict[str, object] = {
+        "annotations": {"x-own": 7},
+        "footer": {"checksum": 1},
+        "header": {"durable": True},
+    }
+    with producer_of(shared_emulator, hub) as producer:
+        messages = [AmqpAnnotatedMessage(**own, **body) for body in bodies.values()]
+        producer.send_batch(messages)
+    events = received(shared_emulator, hub, 3)
+    ours = {event.raw_amqp_message.body_type: event.raw_amqp_message for event in events}
+
+    assert list(ours[AmqpMessageBodyType.DATA].body) == [b"one", b"two"]
+    assert list(ours[AmqpMessageBodyType.SEQUENCE].body) == [[1, b"x"], [b"y"]]
+    assert ours[AmqpMessageBodyType.VALUE].body == {b"key": [1, 2.5, None]}
+    assert {message.annotations[b"x-own"] for message in ours.values()} == {7}
+    assert {message.footer[b"checksum"] for message in ours.values()} == {1}
+    assert {message.header.durable for message in ours.values()} == {True}
+
+
+def test_batches_go_where_they_are_sent(shared_emulator, hub):
+    """To the key's partition, to the one that was named, else to each in turn."""
+    with producer_of(shared_emulator, hub) as producer:
+        keyed = producer.create_batch(partition_key="key")
+        named = producer.create_batch(partition_id="2")
+        for index in range(20):
+            keyed.add(EventData(f"keyed {index}"))
+            named.add(EventData(f"named {index}"))
+        producer.send_batch(keyed)
+        producer.send_batch(named)
+        for index in range(8):
+            producer.send_batch([EventData(f"turn {index}")])
+    logs = {
+        partition_id: [event.body.decode() for event in shared_emulator.events(hub, partition_id)]
+        for partition_id in shared_emulator.partition_ids(hub)
+    }
+    keyed_logs = [log for log in logs.values() if "keyed 0" in log]
+
+    assert len(keyed_logs) == 1
+    assert [body for body in keyed_logs[0] if "keyed" in body] == [
+        f"keyed {index}" for index in range(20)
+    ]
+    assert [body for body in logs["2"] if "named" in body] == [
+        f"named {index}" for index in range(20)
+    ]
+    assert [sum("turn" in body for body in log) for log in logs.values()] == [2, 2, 2, 2]
+
+
+def test_an_event_of_900_kilobytes_passes_and_one_above_a_megabyte_does_not(shared_emulator, hub):
+    """The client refuses to batch it; sent all the same, it meets the service's condition."""
+    body = bytes(range(256)) * 3600
+    with producer_of(shared_emulator, hub, **QUICK) as producer:
+        producer.send_batch([EventData(body)])
+        [event] = received(shared_emulator, hub, 1)
+
+        assert b"".join(event.body) == body
+        with pytest.raises(ValueError, match=r"exceeds|size"):
+            producer.create_batch().add(EventData(bytes(1_100_000)))
+        with pytest.raises(EventDataSendError, match="exceeds the limit"):
+            producer.send_event(EventData(bytes(1_100_000)))
+
+
+def test_a_hub_and_its_partitions_describe_themselves(shared_emulator, hub):
+    """As the clients ask: for the empty, for the full, and for lag."""
+    with producer_of(shared_emulator, hub) as producer:
+        described = producer.get_eventhub_properties()
+        empty = producer.get_partition_properties("1")
+        producer.send_batch([EventData(b"1"), EventData(b"2")], partition_id="1")
+        full = producer.get_partition_properties("1")
+    last = shared_emulator.events(hub, "1")[-1]
+
+    assert described["eventhub_name"] == hub
+    assert described["partition_ids"] == ["0", "1", "2", "3"]
+    assert datetime.now(UTC) - described["created_at"] < timedelta(minutes=10)
+    assert (empty["is_empty"], empty["last_enqueued_sequence_number"]) == (True, -1)
+    assert (full["is_empty"], full["beginning_sequence_number"]) == (False, 0)
+    assert full["last_enqueued_sequence_number"] == 1
+    assert full["last_enqueued_offset"] == str(last.offset)
+
+
+def test_every_start_position_is_honoured(shared_emulator, hub):
+    """Offset, sequence number, time and latest; one in each partition, inclusive or not."""
+    with producer_of(shared_emulator, hub) as producer:
+        for partition_id in "0123":
+            batch = [EventData(str(index)) for index in range(6)]
+            producer.send_batch(batch, partition_id=partition_id)
+    offset = str(shared_emulator.events(hub, "0")[3].offset)
+    time = shared_emulator.events(hub, "2")[0].enqueued_ms / 1000
+    positions = {"0": offset, "1": 3, "2": datetime.fromtimestamp(time, UTC), "3": "@latest"}
+    options = {
+        "starting_position": positions,
+        "starting_position_inclusive": {"0": True, "1": False, "2": True},
+    }
+    with Reading(consumer_of(shared_emulator, hub), enough=11, **options) as reading:
+        assert reading.has_enough.wait(PATIENCE_S)
+
+    assert reading.bodies == {"0": ["3", "4", "5"], "1": ["4", "5"], "2": list("012345")}
+
+
+def test_the_buffered_producer_sends_all(shared_emulator, hub):
+    """It chooses partitions itself, by the same hash."""
+    sent, failed = [], []
+    producer = producer_of(
+        shared_emulator,
+        hub,
+        buffered_mode=True,
+        max_wait_time=0.05,
+        on_success=lambda events, _: sent.extend(events),
+        on_error=lambda _, __, error: failed.append(error),
+    )
+    with producer:
+        for index in range(100):
+            producer.send_event(EventData(str(index)), partition_key=f"key {index % 10}")
+        producer.flush()
+    kept = [
+        event
+        for each in shared_emulator.partition_ids(hub)
+        for event in shared_emulator.events(hub, each)
+    ]
+
+    assert failed == []
+    assert len(sent) == len(kept) == 100
+
+
+async def test_the_asynchronous_client_sends_and_receives(shared_emulator, hub):
+    """Its code is another: the wire is the same."""
+    producer = genuine_aio.EventHubProducerClient.from_connection_string(
+        shared_emulator.connection_string, eventhub_name=hub
+    )
+    async with producer:
+        batch = await producer.create_batch(partition_id="0")
+        for index in range(50):
+            batch.add(EventData(str(index)))
+        await producer.send_batch(batch)
+        properties = await producer.get_partition_properties("0")
+    got, done = [], asyncio.Event()
+
+    async def on_event(context, event):
+        got.append(event.body_as_str())
+        if len(got) == 50:
+            done.set()
+
+    consumer = genuine_aio.EventHubConsumerClient.from_connection_string(
+        shared_emulator.connection_string,
+        "$Default",
+        eventhub_name=hub,
+        load_balancing_interval=0.1,
+    )
+    async with consumer:
+        receiving = asyncio.create_task(
+            consumer.receive(on_event, partition_id="0", starting_position="-1")
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            await done.wait()
+    await receiving
+
+    assert properties["last_enqueued_sequence_number"] == 49
+    assert got == [str(index) for index in range(50)]
+
+
+def test_what_is_not_there_raises_what_the_service_s_answers_raise(shared_emulator, hub):
+    """A hub: its token is refused. A partition: the client asks which there are."""
+    with producer_of(shared_emulator, "no-such-hub", **QUICK) as producer:
+        with pytest.raises(AuthenticationError, match="CBS Token authentication failed"):
+            producer.send_event(EventData(b"x"))
+        with pytest.raises(EventHubError):
+            producer.get_eventhub_properties()
+    with (
+        producer_of(shared_emulator, hub, **QUICK) as producer,
+        pytest.raises(ConnectError, match="Invalid partition 99"),
+    ):
+        producer.send_event(EventData(b"x"), partition_id="99")
+
+
+def test_a_consumer_group_that_is_not_there_is_an_error(shared_emulator, hub):
+    """It comes to ``on_error``, and nothing is received."""
+    consumer = consumer_of(shared_emulator, hub, group="nobody", retry_total=0)
+    with Reading(consumer, partition_id="0") as reading:
+        assert reading.has_error.wait(PATIENCE_S)
+
+    assert "not-found" in str(reading.errors[0])
+    assert f"{hub}/ConsumerGroups/nobody/Partitions/0" in str(reading.errors[0])
+
+
+def test_a_second_owner_displaces_the_first(shared_emulator, hub):
+    """With the same owner level, as the processors do it; the first is told that it lost."""
+    first = Reading(
+        consumer_of(shared_emulator, hub, retry_total=0), 1, partition_id="0", owner_level=0
+    )
+    with producer_of(shared_emulator, hub) as producer, first:
+        producer.send_event(EventData(b"1"), partition_id="0")
+        assert first.has_enough.wait(PATIENCE_S)
+        second = Reading(
+            consumer_of(shared_emulator, hub, retry_total=0), 1, partition_id="0", owner_level=0
+        )
+        with second:
+            assert second.has_enough.wait(PATIENCE_S)
+            assert first.has_error.wait(PATIENCE_S)
+
+    assert isinstance(first.errors[0], ConnectionLostError)
+    assert "New receiver 'nil' with higher epoch of '0'" in str(first.errors[0])
+    assert second.errors == []
+
+
+def test_two_genuine_processors_share_the_partitions(shared_emulator, hub):
+    """The second takes over by the same epoch; what is published afterwards reaches both."""
+    store = InMemoryCheckpointStore()
+    options = {"checkpoint_store": store, "load_balancing_interval": 0.3}
+    with producer_of(shared_emulator, hub) as producer:
+        batch = [EventData(b"x")]
+        for partition_id in "0123":
+            producer.send_batch(batch, partition_id=partition_id)
+        first = Reading(consumer_of(shared_emulator, hub, **options), 4)
+        with first:
+            assert first.has_enough.wait(PATIENCE_S)
+            second = Reading(consumer_of(shared_emulator, hub, **options), 2)
+            with second:
+                assert second.has_enough.wait(PATIENCE_S)
+                owners = {each["owner_id"] for each in store.list_ownership(*_names(store, hub))}
+
+    assert len(owners) == 2
+    assert set(first.bodies) == set("0123")
+    assert ("OWNERSHIP_LOST") in {reason for _, reason in first.closed}
+
+
+def _names(store, hub):
+    """The namespace, hub and group under which a store knows the ownerships of a hub."""
+    return ("127.0.0.1", hub, "$Default") if store else ()
+
+
+@contextmanager
+def an_outage(emulator):
+    """The emulator is gone inside."""
+    emulator.stop()
+    try:
+        yield
+    finally:
+        emulator.start()
+
+
+def test_clients_come_back_after_an_outage():
+    """A consumer goes on where it was; a producer sends again."""
+    with (
+        EventHubsEmulator({"orders": 1}) as emulator,
+        producer_of(emulator, "orders", retry_backoff_factor=0.05) as producer,
+        Reading(consumer_of(emulator, "orders", retry_backoff_factor=0.05), 2) as reading,
+    ):
+        producer.send_event(EventData(b"before"))
+        with an_outage(emulator):
+            pass
+        producer.send_event(EventData(b"after"))
+        assert reading.has_enough.wait(PATIENCE_S), reading.errors
+
+    assert sorted(set(reading.bodies["0"])) == ["after", "before"]
