@@ -46,6 +46,11 @@ class EventHubOptions:
     connect_timeout: timedelta = timedelta(seconds=15)
     """The budget of one question to the service, connecting included."""
 
+    silence_max: timedelta = timedelta(minutes=1)
+    """A connection on which nothing at all came for so long is broken, though nobody said so; the
+    service sends signs of life more often than that. A minute, as in Azure's .NET client; its
+    Python client waits until the operating system gives up."""
+
     custom_endpoint: str | None = None
     """Connect here instead of to the namespace: ``sb://<host>[:<port>]`` of a gateway."""
 
@@ -75,5 +80,7 @@ class EventHubOptions:
             raise ConfigurationError(
                 f"connect_timeout is {self.connect_timeout}: give a positive time"
             )
+        if self.silence_max < timedelta(seconds=1):
+            raise ConfigurationError(f"silence_max is {self.silence_max}: give a second or more")
         if self.ca_bundle is not None and self.ssl_context is not None:
             raise ConfigurationError("give ca_bundle or ssl_context, not both")

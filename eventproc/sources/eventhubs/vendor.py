@@ -28,6 +28,7 @@ from eventproc.errors import (
     ConfigurationError,
     EventProcError,
     SourceError,
+    SourceUnavailableError,
 )
 from eventproc.models import EventPosition, PartitionProperties
 from eventproc.sources.eventhubs.connection_string import HubConnection
@@ -72,6 +73,7 @@ def make_client(
         retry_total=0,
         retry_backoff_factor=0.0,
         auth_timeout=options.connect_timeout.total_seconds(),
+        idle_timeout=options.silence_max.total_seconds(),
         use_tls=options.is_tls_on,
         transport_type=_TRANSPORTS[options.transport],
         custom_endpoint_address=options.custom_endpoint,
@@ -183,7 +185,8 @@ class PartitionLink:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._handler = conversation.handler
-        _expect(self._handler._link, "current_link_credit", "flow", "_received_delivery_tags")
+        _expect(self._handler._link, "current_link_credit", "flow", "state")
+        _expect(self._handler._link, "_received_delivery_tags")
 
     @classmethod
     async def open(
@@ -249,6 +252,8 @@ class PartitionLink:
         with translated(self._conversation.what):
             if await self._handler.client_ready_async():
                 await self._handler._connection.listen(wait=True, batch=frames_max)
+            elif self._handler._link.state.name != "ATTACHED":  # the session ended without a word
+                raise SourceUnavailableError(f"{self._conversation.what}: the link was detached")
         # The client keeps the tag of every delivery for the life of the link (some 80 bytes for
         # each event), to settle it; Event Hubs knows no settling.
         self._handler._link._received_delivery_tags.clear()

@@ -196,6 +196,17 @@ async def test_a_connection_that_leads_to_no_event_hub_is_unavailable():
                 await source.partition_ids()
 
 
+async def test_a_connection_that_died_without_a_word_is_noticed(emulator):
+    """Else its partition would be owned and read by nobody, until the operating system gives up."""
+    async with source_on(
+        emulator, options=EventHubOptions(silence_max=timedelta(seconds=1))
+    ) as source:
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        await asyncio.to_thread(emulator.fall_silent, timedelta(seconds=30))
+        with pytest.raises(SourceUnavailableError):
+            await receiver.receive(events_max=1, wait_max=timedelta(seconds=8))
+
+
 # --- bounded -------------------------------------------------------------------------------------
 
 
@@ -219,11 +230,15 @@ async def test_a_consumer_that_does_not_take_is_not_flooded(shared):
 
 
 async def test_an_idle_link_outlives_the_service_s_patience():
-    """Heartbeats go out while nothing comes in: no frame for too long, and the service hangs up."""
+    """Signs of life go both ways: without them either side would hang up."""
     configuration = EmulatorConfiguration(
         hubs=hubs_of({"hub": 1}), port=0, idle_timeout=timedelta(seconds=2.5)
     )
-    async with EmulatorServer(configuration) as emulator, source_on(emulator) as source:
+    options = EventHubOptions(silence_max=timedelta(seconds=2))
+    async with (
+        EmulatorServer(configuration) as emulator,
+        source_on(emulator, options=options) as source,
+    ):
         receiver = await source.open_receiver(GROUP, "0", EARLIEST)
         idle = await receiver.receive(events_max=1, wait_max=timedelta(seconds=4.5))
         await asyncio.to_thread(publish, emulator, "hub", EventData(b"late"))

@@ -14,6 +14,7 @@ from eventproc.sources.eventhubs import EventHubOptions, HttpProxy
     [
         ({"prefetch": 0}, "prefetch is 0"),
         ({"prefetch": 10_001}, "prefetch is 10001"),
+        ({"silence_max": timedelta(milliseconds=999)}, "silence_max"),
         ({"connect_timeout": timedelta(0)}, "connect_timeout"),
         ({"ca_bundle": "ca.pem", "ssl_context": ssl.create_default_context()}, "not both"),
     ],
