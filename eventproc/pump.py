@@ -89,6 +89,11 @@ class PartitionPump:
         self._checkpointer.lose()
         self._ending.lose()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was told that the partition belongs to somebody else."""
+        return self._ending.is_lost
+
     def statistics(self) -> PumpStatistics:
         """How this partition does, now."""
         return PumpStatistics(

@@ -79,7 +79,7 @@ class Pumps:
     def lose(self, partition_id: str) -> None:
         """The partition belongs to somebody else: end its pump at once."""
         pump = self._pump_by_partition.get(partition_id)
-        if pump is not None:
+        if pump is not None and not pump.is_lost:
             self.lost_count += 1
             self._log.warning("ownership_lost", partition_id=partition_id)
             pump.lose()
