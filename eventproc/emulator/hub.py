@@ -102,10 +102,9 @@ class Partition:
 
     def drop_before(self, sequence_number: int) -> int:
         """Drop the events below ``sequence_number`` as if they had expired."""
-        before = self.log.byte_count
         dropped = self.log.drop_before(sequence_number)
         if dropped and self._file is not None:
-            self._file.expired(before - self.log.byte_count, self.log)
+            self._file.rewrite(self.log)  # no retention would drop them again after a restart
         return dropped
 
     def admit(self, receiver: PartitionReceiver, consumer_group: str) -> None:

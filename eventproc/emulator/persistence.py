@@ -13,6 +13,7 @@ enqueued time, length of the message's header, and the message.
 import os
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 from urllib.parse import quote
@@ -96,6 +97,8 @@ class PartitionFile:
             self._file.write(records)
             self._flush()
         except OSError:
+            with suppress(OSError):  # what is left in its buffer cannot be written either
+                self._file.close()
             self._file = self.path.open("r+b")
             self._file.truncate(self._size)
             self._file.seek(self._size)
@@ -103,10 +106,17 @@ class PartitionFile:
         self._size += len(records)
 
     def expired(self, byte_count: int, log: PartitionLog) -> None:
-        """Know of events that expired; write the file anew when they are the greater part of it."""
+        """Know of events that expired; write the file anew when they are the greater part of it.
+
+        Until then they are read again at the next start, and the same retention drops them again.
+        """
         self._expired += byte_count
         if self._expired > max(self._compact_above, log.byte_count):
-            self._rewrite(log, log.read(0, len(log), log.byte_count))
+            self.rewrite(log)
+
+    def rewrite(self, log: PartitionLog) -> None:
+        """Leave in the file what the log holds and nothing else."""
+        self._rewrite(log, log.read(0, len(log), log.byte_count))
 
     def _rewrite(self, log: PartitionLog, events: Sequence[StoredEvent]) -> None:
         """Write the whole file beside the old one, then put it in its place."""
@@ -126,6 +136,9 @@ class PartitionFile:
         self._file.write(content)
         self._flush()
         beside.replace(self.path)
+        if self._sync and os.name == "posix":  # a file is as durable as its folders' entries
+            for folder in (self.path.parent, self.path.parent.parent):
+                _sync_folder(folder)
         self._size = len(content)
         self._expired = 0
 
@@ -140,6 +153,14 @@ class PartitionFile:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def partition_path(directory: Path, hub_name: str, partition_id: str) -> Path:

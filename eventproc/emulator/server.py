@@ -137,7 +137,7 @@ class EmulatorServer:
     def connection_string(self) -> str:
         """What a client of the Azure SDKs connects with, for any hub."""
         return (
-            f"Endpoint=sb://{self.configuration.host}:{self._port};"
+            f"Endpoint=sb://{_reachable(self.configuration.host)}:{self._port};"
             "SharedAccessKeyName=RootManageSharedAccessKey;"
             "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
         )
@@ -216,3 +216,10 @@ class EmulatorServer:
                 )
             )
         return len(receivers)
+
+
+def _reachable(host: str) -> str:
+    """How a client on this machine names the host that we listen on."""
+    if host in {"", "0.0.0.0", "::"}:  # noqa: S104  # compared with, not bound to
+        return "localhost"
+    return f"[{host}]" if ":" in host else host

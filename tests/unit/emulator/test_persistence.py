@@ -12,6 +12,7 @@ from eventproc.emulator.hub import Namespace
 from eventproc.emulator.log import PartitionLog
 from eventproc.emulator.message import draft_of
 from eventproc.emulator.persistence import PartitionFile, partition_path
+from eventproc.emulator.refusal import RefusedError
 from eventproc.emulator.values import Described, ULong
 from eventproc.errors import ConfigurationError
 
@@ -172,3 +173,42 @@ def test_a_hub_keeps_the_time_of_its_creation(tmp_path):
     second.close()
 
     assert first.hub("orders").created_ms == second.hub("orders").created_ms
+
+
+def test_what_could_not_be_written_is_refused_and_not_kept(tmp_path):
+    """The disk is full: the producer is told, and the file ends where it ended."""
+    resource = pytest.importorskip("resource")
+    namespace = configured(tmp_path, 1)
+    partition = namespace.hub("orders").partition("0")
+    partition.publish(drafts([100]))
+    size = partition_path(tmp_path, "orders", "0").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, before[1]))
+    try:
+        with pytest.raises(RefusedError, match="Not written"):
+            partition.publish(drafts([100_000]))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    partition.publish(drafts([200]))
+    kept = everything(partition.log)
+    namespace.close()
+
+    loaded = everything(load(partition_path(tmp_path, "orders", "0")))
+
+    assert loaded == kept
+    assert [event.sequence_number for event in loaded] == [0, 1]
+
+
+def test_events_that_were_dropped_stay_dropped(tmp_path):
+    """A restart does not bring back what a test let expire."""
+    namespace = configured(tmp_path, 1)
+    partition = namespace.hub("orders").partition("0")
+    partition.publish(drafts([1, 2, 3]))
+    partition.drop_before(2)
+    namespace.close()
+
+    again = configured(tmp_path, 1)
+    kept = everything(again.hub("orders").partition("0").log)
+    again.close()
+
+    assert [event.sequence_number for event in kept] == [2]
