@@ -158,11 +158,12 @@ async def test_an_aborted_delivery_never_was(shared_emulator, hub):
     """Its parts are dropped; the next delivery begins anew."""
     async with connected(shared_emulator.port) as peer:
         await peer.send_to(f"{hub}/Partitions/0")
-        peer.write(Transfer(0, 0, b"0", 0, more=True), payload=message(b"half")[:5])
+        peer.write(Transfer(0, 0, b"0", 0, more=True), payload=message(b"aborted"))
         peer.write(Transfer(0, aborted=True))
         peer.transfer(b"whole", 1)
-        await peer.next(Disposition)
+        disposition, _ = await peer.next(Disposition)
 
+        assert disposition.first == 1
         assert [event.body for event in shared_emulator.events(hub, "0")] == [b"whole"]
 
 
