@@ -251,6 +251,14 @@ class Connection(asyncio.Protocol):
         self._transport.write(b"".join(self._outgoing))
         self._outgoing.clear()
 
+    def catch_up(self) -> None:
+        """Let out what a fault held back, now that the fault is over."""
+        if self._silence is not None:
+            self._silence.cancel()
+            self._speak_again()
+        for session in self.sessions:
+            session.wake(at_once=True)
+
     def _speak_again(self) -> None:
         self._silence = None
         self.flush()

@@ -159,7 +159,7 @@ class ControlEndpoint:
 
     async def _clear(self, given: Parameters) -> Answer:
         del given
-        self._server.faults.clear()
+        self._server.clear_faults()
         return {}
 
     async def _stop(self, given: Parameters) -> Answer:

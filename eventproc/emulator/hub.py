@@ -48,7 +48,7 @@ class PartitionReceiver(Protocol):
     def receiver_name(self) -> str:
         """What the service's sentences call it."""
 
-    def wake(self) -> None:
+    def wake(self, *, at_once: bool = False) -> None:
         """There is something new in the log."""
 
     def refuse(self, reason: RefusedError) -> None:

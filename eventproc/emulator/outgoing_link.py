@@ -76,8 +76,11 @@ class OutgoingLink(ABC):
             self._send_state()
         self.wake()
 
-    def wake(self) -> None:
-        """There may be something to send: look, soon."""
+    def wake(self, *, at_once: bool = False) -> None:
+        """There may be something to send: look, soon; ``at_once`` if a delay is over."""
+        if at_once and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._timer is None and (self._credit or self._unsent):
             loop = self._session.connection.loop
             delay_s = self._delay_s()

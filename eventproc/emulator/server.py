@@ -202,6 +202,12 @@ class EmulatorServer:
             connection.abort()
         return len(dropped)
 
+    def clear_faults(self) -> None:
+        """Behave again: what was held back or delayed goes out now."""
+        self.faults.clear()
+        for connection in tuple(self.connections):
+            connection.catch_up()
+
     def displace_receivers(self, hub: str, partition_id: str | None = None) -> int:
         """End receivers as if others with a higher epoch had come; how many."""
         receivers = self.receivers(hub, partition_id)

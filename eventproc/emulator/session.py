@@ -125,11 +125,11 @@ class Session:
             self.send_flow()
         self.wake()
 
-    def wake(self) -> None:
+    def wake(self, *, at_once: bool = False) -> None:
         """The window opened, or the connection drained: links that waited may go on."""
         for link in self.links:
             if isinstance(link, OutgoingLink):
-                link.wake()
+                link.wake(at_once=at_once)
 
     def _attach(self, attach: Attach) -> None:
         if attach.handle in self._links or attach.handle > HANDLE_MAX:

@@ -208,5 +208,5 @@ class EventHubsEmulator:
         self._call(self._running.faults.fall_silent, duration)
 
     def clear_faults(self) -> None:
-        """Behave again, from now on."""
-        self._call(self._running.faults.clear)
+        """Behave again: what was held back or delayed goes out now."""
+        self._call(self._running.clear_faults)
