@@ -85,6 +85,7 @@ class Checkpointer:
             found, result = await self._try_adopt()
             if result.outcome is WriteOutcome.WON:
                 self._stored = result.checkpoint
+                self._pending = _progress(found)
                 return found
             if result.outcome is WriteOutcome.LOST and not await self._still_owned():
                 raise OwnershipLostError(self._partition_id)
@@ -102,7 +103,12 @@ class Checkpointer:
             return None, CheckpointResult(outcome=WriteOutcome.UNKNOWN)
 
     def note(self, progress: Progress, handled_count: int) -> None:
-        """Take down progress; the policy decides when it is written."""
+        """Take down progress; the policy decides when it is written.
+
+        What was noted before is not written again.
+        """
+        if progress == self._pending:
+            return
         now_s = asyncio.get_running_loop().time()
         if self._handled_count == 0:
             self._oldest_at_s = now_s
@@ -229,3 +235,14 @@ class Checkpointer:
         elif self._is_failing and not is_failing:
             self._log.info("checkpoint_recovered")
         self._is_failing = is_failing
+
+
+def _progress(checkpoint: Checkpoint | None) -> Progress | None:
+    """What a stored checkpoint says, if that is complete."""
+    if checkpoint is None or checkpoint.offset is None or checkpoint.sequence_number is None:
+        return None
+    return Progress(
+        sequence_number=checkpoint.sequence_number,
+        offset=checkpoint.offset,
+        state=checkpoint.state,
+    )

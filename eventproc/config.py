@@ -105,6 +105,9 @@ class EventProcessorConfig:
     receiver_backoff: Backoff = field(default_factory=Backoff)
     """Between attempts to open a receiver that broke."""
 
+    partition_ids_interval: timedelta = timedelta(seconds=10)
+    """Between two questions whether the hub has grown. Each costs a connection to the hub."""
+
     uses_store_thread: bool = True
     """Whether the store and the renewals have a thread of their own, so that a handler that blocks
     the event loop cannot delay them. Off only where time is virtual."""
@@ -116,6 +119,7 @@ class EventProcessorConfig:
             "unsettled_interval",
             "ownership_expiration",
             "handoff_timeout",
+            "partition_ids_interval",
             "shutdown_timeout",
         ):
             if getattr(self, name) <= timedelta(0):

@@ -16,7 +16,12 @@ from typing import Self
 from eventproc.balancer import Round
 from eventproc.config import EventProcessorConfig
 from eventproc.core.policy import backoff_s
-from eventproc.errors import ConfigurationError, SourceError, StoreError
+from eventproc.errors import (
+    ConfigurationError,
+    DuplicateOwnerError,
+    SourceError,
+    StoreError,
+)
 from eventproc.handler import HandlerFactory
 from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup, LoadBalancingStrategy, Member
@@ -101,6 +106,7 @@ class EventProcessor:
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
         self._is_settled = False
+        self._is_failing = False
         self._store_failure_count = 0
         self._cycle_count = 0
         self._cycle_s = 0.0
@@ -108,7 +114,8 @@ class EventProcessor:
         self._steal_count = 0
 
     def _draw_owner_id(self) -> str:
-        return f"{socket.gethostname()}-{os.getpid()}-{self._rng.getrandbits(32):08x}"
+        host = socket.gethostname().encode("ascii", "replace").decode().replace("/", "-")
+        return f"{host}-{os.getpid()}-{self._rng.getrandbits(32):08x}"
 
     @property
     def owner_id(self) -> str:
@@ -224,11 +231,13 @@ class EventProcessor:
             session, cycling = self._session, self._cycling
             if session is None or cycling is None:
                 return
-            cycling.cancel()
+            if not self._is_failing:  # Else it is closing the session itself.
+                cycling.cancel()
             await asyncio.wait([cycling])
             try:
                 await session.close()
             finally:
+                self._is_failing = False
                 self._session = self._cycling = None
                 self._finished.set()
                 self._log.info("processor_stopped")
@@ -238,12 +247,23 @@ class EventProcessor:
     # The claim loop.
 
     async def _serve(self, session: Session) -> None:
+        """Look at the group for ever; what ends that ends the whole processor at once."""
         reading = asyncio.create_task(self._read_partition_ids(session))
+        cycling = asyncio.create_task(self._cycle_for_ever(session))
+        tasks = [reading, cycling, session.renewing]
         try:
-            await self._cycle_for_ever(session)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except Exception as error:
+            self._is_failing = True
+            self._log.error("processor_failed", error=repr(error), exc_info=error)
+            await session.close(is_displaced=isinstance(error, DuplicateOwnerError))
+            raise
         finally:
-            reading.cancel()
-            await asyncio.wait([reading])
+            for task in (reading, cycling):
+                task.cancel()
+            await asyncio.wait([reading, cycling])
 
     async def _cycle_for_ever(self, session: Session) -> None:
         loop = asyncio.get_running_loop()
@@ -277,10 +297,10 @@ class EventProcessor:
             pass
 
     async def _read_partition_ids(self, session: Session) -> None:
-        """Read the partition ids again at every interval: hubs grow."""
+        """Read the partition ids again and again: hubs grow."""
         is_failing = False
         while True:
-            await asyncio.sleep(self._config.load_balancing_interval.total_seconds())
+            await asyncio.sleep(self._config.partition_ids_interval.total_seconds())
             try:
                 partition_ids = tuple(await self._parts.source.partition_ids())
             except SourceError as error:

@@ -328,7 +328,7 @@ class PartitionPump:
         if reason is not CloseReason.OWNERSHIP_LOST:
             try:
                 async with asyncio.timeout(part_s):
-                    await self._checkpointer.flush()
+                    await self._context.checkpoint()
             except TimeoutError:
                 self._log.warning(
                     "checkpoint_abandoned", sequence_number=self._context.sequence_number

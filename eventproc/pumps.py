@@ -84,6 +84,11 @@ class Pumps:
             self._log.warning("ownership_lost", partition_id=partition_id)
             pump.lose()
 
+    def lose_all(self) -> None:
+        """Nothing belongs to this processor any more: end every pump at once."""
+        for partition_id in list(self._pump_by_partition):
+            self.lose(partition_id)
+
     def _start(self, partition_id: str) -> None:
         task = asyncio.create_task(self._serve(partition_id), name=f"pump-{partition_id}")
         self._task_by_partition[partition_id] = task

@@ -49,6 +49,9 @@ ANSWER_EXTRA_CYCLES: Final = 4
 FAREWELL_FRACTION: Final = 0.2
 """Of the shutdown time-out: for telling the group, before the partitions are closed."""
 
+WITHDRAWAL_FRACTION: Final = 0.1
+"""Of the shutdown time-out: for taking the presence back, after they are closed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
@@ -79,6 +82,7 @@ class Session:
         self._config = parts.config
         self._stack = AsyncExitStack()
         self._pump_count = 0
+        self._is_closed = False
         self.partition_ids: tuple[str, ...] = ()
         owner_id, store, group = parts.member.owner_id, parts.store, parts.group
         if parts.config.uses_store_thread:
@@ -146,14 +150,31 @@ class Session:
                     answer_within=answer_within, look_every=self._config.unsettled_interval
                 )
             )
-            renewing = asyncio.create_task(self._control.call(self.leases.keep()))
-            self._stack.callback(renewing.cancel)
+            self.renewing = asyncio.create_task(self._control.call(self.leases.keep()))
+            self._stack.callback(self.renewing.cancel)
         except BaseException:
             await self._stack.aclose()
             raise
 
-    async def close(self) -> None:
-        """Drain, release and let go of everything, within the shutdown time-out."""
+    async def close(self, *, is_displaced: bool = False) -> None:
+        """Drain, release and let go of everything, within the shutdown time-out.
+
+        Args:
+            is_displaced: Another process acts under this name, so nothing that is recorded under
+                it may be touched any more.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if is_displaced:
+                self.pumps.lose_all()
+            else:
+                await self._leave()
+        finally:
+            await self._stack.aclose()
+
+    async def _leave(self) -> None:
         budget_s = self._config.shutdown_timeout.total_seconds()
         until_s = asyncio.get_running_loop().time() + budget_s
         targets = await self._say_farewell()
@@ -161,12 +182,11 @@ class Session:
             await asyncio.sleep(self._leaving_notice_s())
             targets = await self._say_farewell()
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(until_s):
+            async with asyncio.timeout_at(until_s - budget_s * WITHDRAWAL_FRACTION):
                 await self.pumps.drain(self.leases.held, targets)
         with suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(budget_s * FAREWELL_FRACTION):
+            async with asyncio.timeout_at(until_s):
                 await self._control.call(self._presence.withdraw())
-        await self._stack.aclose()
 
     async def _say_farewell(self) -> dict[str, str | None]:
         budget_s = self._config.shutdown_timeout.total_seconds() * FAREWELL_FRACTION
