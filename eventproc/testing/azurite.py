@@ -38,11 +38,8 @@ _MAIN: Final = _CHECKOUT / "azurite/node_modules/azurite/dist/src/blob/main.js"
 _LISTENS: Final = re.compile(r"successfully listens on http://[^\s:]+:(\d+)")
 _LINES_KEPT: Final = 20
 
-_DIE_WITH_PARENT: Final = (
-    "--import=data:text/javascript,"
-    "process.stdin.on('end',()=>process.exit()).resume();process.stdin.unref()"
-)
-"""A NODE_OPTIONS value: our end of the pipe closes when we die, in whichever way."""
+MANNERS: Final = f"--import={Path(__file__).with_suffix('.mjs').as_uri()}"
+"""An option for Node.js: the file beside this one says how Azurite ends."""
 
 
 def find_azurite() -> list[str]:
@@ -229,7 +226,7 @@ class Azurite:
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self._scratch.name,
-            env=os.environ | {"NODE_OPTIONS": f"{options} {_DIE_WITH_PARENT}".strip()},
+            env=os.environ | {"NODE_OPTIONS": f"{options} {MANNERS}".strip()},
             # Ctrl-C is for us: a demonstration still wants its storage while it winds down.
             start_new_session=True,
         )

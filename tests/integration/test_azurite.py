@@ -11,7 +11,7 @@ from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.azurite import PROGRAM_VARIABLE, Azurite, find_azurite
+from eventproc.testing.azurite import MANNERS, PROGRAM_VARIABLE, Azurite, find_azurite
 
 ORPHAN_MAKER = """
 import sys
@@ -59,6 +59,30 @@ def test_in_memory_every_start_is_empty():
         forgetful.restart()
 
         assert containers(forgetful) == []
+
+
+LATE_LISTENER = """
+console.log("answers requests");
+setTimeout(() => process.once("SIGTERM", () => { console.log("saved"); server.close(); }), 200);
+const server = require("net").createServer().listen(0, "127.0.0.1");
+"""
+
+
+def test_a_stop_that_comes_early_still_saves():
+    """Azurite answers before it listens to SIGTERM; on a busy machine that is long enough."""
+    node = find_azurite()[0]
+    with subprocess.Popen(
+        [node, MANNERS, "--eval", LATE_LISTENER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.terminate()
+        rest = process.stdout.read()
+
+    assert (first, rest, process.returncode) == ("answers requests\n", "saved\n", 0)
 
 
 def test_a_stopped_one_refuses(azurite):
