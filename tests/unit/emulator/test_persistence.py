@@ -98,6 +98,20 @@ def test_a_flipped_bit_ends_the_log(tmp_path):
     assert len(loaded) < 3
 
 
+def test_what_lies_behind_a_broken_record_never_comes_back(tmp_path):
+    """Even when the next record fills the gap to the byte."""
+    path = tmp_path / "0.log"
+    first, second, _ = everything(write(path, [[10], [20], [30]]))
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(second.payload)] ^= 1
+    path.write_bytes(raw)
+
+    again = everything(write(path, [[20]]))
+
+    assert everything(load(path)) == again
+    assert [event.offset for event in again] == [first.offset, second.offset]
+
+
 def test_numbering_outlives_the_events(tmp_path):
     """When all has expired and the file was written anew, it goes on where it was."""
     path = tmp_path / "0.log"
