@@ -43,6 +43,8 @@ class LiveContext(PartitionContext):
         self._sequence_number: int | None = None
         self._offset: str | None = None
         self._state: bytes | None = None
+        self._state_before_call: bytes | None = None
+        self._is_in_call = False
         self._state_sequence_number: int | None = None
 
     @property
@@ -124,7 +126,7 @@ class LiveContext(PartitionContext):
         """Begin where a checkpoint says, with its state."""
         self._sequence_number = checkpoint.sequence_number
         self._offset = checkpoint.offset
-        self._state = checkpoint.state
+        self._state = self._state_before_call = checkpoint.state
         self._state_sequence_number = checkpoint.state_sequence_number
 
     def pin(self, sequence_number: int, offset: str) -> None:
@@ -136,16 +138,33 @@ class LiveContext(PartitionContext):
         """Whether the event lies above what was handled."""
         return self._sequence_number is None or event.sequence_number > self._sequence_number
 
+    def begin_call(self) -> None:
+        """A call of the handler begins, which may come again if it does not succeed."""
+        self._is_in_call = True
+        self._state_before_call = self._state
+
+    def end_call(self, *, is_done: bool) -> None:
+        """The call is over; what one that failed did to the state since the last event is undone.
+
+        Otherwise the same events, coming again, would be counted into the state twice.
+        """
+        self._is_in_call = False
+        if not is_done:
+            self._state = self._state_before_call
+
     def advance(self, event: ReceivedEvent) -> None:
-        """Everything up to the event is handled."""
+        """Everything up to the event is handled, and the state includes it."""
         self._sequence_number = event.sequence_number
         self._offset = event.offset
+        self._state_before_call = self._state
         self._state_sequence_number = event.sequence_number
 
     def progress(self) -> Progress:
-        """What a checkpoint should say now."""
+        """What a checkpoint should say now: a position and the state of exactly that position."""
         assert self._sequence_number is not None, "something was handled"
         assert self._offset is not None, "something was handled"
         return Progress(
-            sequence_number=self._sequence_number, offset=self._offset, state=self._state
+            sequence_number=self._sequence_number,
+            offset=self._offset,
+            state=self._state_before_call if self._is_in_call else self._state,
         )

@@ -243,17 +243,20 @@ class PartitionPump:
         """Call under a trusted lease; return whether the call ran to its end."""
         if await self._ending.until_trusted():
             self._log.info("lease_regained")
-        cut = None
+        cut, is_done = None, False
+        self._context.begin_call()
         try:
             async with self._ending.calling() as cut:
                 await call()
+            is_done = True
         except TimeoutError:
             if cut is None or not cut.expired():
                 raise
             self._ending.check()
             self._log.warning("lease_lapsed", sequence_number=self._context.sequence_number)
-            return False
-        return True
+        finally:
+            self._context.end_call(is_done=is_done)
+        return is_done
 
     async def _handler_failed(self, error: Exception, attempt: int) -> None:
         self._handler_error_count += 1
