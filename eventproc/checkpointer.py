@@ -3,7 +3,8 @@
 Rule 1: at most one write is in flight, and each carries the newest position: what piled up
 meanwhile goes in one write.
 Rule 2: every write replaces exactly the checkpoint that was read or written last. If another
-checkpoint stands there, ownership decides: whoever owns the partition goes on.
+checkpoint stands there, ownership decides: whoever can prove, after reading that checkpoint, to own
+the partition goes on.
 Rule 3: a failing store loses nothing. The newest position waits here and is tried again.
 """
 
@@ -98,6 +99,9 @@ class Checkpointer:
             update = adoption(found, self._writer)
             if update is None:
                 return found, CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
+            # Proven after the reading; else this could shut out whoever took over before it.
+            if not await self._verify():
+                raise OwnershipLostError(self._partition_id)
             return found, await self._write(update)
         except StoreError:
             return None, CheckpointResult(outcome=WriteOutcome.UNKNOWN)
@@ -168,7 +172,7 @@ class Checkpointer:
         self._wake.set()
 
     async def _write_newest(self) -> bool:
-        """Try one write; return whether the world is known again, written or not."""
+        """Try one write; return whether to go on at once, with it written or not."""
         progress, noted_count, handled_count = self._pending, self._noted_count, self._handled_count
         assert progress is not None, "there is something to write"
         if is_behind(progress.sequence_number, self._stored):
@@ -190,35 +194,38 @@ class Checkpointer:
             self._stored = result.checkpoint
             self._note_stored(noted_count, handled_count)
             return True
-        if result.outcome is WriteOutcome.UNKNOWN:
-            return await self._read_again()
-        return await self._go_on_or_lose()
+        is_known = await self._learn()
+        return is_known and result.outcome is WriteOutcome.LOST
 
     def _note_stored(self, noted_count: int, handled_count: int) -> None:
         self._stored_count = noted_count
         self._handled_count -= handled_count
         self._oldest_at_s = asyncio.get_running_loop().time()
 
-    async def _go_on_or_lose(self) -> bool:
-        """Another checkpoint stands in the store: find out whether the partition is still ours."""
-        try:
-            if not await self._verify():
-                self.lose()
-                return True
-        except StoreError:
-            return False
-        return await self._read_again()
+    async def _learn(self) -> bool:
+        """Learn what stands in the store now; return whether that succeeded.
 
-    async def _read_again(self) -> bool:
-        """Learn what stands in the store now."""
+        Where somebody else wrote it, ownership is proven *after* it was read: who takes the
+        partition later than that changes the etag once more, so that the next write here fails.
+        """
         try:
             found = await self._read()
+            if self._is_of_another(found) and not await self._verify():
+                self.lose()
+                return True
         except StoreError:
             return False
         if found is not None and found.writer != self._writer:
             self._log.warning("checkpoint_changed_elsewhere", sequence_number=found.sequence_number)
         self._stored = found
         return True
+
+    def _is_of_another(self, found: Checkpoint | None) -> bool:
+        """Whether it is neither what was known nor a write of this pump."""
+        known_etag = None if self._stored is None else self._stored.etag
+        if found is None:
+            return known_etag is not None
+        return found.etag != known_etag and found.writer != self._writer
 
     async def _still_owned(self) -> bool:
         try:

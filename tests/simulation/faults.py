@@ -10,8 +10,11 @@ from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalan
 from eventproc.testing import StoreFaults
 from tests.simulation.world import Node, World
 
+SLOW_LINE = StoreFaults(delay_max=timedelta(seconds=0.3))
+"""No fault, but time in which things can happen."""
+
 NOISES = (
-    StoreFaults(delay_max=timedelta(seconds=0.5)),
+    SLOW_LINE,
     StoreFaults(delay_max=timedelta(seconds=3)),
     StoreFaults(answer_lost_rate=0.2, silence=timedelta(seconds=1)),
     StoreFaults(request_lost_rate=0.2, silence=timedelta(seconds=4)),
@@ -46,6 +49,9 @@ class Story:
     node_count: int
     checkpoint_rate: float
     config: EventProcessorConfig
+    noise: StoreFaults
+    """How the store behaves all the time, until everything is well."""
+
     faults: tuple[Fault, ...]
 
 
@@ -60,7 +66,7 @@ def draw(seed: int, strategy: LoadBalancingStrategy) -> Story:
             which=rng.randrange(1000),
             duration_s=rng.choice([0.5, 3, 0.4, 1.2, 2.5]) * rng.choice([1, expiration_s]),
         )
-        for _ in range(rng.randint(1, 8))
+        for _ in range(rng.randint(1, 12))
     ]
     return Story(
         partition_count=rng.randint(1, 12),
@@ -84,12 +90,14 @@ def draw(seed: int, strategy: LoadBalancingStrategy) -> Story:
             batch_size_max=rng.choice([1, 7, 300]),
             uses_store_thread=False,
         ),
+        noise=rng.choice([StoreFaults(), *NOISES]),
         faults=tuple(sorted(faults, key=lambda fault: fault.at_s)),
     )
 
 
 async def play(story: Story, world: World) -> None:
     """Let a story happen in a world, and end with everything that was broken well again."""
+    world.set_faults(story.noise)
     for number in range(story.node_count):
         world.start(f"n{number}")
     lasting = []
@@ -101,6 +109,7 @@ async def play(story: Story, world: World) -> None:
         await asyncio.wait(lasting)
     for task in lasting:
         task.result()
+    world.set_faults(SLOW_LINE)
     if not world.there:
         world.start("last")
 
@@ -163,9 +172,10 @@ async def _store_outage(world: World, fault: Fault) -> None:
 
 
 async def _noise(world: World, fault: Fault) -> None:
+    before = world.faults
     world.set_faults(NOISES[fault.which % len(NOISES)])
     await asyncio.sleep(fault.duration_s)
-    world.set_faults(StoreFaults())
+    world.set_faults(before)
 
 
 async def _hub_outage(world: World, fault: Fault) -> None:
