@@ -1,0 +1,54 @@
+"""The command's verbs, put together."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from eventproc.cli.demo.verb import demo
+from eventproc.cli.emulator import emulator
+from eventproc.cli.run import run
+from eventproc.cli.status import status
+
+app = typer.Typer(
+    name="eventproc",
+    add_completion=False,
+    rich_markup_mode=None,
+    # A traceback with the values of variables would show secrets.
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def eventproc(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version, and end.", is_eager=True)
+    ] = False,
+) -> None:
+    """Process partitioned event streams with a fleet of equal processes.
+
+    New here? `eventproc demo` shows a fleet at work, on this machine alone.
+
+    Then: `eventproc emulator` in one terminal, and in as many others as you like
+    `eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db`.
+    """
+    if show_version:
+        print(f"eventproc {_version()}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
+
+
+def _version() -> str:
+    try:
+        return version("eventproc")
+    except PackageNotFoundError:
+        return "(from a folder, not installed)"
+
+
+app.command()(demo)
+app.command()(run)
+app.command()(status)
+app.command()(emulator)

@@ -1,0 +1,1 @@
+"""``eventproc demo``: the whole product at work on one machine, checked against the plain truth."""

@@ -1,0 +1,72 @@
+"""What the processors did, as their logs tell it: who began to serve what, and what was handed over.
+
+The logs are the ones that any user's processor writes; ``docs/log-events.md`` lists the events.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+_STARTED: Final = "partition_started"
+_HAND_OVERS: Final = frozenset({"partition_handed_over", "partition_released"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent:
+    """One line of a processor's log."""
+
+    at: datetime
+    event: str
+    fields: Mapping[str, object]
+
+
+def read_logs(paths: Iterable[Path]) -> list[LogEvent]:
+    """Read whole logs, and put their lines in the order of time.
+
+    A line that is cut off, because its process was killed, is left out.
+    """
+    found = []
+    for path in paths:
+        for line in path.read_text("utf-8", "replace").splitlines():
+            try:
+                fields = json.loads(line)
+                at = datetime.fromisoformat(fields["time"])
+            except (ValueError, KeyError, TypeError):
+                continue
+            found.append(LogEvent(at=at, event=fields["event"], fields=fields))
+    return sorted(found, key=lambda event: event.at)
+
+
+def count_moves(events: Iterable[LogEvent], begins: Iterable[datetime]) -> list[int]:
+    """How often a partition got another server, in each of the spans that begin at ``begins``.
+
+    A processor that starts serving what it served last has moved nothing.
+    """
+    starts = list(begins)
+    counts = [0] * len(starts)
+    server_by_partition: dict[object, object] = {}
+    for event in events:
+        if event.event != _STARTED:
+            continue
+        partition_id, owner_id = event.fields["partition_id"], event.fields["owner_id"]
+        if server_by_partition.get(partition_id) == owner_id:
+            continue
+        server_by_partition[partition_id] = owner_id
+        span = sum(event.at >= start for start in starts) - 1
+        if span >= 0:
+            counts[span] += 1
+    return counts
+
+
+def count_hand_overs(events: Iterable[LogEvent], before: datetime) -> int:
+    """How many partitions an owner gave to the next one, drained and checkpointed."""
+    return sum(
+        event.event in _HAND_OVERS
+        and event.at < before
+        and event.fields.get("outcome") == "won"
+        and event.fields.get("to_owner_id") is not None
+        for event in events
+    )

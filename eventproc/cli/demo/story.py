@@ -1,0 +1,302 @@
+"""The demo from beginning to end: publish, start, join, kill, leave, drain, check.
+
+One loop looks at the group and shows it; everything else waits by looking. Time to balance is
+taken from the ownership records in the store, moves and hand-overs from the processors' logs, and
+what was handled from the journals: three witnesses, none of which is the SDK's own opinion.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from eventproc.cli.demo.children import Child
+from eventproc.cli.demo.fleet import Fleet
+from eventproc.cli.demo.flights import Logbook, computed_directly, find_data_file, read_flights
+from eventproc.cli.demo.journal import JournalReader, Range, covered, make_accounts
+from eventproc.cli.demo.movements import count_hand_overs, count_moves, read_logs
+from eventproc.cli.demo.report import Report
+from eventproc.cli.demo.scene import (
+    Change,
+    ChangeKind,
+    PartitionScene,
+    ProcessorScene,
+    Scene,
+    fewest_moves,
+    is_balanced,
+)
+from eventproc.cli.demo.stage import Stage
+
+LOOK_EVERY_S: Final = 0.15
+STAYS_S: Final = 2.0
+"""A balance counts when it stays for longer than any processor takes between two looks."""
+
+BALANCE_MAX_S: Final = 45.0
+IDLE_MAX_S: Final = 30.0
+BACKLOG_SHARE: Final = 0.2
+STREAM_S: Final = 30.0
+"""For how long the rest of the events is spread: about what the changes take."""
+
+HEADLINES: Final = {
+    ChangeKind.START: "{who} start at once",
+    ChangeKind.JOIN: "{who} joins",
+    ChangeKind.KILL: "{who} is killed (SIGKILL): nobody is told",
+    ChangeKind.LEAVE: "{who} leaves in good order (SIGTERM)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """What shall happen."""
+
+    event_count: int
+    processor_count: int
+    partition_count: int
+
+
+class Story:
+    """Plays the demo on a stage, and shows every moment of it."""
+
+    def __init__(
+        self, stage: Stage, plot: Plot, *, begun_s: float, show: Callable[[Scene], None]
+    ) -> None:
+        self._stage = stage
+        self._plot = plot
+        self._show = show
+        self._begun_s = begun_s
+        self._fleet = Fleet(stage)
+        self._partition_ids = tuple(str(index) for index in range(plot.partition_count))
+        self._owners: dict[str, str | None] = dict.fromkeys(self._partition_ids)
+        self._journal = JournalReader(stage.folder)
+        self._handled: dict[str, list[Range]] = {p: [] for p in self._partition_ids}
+        self._delivered: Counter[str] = Counter()
+        self._ends = dict.fromkeys(self._partition_ids, -1)
+        self._positions = dict.fromkeys(self._partition_ids, -1)
+        self._asked = 0
+        self._headline = ""
+        self._changes: list[Change] = []
+        self._publisher: Child | None = None
+
+    async def play(self) -> Report:
+        """Play it, and report.
+
+        Raises:
+            ChildFailedError: A process ended that should not have.
+        """
+        plot = self._plot
+        truth = asyncio.ensure_future(asyncio.to_thread(self._truth))
+        await self._publish_backlog()
+        await self._change(ChangeKind.START, plot.processor_count)
+        await self._change(ChangeKind.JOIN, 1)
+        await self._change(ChangeKind.KILL, 1)
+        await self._change(ChangeKind.LEAVE, 1)
+        published = await self._drain()
+        self._headline = "everything is handled: the processes stop"
+        stopping_at = datetime.now(UTC)
+        problems = await self._fleet.stop()
+        await self._look()
+        return await self._report(published, await truth, stopping_at, problems)
+
+    def _truth(self) -> Logbook:
+        return computed_directly(read_flights(find_data_file(), self._plot.event_count))
+
+    # Looking.
+
+    async def _look(self) -> None:
+        """See how everything is, and show it."""
+        await asyncio.sleep(LOOK_EVERY_S)
+        self._fleet.check()
+        for child in self._stage.children:
+            if child.name in {"emulator", "publisher"}:
+                child.check()
+        stage = self._stage
+        snapshot = await stage.store.list_ownership(stage.group)
+        self._owners |= {o.partition_id: o.owner_id for o in snapshot.ownerships}
+        members = {m.owner_id for m in (await stage.store.list_members(stage.group)).members}
+        for name in members | set(filter(None, self._owners.values())):
+            self._fleet.seen(name)
+        for checkpoint in await stage.store.list_checkpoints(stage.group):
+            if checkpoint.sequence_number is not None:
+                self._positions[checkpoint.partition_id] = checkpoint.sequence_number
+        for name, partition_id, run in self._journal.read():
+            self._handled[partition_id].append(run)
+            self._delivered[name] += run[1] - run[0] + 1
+        await self._ask_one_end()
+        self._show(self._scene())
+
+    async def _ask_one_end(self) -> None:
+        """Ask the hub where one partition ends, each in its turn: it is not made to be polled."""
+        partition_id = self._partition_ids[self._asked % len(self._partition_ids)]
+        self._asked += 1
+        found = await self._stage.source.partition_properties(partition_id)
+        self._ends[partition_id] = found.last_enqueued_sequence_number
+
+    def _handled_count(self, partition_id: str) -> int:
+        return covered(self._handled[partition_id])
+
+    def _scene(self) -> Scene:
+        partitions = tuple(
+            PartitionScene(
+                partition_id=p,
+                owner_id=self._owners[p],
+                handled=(handled := self._handled_count(p)),
+                published=max(handled, self._ends[p] + 1),
+                checkpointed=self._positions[p] + 1,
+            )
+            for p in self._partition_ids
+        )
+        handled = sum(row.handled for row in partitions)
+        return Scene(
+            elapsed_s=time.monotonic() - self._begun_s,
+            headline=self._headline,
+            total=self._plot.event_count,
+            published=max(handled, self._stage.published()),
+            handled=handled,
+            partitions=partitions,
+            processors=tuple(
+                ProcessorScene(name=name, pid=pid, fate=fate, delivered=self._delivered[name])
+                for name, pid, fate in self._fleet.fates()
+            ),
+            changes=tuple(self._changes),
+        )
+
+    # Acting.
+
+    async def _publish_backlog(self) -> None:
+        total = self._plot.event_count
+        backlog = int(total * BACKLOG_SHARE)
+        self._headline = f"publishing {backlog:,} flights before anybody listens"
+        self._publisher = self._stage.start_publisher(
+            total, backlog=backlog, rate=(total - backlog) / STREAM_S
+        )
+        while self._stage.published() < backlog:
+            await self._look()
+
+    def _busiest(self) -> str:
+        """The living processor that owns most, so that its loss is felt."""
+        counts = Counter(owner for owner in self._owners.values() if owner is not None)
+        return max(self._fleet.live, key=lambda name: (counts[name], name))
+
+    async def _change(self, kind: ChangeKind, count: int) -> None:
+        """Let something happen, and wait until the group is balanced and stays so."""
+        before, began_at = dict(self._owners), datetime.now(UTC)
+        names = self._act(kind, count)
+        self._headline = HEADLINES[kind].format(who=", ".join(names))
+        if kind in {ChangeKind.START, ChangeKind.JOIN}:
+            await self._until_seen(names)
+        live = self._fleet.live
+        change = Change(
+            kind=kind,
+            who=", ".join(names),
+            began_at=began_at,
+            moves_minimum=fewest_moves(before, live),
+        )
+        self._changes.append(change)
+        began_s, balanced_s = time.monotonic(), None
+        while time.monotonic() - began_s < BALANCE_MAX_S:
+            if not is_balanced(self._owners, live):
+                balanced_s = None
+            elif balanced_s is None:
+                balanced_s = time.monotonic()
+                took_s = round(balanced_s - began_s, 2)
+                self._changes[-1] = replace(change, seconds_to_balance=took_s)
+            elif time.monotonic() - balanced_s >= STAYS_S:
+                return
+            await self._look()
+        self._changes[-1] = change
+
+    def _act(self, kind: ChangeKind, count: int) -> list[str]:
+        if kind in {ChangeKind.START, ChangeKind.JOIN}:
+            return [self._fleet.start() for _ in range(count)]
+        name = self._busiest()
+        if kind is ChangeKind.KILL:
+            self._fleet.kill(name)
+        else:
+            self._fleet.ask_to_leave(name)
+        return [name]
+
+    async def _until_seen(self, names: list[str]) -> None:
+        """Return when the group knows the first of them."""
+        while not any(
+            name in names and fate == "running" for name, _, fate in self._fleet.fates()
+        ):
+            await self._look()
+
+    async def _drain(self) -> dict[str, Range]:
+        """Have the rest published, and wait until all is handled or nothing moves any more."""
+        self._headline = "the rest is published and handled"
+        assert self._publisher is not None
+        self._publisher.tell("hurry")
+        while self._publisher.exit_code is None:
+            await self._look()
+        self._publisher.check()
+        published: dict[str, Range] = {}
+        for partition_id in self._partition_ids:
+            found = await self._stage.source.partition_properties(partition_id)
+            self._ends[partition_id] = found.last_enqueued_sequence_number
+            if not found.is_empty:
+                published[partition_id] = (
+                    found.beginning_sequence_number,
+                    found.last_enqueued_sequence_number,
+                )
+        await self._until_handled(sum(last - first + 1 for first, last in published.values()))
+        return published
+
+    async def _until_handled(self, count: int) -> None:
+        best, moved_s = -1, time.monotonic()
+        while time.monotonic() - moved_s < IDLE_MAX_S:
+            handled = sum(self._handled_count(p) for p in self._partition_ids)
+            if handled >= count:
+                return
+            if handled > best:
+                best, moved_s = handled, time.monotonic()
+            await self._look()
+
+    # Judging.
+
+    async def _report(
+        self,
+        published: dict[str, Range],
+        truth: Logbook,
+        stopping_at: datetime,
+        problems: list[str],
+    ) -> Report:
+        stage = self._stage
+        logbook = Logbook()
+        for partition_id in self._partition_ids:
+            checkpoint = await stage.store.read_checkpoint(stage.group, partition_id)
+            if checkpoint is not None and checkpoint.state:
+                logbook.take_in(checkpoint.state)
+        accounts = make_accounts(
+            published, [(p, run) for p, runs in self._handled.items() for run in runs]
+        )
+        events = await asyncio.to_thread(read_logs, self._fleet.logs)
+        moves = count_moves(
+            [event for event in events if event.at < stopping_at],
+            [change.began_at for change in self._changes],
+        )
+        changes = tuple(
+            replace(change, moves=count) for change, count in zip(self._changes, moves, strict=True)
+        )
+        sent = stage.published()
+        if accounts.published != sent:
+            problems.append(f"the publisher sent {sent} events, the hub has {accounts.published}")
+        problems += [
+            f"after '{change.kind}' the group did not find its balance in {BALANCE_MAX_S:.0f} s"
+            for change in changes
+            if change.seconds_to_balance is None
+        ]
+        return Report(
+            accounts=accounts,
+            handovers=count_hand_overs(events, before=stopping_at),
+            changes=changes,
+            logbook=logbook,
+            truth=truth,
+            seconds=time.monotonic() - self._begun_s,
+            store=stage.note.name,
+            partition_count=len(self._partition_ids),
+            problems=tuple(problems),
+        )

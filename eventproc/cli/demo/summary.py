@@ -1,0 +1,86 @@
+"""The report for people."""
+
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from eventproc.cli.demo.flights import Logbook
+from eventproc.cli.demo.report import Report
+
+TOP: Final = 10
+
+
+def print_summary(report: Report, console: Console) -> None:
+    """Say what the demo found: the result, the changes, the accounts."""
+    console.print(_top_aircraft(report.logbook))
+    console.print(_changes(report))
+    console.print(_accounts(report))
+
+
+def _top_aircraft(logbook: Logbook) -> Table:
+    table = _table(f"The {TOP} aircraft that flew most, from the handlers' stored state")
+    for name in ("aircraft", "flights", "miles", "hours late", "longest run on time"):
+        table.add_column(name, justify="left" if name == "aircraft" else "right")
+    for aircraft, figures in logbook.top(TOP):
+        table.add_row(
+            aircraft,
+            f"{figures[Logbook.FLIGHTS]:,}",
+            f"{figures[Logbook.MILES]:,}",
+            f"{figures[Logbook.LATE_MIN] / 60:,.0f}",
+            f"{figures[Logbook.LONGEST_RUN]:,}",
+        )
+    return table
+
+
+def _changes(report: Report) -> Table:
+    table = _table("What happened to the group")
+    table.add_column("what")
+    for name in ("seconds to balance", "moves", "fewest possible"):
+        table.add_column(name, justify="right")
+    for change in report.changes:
+        took = change.seconds_to_balance
+        table.add_row(
+            f"{change.kind} {change.who}",
+            "never" if took is None else f"{took:.1f}",
+            "?" if change.moves is None else str(change.moves),
+            str(change.moves_minimum),
+        )
+    return table
+
+
+def _accounts(report: Report) -> Table:
+    accounts, truth = report.accounts, report.truth
+    table = _table("The accounts")
+    table.add_column("what")
+    table.add_column("count", justify="right")
+    table.add_column("which means")
+    aircraft = len(truth.figures_by_aircraft)
+    rows = [
+        ("published", accounts.published, "events that the hub holds", ""),
+        ("handled", accounts.handled, "of them, given to a handler", ""),
+        ("lost", accounts.lost, "never given to one", "red" if accounts.lost else "green"),
+        ("duplicates", accounts.duplicates, "given again, after the kill; counted once", ""),
+        ("hand-overs", report.handovers, "partitions that changed hands between the living", ""),
+    ]
+    for name, count, meaning, style in rows:
+        table.add_row(name, Text(f"{count:,}", style), meaning)
+    verdict = Text("equal", "green") if report.result_matches else Text("DIFFERENT", "red")
+    table.add_row(
+        "result", verdict, f"all figures of {aircraft:,} aircraft, computed directly from the file"
+    )
+    for problem in report.problems:
+        table.add_row("problem", Text("!", "red"), problem)
+    table.caption = (
+        f"{report.partition_count} partitions, store: {report.store}, {report.seconds:.0f} seconds"
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False,
+        header_style="dim",
+    )

@@ -1,0 +1,239 @@
+"""``eventproc status``: who owns what, how far each partition is, who is there."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from eventproc.cli import options
+from eventproc.cli.exits import OK
+from eventproc.cli.group_view import GroupView, MemberRow, PartitionRow, read_group, view_of
+from eventproc.cli.sources import HUB_VARIABLE, make_source
+from eventproc.cli.stores import open_store
+from eventproc.cli.values import parse_duration, spoken
+from eventproc.errors import ConfigurationError
+from eventproc.models import ConsumerGroup
+from eventproc.ports import CheckpointStore, EventSource
+
+
+def status(
+    store: options.StoreSpec,
+    eventhub: options.EventHub = "",
+    consumer_group: options.ConsumerGroupName = "$Default",
+    connection_string: options.ConnectionString = "",
+    namespace: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_NAMESPACE",
+            metavar="HOST",
+            help="The Event Hubs namespace, for example contoso.servicebus.windows.net. Not "
+            "needed with a connection string.",
+            show_default=False,
+        ),
+    ] = "",
+    storage_connection_string: options.StorageConnectionString = "",
+    expiration: options.Expiration = "60s",
+    output: Annotated[
+        options.OutputFormat, typer.Option("--format", help="json: for a program.")
+    ] = options.OutputFormat.TABLE,
+    watch: Annotated[bool, typer.Option("--watch", help="Again and again, until Ctrl+C.")] = False,
+    every: Annotated[
+        str, typer.Option(metavar="DURATION", help="Between two looks of --watch.")
+    ] = "2s",
+) -> int:
+    """Show who owns what in a group, how far each partition is, and who is there.
+
+    It only reads: no group notices that it is looked at. With a connection string it asks the
+    event hub too, and shows how far each partition is behind (lag, in events).
+
+    Exit codes: 0 shown, 2 something given cannot work, 3 the store or the hub did not answer.
+
+    Examples:
+        eventproc status --store sqlite:group.db --eventhub orders --watch
+
+        eventproc status --store blob:checkpoints --eventhub orders --format json
+    """
+    source = make_source(connection_string, eventhub) if connection_string else None
+    group = _group(source, namespace, eventhub, consumer_group)
+    opened = open_store(
+        store, storage_connection_string=storage_connection_string, must_exist=True
+    )
+    life = parse_duration("--expiration", expiration)
+    pause = parse_duration("--every", every) if watch else None
+    console = Console()
+    is_live = pause is not None and output is options.OutputFormat.TABLE and console.is_terminal
+    with Live(console=console, screen=False, auto_refresh=False) if is_live else _Plain() as live:
+
+        def show(view: GroupView) -> None:
+            if output is options.OutputFormat.JSON:
+                print(json.dumps(as_json(view)), flush=True)
+            elif isinstance(live, Live):
+                live.update(as_tables(view), refresh=True)
+            else:
+                console.print(as_tables(view))
+
+        asyncio.run(_look(opened, group, source, life, pause, show))
+    return OK
+
+
+class _Plain:
+    """Stands where a live display would: nothing to begin, nothing to end."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+
+
+def _group(
+    source: EventSource | None, namespace: str, eventhub: str, consumer_group: str
+) -> ConsumerGroup:
+    if source is not None:
+        return ConsumerGroup(
+            fully_qualified_namespace=source.fully_qualified_namespace,
+            eventhub_name=source.eventhub_name,
+            name=consumer_group,
+        )
+    if not namespace:
+        raise ConfigurationError(
+            "which Event Hubs namespace? Give --namespace, or set the environment variable "
+            f"{HUB_VARIABLE} to its connection string, which also shows the lag"
+        )
+    if not eventhub:
+        raise ConfigurationError("which event hub? Give --eventhub")
+    return ConsumerGroup(
+        fully_qualified_namespace=namespace, eventhub_name=eventhub, name=consumer_group
+    )
+
+
+async def _look(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    source: EventSource | None,
+    expiration: timedelta,
+    pause: timedelta | None,
+    show: Callable[[GroupView], None],
+) -> None:
+    async with store:
+        if source is not None:
+            await source.open()
+        try:
+            show(view_of(group, await read_group(store, group, source), expiration=expiration))
+            while pause is not None:
+                await asyncio.sleep(pause.total_seconds())
+                readings = await read_group(store, group, source)
+                show(view_of(group, readings, expiration=expiration))
+        finally:
+            if source is not None:
+                await source.close()
+
+
+# --- for programs --------------------------------------------------------------------------------
+
+
+def as_json(view: GroupView) -> dict[str, object]:
+    """The view as JSON has it; ages are seconds."""
+    return {
+        "namespace": view.group.fully_qualified_namespace,
+        "eventhub": view.group.eventhub_name,
+        "consumer_group": view.group.name,
+        "as_of": None if view.as_of is None else view.as_of.isoformat(),
+        "partitions": [_partition_json(row) for row in view.partitions],
+        "members": [_member_json(row) for row in view.members],
+    }
+
+
+def _partition_json(row: PartitionRow) -> dict[str, object]:
+    return {
+        "partition_id": row.partition_id,
+        "owner_id": row.owner_id,
+        "is_expired": row.is_expired,
+        "record_age_s": _seconds(row.record_age),
+        "sequence_number": row.sequence_number,
+        "checkpoint_age_s": _seconds(row.checkpoint_age),
+        "lag": row.lag,
+    }
+
+
+def _member_json(row: MemberRow) -> dict[str, object]:
+    return {
+        "owner_id": row.owner_id,
+        "partition_count": row.partition_count,
+        "has_presence": row.has_presence,
+        "is_leaving": row.is_leaving,
+        "hands_over": row.hands_over,
+        "version": row.version,
+    }
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else round(span.total_seconds(), 3)
+
+
+# --- for people ----------------------------------------------------------------------------------
+
+
+def as_tables(view: GroupView) -> RenderableType:
+    """The view as two tables, partitions and members, below a line that names the group."""
+    group = view.group
+    at = "" if view.as_of is None else f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
+    title = Text(
+        f"{group.name} of {group.eventhub_name} at {group.fully_qualified_namespace}{at}",
+        overflow="fold",
+    )
+    if not view.partitions and not view.members:
+        empty = "Nobody was ever here: no ownership, no checkpoint, no member in this store."
+        return Group(title, Text(empty))
+    return Group(title, _partition_table(view), _member_table(view))
+
+
+def _partition_table(view: GroupView) -> Table:
+    table = Table("partition", "owner", box=None, pad_edge=False, header_style="bold")
+    for name in ("record", "position", "checkpoint", "lag"):
+        table.add_column(name, justify="right")
+    for row in view.partitions:
+        table.add_row(
+            row.partition_id,
+            _owner(row),
+            "" if row.record_age is None else f"{spoken(row.record_age)} ago",
+            "" if row.sequence_number is None else f"{row.sequence_number:,}",
+            "" if row.checkpoint_age is None else f"{spoken(row.checkpoint_age)} ago",
+            "?" if row.lag is None else f"{row.lag:,}",
+        )
+    lags = [row.lag for row in view.partitions if row.lag is not None]
+    if lags:
+        table.add_row("", "", "", "", "", f"{sum(lags):,}", style="bold")
+    return table
+
+
+def _owner(row: PartitionRow) -> Text:
+    if row.owner_id is None:
+        return Text("nobody", style="yellow")
+    if row.is_expired:
+        return Text(f"{row.owner_id} (expired)", style="red")
+    return Text(row.owner_id)
+
+
+def _member_table(view: GroupView) -> Table:
+    table = Table("member", box=None, pad_edge=False, header_style="bold")
+    table.add_column("partitions", justify="right")
+    table.add_column("remarks")
+    for row in view.members:
+        remarks = [f"eventproc {row.version}" if row.version else ""]
+        if row.is_leaving:
+            remarks.append("leaving")
+        if not row.has_presence:
+            remarks.append("no presence record: of another SDK, or it could not be written")
+        elif not row.hands_over:
+            remarks.append("does not hand over")
+        table.add_row(row.owner_id, str(row.partition_count), ", ".join(filter(None, remarks)))
+    return table
