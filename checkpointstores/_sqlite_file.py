@@ -4,6 +4,7 @@ Everything here runs on the store's own thread.
 """
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,8 @@ APPLICATION_ID: Final = 0x65767072
 """``evpr``: tells our files from other programs' databases."""
 
 SCHEMA_VERSION: Final = 1
+
+OPEN_RETRY_S: Final = 0.02
 
 # States have a table of their own: a row that is updated is rewritten whole, and a position that
 # moves must not rewrite megabytes; nor must a listing read past them.
@@ -66,15 +69,25 @@ def connect(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
         StoreUnavailableError: others kept the file locked for longer than the timeout.
     """
     _require_usable(path)
-    connection = None
+    deadline = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            return _connect_once(path, busy_timeout_s)
+        except sqlite3.Error as error:
+            # Changing to WAL does not wait for others' locks, whatever the busy timeout is, and
+            # processes that start together meet right there.
+            is_busy = _primary_code(error) == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() >= deadline:
+                raise as_open_error(error, path) from error
+        time.sleep(OPEN_RETRY_S)
+
+
+def _connect_once(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None)
     try:
-        connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None)
         _configure(connection, path)
-    except BaseException as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, sqlite3.Error):
-            raise as_open_error(error, path) from error
+    except BaseException:
+        connection.close()
         raise
     return connection
 
@@ -122,7 +135,10 @@ def _require_usable(path: Path) -> None:
 
 def _configure(connection: sqlite3.Connection, path: Path) -> None:
     # Reading first: a file that is no database of ours must not be changed, not even its mode.
+    # In one transaction, or another process's making of the tables falls between two readings.
+    connection.execute("BEGIN")
     _require_ours(connection, path)
+    connection.execute("ROLLBACK")
     # Readers never wait for the writer, nor it for them.
     if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
         raise ConfigurationError(f"{path} is on a file system that SQLite's WAL mode cannot use")

@@ -10,12 +10,13 @@ import asyncio
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from checkpointstores import _sqlite_records as records
 from checkpointstores._names import require_partition_id
@@ -46,6 +47,25 @@ def _now_us() -> int:
     return time.time_ns() // 1000
 
 
+class _QueuedWrite(Generic[T]):
+    """A write that waits for the thread, and then its outcome."""
+
+    def __init__(self, work: Callable[[sqlite3.Connection, int], T]) -> None:
+        self._work = work
+        self.result: T | None = None
+        self.error: ValueError | OverflowError | None = None
+
+    def run(self, db: sqlite3.Connection) -> None:
+        """Do the work; a value that SQLite cannot keep is refused without harm to the others."""
+        db.execute("SAVEPOINT one")
+        try:
+            self.result = self._work(db, _now_us())
+        except (ValueError, OverflowError) as error:
+            db.execute("ROLLBACK TO one")
+            self.error = error
+        db.execute("RELEASE one")
+
+
 class SqliteCheckpointStore(CheckpointStore):
     """Keeps records in a local file that any number of processes on the machine may open.
 
@@ -74,6 +94,7 @@ class SqliteCheckpointStore(CheckpointStore):
         self._busy_timeout = busy_timeout
         self._connection: sqlite3.Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
+        self._queue: deque[_QueuedWrite[Any]] = deque()
 
     def __repr__(self) -> str:
         return f"SqliteCheckpointStore({str(self._path)!r})"
@@ -110,8 +131,7 @@ class SqliteCheckpointStore(CheckpointStore):
             require_partition_id(claim.partition_id)
         if not claims:
             return []
-        # One transaction for all: each still wins or loses by its own etag, and the disk is
-        # waited for once.
+        # One transaction for all: each still wins or loses by its own etag.
         results = await self._write(
             lambda db, now_us: [records.claim(db, group, claim, now_us) for claim in claims]
         )
@@ -195,14 +215,25 @@ class SqliteCheckpointStore(CheckpointStore):
             raise as_store_error(error, self._path) from error
 
     async def _write(self, work: Callable[[sqlite3.Connection, int], T]) -> T | None:
-        """Run *work* in one transaction; ``None`` when nobody knows whether it was written."""
+        """Run *work* in a transaction; ``None`` when nobody knows whether it was written."""
+        queued = _QueuedWrite(work)
+        self._queue.append(queued)
+        # Whichever call comes to the thread first writes all that wait, and the disk is waited
+        # for once. Calls keep their order, so afterwards this one is done, by this call or not.
+        await self._in_thread(self._write_queued)
+        if queued.error is not None:
+            raise queued.error
+        return queued.result
 
-        def write() -> T:
-            with self._transaction("BEGIN IMMEDIATE") as db:
-                return work(db, _now_us())
-
+    def _write_queued(self) -> None:
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        if not batch:
+            return
         try:
-            return await self._in_thread(write)
+            with self._transaction("BEGIN IMMEDIATE") as db:
+                for queued in batch:
+                    queued.run(db)
         except sqlite3.Error as error:
+            for queued in batch:
+                queued.result = None
             _log.warning("store_write_unknown", path=str(self._path), error=str(error))
-            return None

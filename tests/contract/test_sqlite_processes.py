@@ -9,10 +9,13 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 
+from checkpointstores._sqlite_file import connect
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import (
@@ -74,9 +77,25 @@ def test_of_many_processes_one_wins(tmp_path):
     assert asyncio.run(owners()) == {str(n): winners[0] for n, winners in enumerate(wins)}
 
 
+def test_many_may_create_the_file_at_once(tmp_path):
+    """Whoever comes while another makes the tables waits for it, and never misreads the half."""
+
+    def open_one(path):
+        with closing(connect(path, busy_timeout_s=10)) as connection:
+            return connection.execute("SELECT count(*) FROM ownership").fetchone()
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(60):
+            path = tmp_path / f"{number}.db"
+            counts = list(threads.map(open_one, [path] * 6))
+
+            assert counts == [(0,)] * 6
+
+
 WRITER = """
     import asyncio, sys
-    from checkpointstores.sqlite import SqliteCheckpointStore
+    from checkpointstores._sqlite_file import connect
+from checkpointstores.sqlite import SqliteCheckpointStore
     from eventproc.models import CheckpointUpdate, ConsumerGroup
 
     async def write():

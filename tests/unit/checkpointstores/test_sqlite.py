@@ -1,5 +1,6 @@
 """Opening the SQLite store: each thing that can be wrong with a path has its own sentence."""
 
+import asyncio
 import pickle
 import sqlite3
 from datetime import timedelta
@@ -158,3 +159,47 @@ async def test_a_closed_store_says_so(tmp_path):
         await store.list_ownership(GROUP)
 
     assert not isinstance(caught.value, StoreError)
+
+
+def an_update(partition_id, sequence_number=1):
+    """A first checkpoint."""
+    return CheckpointUpdate(
+        partition_id=partition_id,
+        offset="1",
+        sequence_number=sequence_number,
+        replaces=None,
+        writer="w",
+    )
+
+
+async def test_a_value_that_sqlite_cannot_keep_harms_nobody_else(tmp_path):
+    """Writes that are made at once share a transaction, not their fate."""
+    async with SqliteCheckpointStore(tmp_path / "store.db") as store:
+        results = await asyncio.gather(
+            store.update_checkpoint(GROUP, an_update("0")),
+            store.update_checkpoint(GROUP, an_update("1", 2**63)),
+            store.update_checkpoint(GROUP, an_update("2")),
+            return_exceptions=True,
+        )
+        listed = await store.list_checkpoints(GROUP)
+
+    assert isinstance(results[1], OverflowError)
+    assert [getattr(results[n], "outcome", None) for n in (0, 2)] == [WriteOutcome.WON] * 2
+    assert {checkpoint.partition_id for checkpoint in listed} == {"0", "2"}
+
+
+async def test_a_cancelled_write_harms_nobody_else(tmp_path):
+    """One who no longer waits may have written; the others get their own answers."""
+    async with SqliteCheckpointStore(tmp_path / "store.db") as store:
+        calls = [
+            asyncio.ensure_future(store.update_checkpoint(GROUP, an_update(str(number))))
+            for number in range(20)
+        ]
+        await asyncio.sleep(0)
+        for call in calls[::2]:
+            call.cancel()
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        listed = {checkpoint.partition_id for checkpoint in await store.list_checkpoints(GROUP)}
+
+    assert {getattr(result, "outcome", None) for result in results[1::2]} == {WriteOutcome.WON}
+    assert listed >= {str(number) for number in range(1, 20, 2)}
