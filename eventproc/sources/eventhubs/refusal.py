@@ -1,13 +1,21 @@
-"""What the service's error conditions mean to a caller: displaced, refused for good, or later.
+"""What the service and the client say, and what it means: displaced, refused for good, or later.
 
 The conditions are AMQP's own and those that Event Hubs adds under ``com.microsoft``. The part
 before the first colon is dropped, because Azure's client drops it on some of its ways.
 """
 
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from azure.core.exceptions import ClientAuthenticationError
+
 from eventproc.errors import (
+    EventProcError,
     ReceiverDisplacedError,
+    SourceError,
     SourceRejectedError,
     SourceUnavailableError,
 )
@@ -32,6 +40,9 @@ FOR_GOOD: Final = frozenset(
 )
 """Asking again gives the same answer. Whatever is not here is worth another attempt:
 ``server-busy``, ``timeout``, ``internal-error``, ``link:detach-forced``, ..."""
+
+_STATUS: Final = re.compile(r"[Ss]tatus code: (\d{3})")
+"""The client puts the service's status code into its messages, and nowhere else."""
 
 STATUS_FOR_GOOD: Final = frozenset({400, 401, 403, 404, 410})
 """The same in numbers, as the service answers to a token or a question."""
@@ -59,3 +70,48 @@ def error_for(
     if bare in FOR_GOOD or status in STATUS_FOR_GOOD:
         return SourceRejectedError(message)
     return SourceUnavailableError(message)
+
+
+@contextmanager
+def translated(what: str, *, is_silent: bool = False) -> Iterator[None]:
+    """Turn whatever Azure's client raises into an error of ours, or into nothing."""
+    try:
+        yield
+    except EventProcError:
+        raise
+    except Exception as error:
+        # Everything: the private wire code raises what it stumbles over, from struct.error to
+        # AttributeError, when the other side is not what it expects.
+        if not is_silent:
+            raise _error_from(what, error) from error
+
+
+def _error_from(what: str, error: Exception) -> SourceError:
+    """Find condition and status: on the error itself, or on one that it was made from."""
+    text = str(error) or type(error).__name__
+    text = as_text(getattr(error, "description", None)) or text
+    condition: str | None = None
+    stated = _STATUS.search(text)
+    status = int(stated[1]) if stated else None
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
+            return SuspectSettingError(f"{what}: the host is not known: {cause.strerror}")
+        if isinstance(cause, ClientAuthenticationError):
+            return SuspectSettingError(f"{what}: the credential gave no token: {cause}")
+        found = getattr(cause, "condition", None) or getattr(cause, "error", None)
+        if condition is None and isinstance(found, bytes | str):
+            condition = found.decode() if isinstance(found, bytes) else found
+    return error_for(what, text, condition=condition, status=status)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what led to it, up to an earlier failure that was ours to tell."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, EventProcError):
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def as_text(value: object) -> str:
+    """What the service said, as text: the client leaves it in bytes. Nothing is empty."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")

@@ -1,6 +1,7 @@
 """Azure Event Hubs as an ``EventSource``."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -58,7 +59,7 @@ class EventHubSource(EventSource):
         self._hub = check_hub_name(eventhub_name)
         self._credential = credential
         self._options = options or EventHubOptions()
-        self._is_open = False
+        self._ssl_context: ssl.SSLContext | None = None
         self._clients: dict[str, vendor.Client] = {}
         self._receivers: list[EventHubReceiver] = []
         self._turn_to_ask = asyncio.Lock()
@@ -103,10 +104,11 @@ class EventHubSource(EventSource):
         return self._hub
 
     async def open(self) -> None:
-        self._is_open = True
+        if self._ssl_context is None:
+            self._ssl_context = await asyncio.to_thread(vendor.make_ssl_context, self._options)
 
     async def close(self) -> None:
-        self._is_open = False
+        self._ssl_context = None
         await asyncio.gather(*(receiver.close() for receiver in self._receivers))
         self._receivers.clear()
         for client in self._clients.values():
@@ -166,11 +168,16 @@ class EventHubSource(EventSource):
 
     def _client(self, group: str) -> vendor.Client:
         """The client of the group; building one connects nothing."""
-        if not self._is_open:
+        if self._ssl_context is None:
             raise RuntimeError("the source is not open: use `async with`, or call open() first")
         if group not in self._clients:
             self._clients[group] = vendor.make_client(
-                self._namespace, self._hub, group, self._credential, self._options
+                self._namespace,
+                self._hub,
+                group,
+                self._credential,
+                self._options,
+                ssl_context=self._ssl_context,
             )
         return self._clients[group]
 

@@ -11,22 +11,19 @@ Rule: whatever Azure raises leaves this file as one of ``eventproc.errors``.
 """
 
 import asyncio
-import re
-import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import ssl
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, cast
 
+import certifi
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.credentials_async import AsyncTokenCredential
-from azure.core.exceptions import ClientAuthenticationError
 from azure.eventhub import TransportType, __version__
 from azure.eventhub.aio import EventHubConsumerClient
 
 from eventproc.errors import (
     ConfigurationError,
-    EventProcError,
     SourceError,
     SourceUnavailableError,
 )
@@ -34,7 +31,7 @@ from eventproc.models import EventPosition, PartitionProperties
 from eventproc.sources.eventhubs.connection_string import HubConnection
 from eventproc.sources.eventhubs.event import Message, to_time
 from eventproc.sources.eventhubs.options import EventHubOptions, HttpProxy, Transport
-from eventproc.sources.eventhubs.refusal import SuspectSettingError, error_for
+from eventproc.sources.eventhubs.refusal import as_text, error_for, translated
 
 Client = EventHubConsumerClient
 Credential = AsyncTokenCredential | AzureNamedKeyCredential | AzureSasCredential
@@ -48,9 +45,6 @@ _CLOSE_MAX_S: Final = 0.5
 
 _FIRST_STATUS_OF_REFUSAL: Final = 400
 
-_STATUS: Final = re.compile(r"[Ss]tatus code: (\d{3})")
-"""The client puts the service's status code into its messages, and nowhere else."""
-
 
 def make_credential(connection: HubConnection) -> Credential:
     """Return what the connection string gives to sign with."""
@@ -59,8 +53,35 @@ def make_credential(connection: HubConnection) -> Credential:
     return AzureSasCredential(connection.signature or "")
 
 
+def make_ssl_context(options: EventHubOptions) -> ssl.SSLContext:
+    """Load the certificates to trust: 30 ms of reading, so do it once and not on an event loop.
+
+    Left to itself, the client does it for each connection, even for one without TLS.
+
+    Raises:
+        ConfigurationError: the file with the certificates is none.
+    """
+    if options.ssl_context is not None:
+        return options.ssl_context
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if options.is_tls_on:
+        try:
+            context.load_verify_locations(options.ca_bundle or certifi.where())
+        except OSError as error:  # ssl.SSLError is one
+            raise ConfigurationError(
+                f"ca_bundle {options.ca_bundle!r} cannot be read as certificates: {error}"
+            ) from error
+    return context
+
+
 def make_client(
-    namespace: str, eventhub_name: str, group: str, credential: Credential, options: EventHubOptions
+    namespace: str,
+    eventhub_name: str,
+    group: str,
+    credential: Credential,
+    options: EventHubOptions,
+    *,
+    ssl_context: ssl.SSLContext,
 ) -> Client:
     """Build a client for one consumer group; it connects nothing by itself."""
     proxy = options.http_proxy
@@ -78,8 +99,7 @@ def make_client(
         transport_type=_TRANSPORTS[options.transport],
         custom_endpoint_address=options.custom_endpoint,
         http_proxy=_proxy_settings(proxy) if proxy else None,
-        connection_verify=options.ca_bundle,
-        ssl_context=options.ssl_context,
+        ssl_context=ssl_context,
         user_agent=options.user_agent,
         logging_enable=options.is_wire_logged,
     )
@@ -147,8 +167,8 @@ class Conversation:
             if condition is not None:
                 self._refusal = error_for(
                     f"{self.what}: the service does not take the credential",
-                    _as_text(text) or _as_text(condition),
-                    condition=_as_text(condition),
+                    as_text(text) or as_text(condition),
+                    condition=as_text(condition),
                     status=status,
                 )
             await completed(result, status, text, message, condition)
@@ -267,7 +287,7 @@ async def ask_partition_ids(client: Client) -> Sequence[str]:
     """Ask the service which partitions the hub has."""
     what = f"asking event hub {client.eventhub_name!r} for its partitions"
     answer = await _ask(client, what, b"com.microsoft:eventhub")
-    return tuple(_as_text(partition_id) for partition_id in answer[b"partition_ids"])
+    return tuple(as_text(partition_id) for partition_id in answer[b"partition_ids"])
 
 
 async def ask_partition(client: Client, partition_id: str) -> PartitionProperties:
@@ -279,7 +299,7 @@ async def ask_partition(client: Client, partition_id: str) -> PartitionPropertie
         partition_id=partition_id,
         beginning_sequence_number=int(answer[b"begin_sequence_number"]),
         last_enqueued_sequence_number=last,
-        last_enqueued_offset=_as_text(answer[b"last_enqueued_offset"]),
+        last_enqueued_offset=as_text(answer[b"last_enqueued_offset"]),
         last_enqueued_time=to_time(answer[b"last_enqueued_time_utc"]) if last >= 0 else None,
         is_empty=bool(answer[b"is_partition_empty"]),
     )
@@ -311,7 +331,7 @@ async def _ask(client: Client, what: str, kind: bytes, **details: str) -> dict[b
     finally:
         await conversation.close()
     if int(status) >= _FIRST_STATUS_OF_REFUSAL:
-        raise error_for(what, f"{_as_text(text)} (status {status})", status=int(status))
+        raise error_for(what, f"{as_text(text)} (status {status})", status=int(status))
     return cast("dict[bytes, Any]", answer.value)
 
 
@@ -323,10 +343,6 @@ def _expect(vendor_object: object, *names: str) -> None:
             f"azure-eventhub {__version__} is not supported: {type(vendor_object).__name__} has no "
             f"{', '.join(missing)}. Install a release that eventproc names in its requirements"
         )
-
-
-def _as_text(value: object) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
 
 
 def _start(position: EventPosition) -> str | int | datetime:
@@ -341,43 +357,3 @@ def _start(position: EventPosition) -> str | int | datetime:
 
 async def _unused(*_: object) -> None:
     """Stand in for a callback that the client asks for and that is never called."""
-
-
-@contextmanager
-def translated(what: str, *, is_silent: bool = False) -> Iterator[None]:
-    """Turn whatever Azure's client raises into an error of ours, or into nothing."""
-    try:
-        yield
-    except EventProcError:
-        raise
-    except Exception as error:
-        # Everything: the private wire code raises what it stumbles over, from struct.error to
-        # AttributeError, when the other side is not what it expects.
-        if not is_silent:
-            raise _error_from(what, error) from error
-
-
-def _error_from(what: str, error: Exception) -> SourceError:
-    """Find condition and status: on the error itself, or on one that it was made from."""
-    text = str(error) or type(error).__name__
-    text = _as_text(getattr(error, "description", None)) or text
-    condition: str | None = None
-    stated = _STATUS.search(text)
-    status = int(stated[1]) if stated else None
-    for cause in _causes(error):
-        if isinstance(cause, socket.gaierror):
-            return SuspectSettingError(f"{what}: the host is not known: {cause.strerror}")
-        if isinstance(cause, ClientAuthenticationError):
-            return SuspectSettingError(f"{what}: the credential gave no token: {cause}")
-        found = getattr(cause, "condition", None) or getattr(cause, "error", None)
-        if condition is None and isinstance(found, bytes | str):
-            condition = found.decode() if isinstance(found, bytes) else found
-    return error_for(what, text, condition=condition, status=status)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it, up to an earlier failure that was ours to tell."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, EventProcError):
-        yield cause
-        cause = cause.__cause__ or cause.__context__

@@ -366,6 +366,18 @@ async def test_a_credential_without_a_token_is_a_wrong_setting_at_a_start(shared
             await source.check_consumer_group(GROUP)
 
 
+@pytest.mark.parametrize("content", [None, "no certificates"])
+async def test_a_file_without_certificates_is_a_wrong_setting(tmp_path, content):
+    """Found when the source is opened, not when something is received."""
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    credential = AzureNamedKeyCredential("name", "key")
+    options = EventHubOptions(ca_bundle=str(path))
+    with pytest.raises(ConfigurationError, match="ca_bundle"):
+        await EventHubSource("localhost", "hub", credential, options=options).open()
+
+
 async def test_a_source_must_be_open_to_be_asked(shared):
     """A mistake in a program, said plainly."""
     with pytest.raises(RuntimeError, match="not open"):

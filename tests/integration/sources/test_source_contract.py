@@ -1,7 +1,6 @@
 """What the port of a source means, run against every source there is.
 
-The clauses know nothing of pytest's fixtures or of a transport; a further source needs a bench of
-four methods and a line in ``conftest.py``.
+A further source needs a bench of four methods and a line in ``conftest.py``.
 """
 
 import asyncio
