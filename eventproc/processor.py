@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Generator
 from importlib.metadata import PackageNotFoundError, version
 from random import Random
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from eventproc.balancer import Round
 from eventproc.config import EventProcessorConfig
@@ -29,6 +29,17 @@ from eventproc.ports import CheckpointStore, EventSource
 from eventproc.session import JITTER, Parts, Session
 from eventproc.signals import stop_signals
 from eventproc.statistics import ProcessorStatistics
+
+
+def _eventproc_version() -> str:
+    try:
+        return version("eventproc")
+    except PackageNotFoundError:
+        return "0"
+
+
+EVENTPROC_VERSION: Final = _eventproc_version()
+"""Read once: it lies in a file, and an event loop is no place to read files."""
 
 
 class EventProcessor:
@@ -93,7 +104,7 @@ class EventProcessor:
                 hands_over=(
                     self._config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
                 ),
-                version=_eventproc_version(),
+                version=EVENTPROC_VERSION,
             ),
             config=self._config,
             rng=self._rng,
@@ -346,13 +357,6 @@ class _Nothing(Awaitable[None]):
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
-
-
-def _eventproc_version() -> str:
-    try:
-        return version("eventproc")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _check_owner_id(name: str) -> None:
