@@ -36,10 +36,10 @@ def race(path, name, barrier, results):
 
     async def claim_all():
         won = []
-        barrier.wait()
+        barrier.wait(timeout=30)
         async with SqliteCheckpointStore(path) as store:
             for number in range(ROUNDS):
-                barrier.wait()
+                barrier.wait(timeout=10)
                 claim = OwnershipClaim(partition_id=str(number), owner_id=name, expected_etag=None)
                 [result] = await store.claim_ownership(GROUP, [claim])
                 won.append(result.outcome.value)
@@ -54,12 +54,12 @@ def test_of_many_processes_one_wins(tmp_path):
     barrier, results = context.Barrier(PROCESSES), context.Queue()
     path = tmp_path / "store.db"
     processes = [
-        context.Process(target=race, args=(path, f"p{number}", barrier, results))
+        context.Process(target=race, args=(path, f"p{number}", barrier, results), daemon=True)
         for number in range(PROCESSES)
     ]
     for process in processes:
         process.start()
-    outcomes = dict(results.get(timeout=50) for _ in processes)
+    outcomes = dict(results.get(timeout=40) for _ in processes)
     for process in processes:
         process.join()
     wins = [
