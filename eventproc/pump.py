@@ -117,9 +117,11 @@ class PartitionPump:
             self.lose()
         finally:
             reason = self._ending.reason or CloseReason.HANDLER_FAILED
-            await self._close(reason)
-            writing.cancel()
-            await asyncio.wait([writing])
+            try:
+                await self._close(reason)
+            finally:
+                writing.cancel()
+                await asyncio.wait([writing])
         return reason
 
     async def _serve(self) -> None:
