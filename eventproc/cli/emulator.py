@@ -99,9 +99,7 @@ def _hubs(
     pairs = [parse_hub("--hub", text) for text in named]
     if not hubs and not pairs:
         pairs = [_DEFAULT_HUB]
-    return hubs + tuple(
-        added for pair in pairs for added in hubs_of(dict([pair]), consumer_groups)
-    )
+    return hubs + tuple(added for pair in pairs for added in hubs_of(dict([pair]), consumer_groups))
 
 
 def _announce(

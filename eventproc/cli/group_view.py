@@ -119,7 +119,8 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 is_expired=bool(owner_id and age and age > expiration + owned.resolution),
                 sequence_number=position,
                 checkpoint_age=(
-                    None if checkpoint is None or now is None
+                    None
+                    if checkpoint is None or now is None
                     else _age(checkpoint.last_modified, now)
                 ),
                 lag=_lag(readings.ends.get(partition_id), position),

@@ -63,9 +63,7 @@ def status(
     """
     source = make_source(connection_string, eventhub) if connection_string else None
     group = _group(source, namespace, eventhub, consumer_group)
-    opened = open_store(
-        store, storage_connection_string=storage_connection_string, must_exist=True
-    )
+    opened = open_store(store, storage_connection_string=storage_connection_string, must_exist=True)
     life = parse_duration("--expiration", expiration)
     pause = parse_duration("--every", every) if watch else None
     console = Console()

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -55,11 +56,9 @@ class Child:
     def tell(self, line: str) -> None:
         """Write a line to its standard input; one that has ended is not told."""
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):
             self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass
 
     def terminate(self) -> None:
         """Ask it to stop in good order."""
@@ -103,7 +102,5 @@ class Child:
         """End it whatever it does, and let go of the pipe. Again does no harm."""
         self.kill()
         if self._process.stdin is not None and not self._process.stdin.closed:
-            try:
+            with suppress(BrokenPipeError):
                 self._process.stdin.close()
-            except BrokenPipeError:
-                pass

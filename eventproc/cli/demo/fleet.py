@@ -1,5 +1,6 @@
 """The processors of the demo, by name: who runs, who was killed, who left."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from eventproc.cli.demo.children import Child
@@ -20,12 +21,17 @@ class Fleet:
     @property
     def live(self) -> list[str]:
         """Those that shall have a share: neither killed nor told to leave."""
-        return [name for name, fate in self._fate_by_name.items() if fate in {"starting", "running"}]
+        return [
+            name for name, fate in self._fate_by_name.items() if fate in {"starting", "running"}
+        ]
 
-    @property
-    def logs(self) -> list[Path]:
-        """The log of every processor there ever was."""
-        return [child.log for child in self._child_by_name.values()]
+    def logs_of(self, names: Collection[str] | None = None) -> list[Path]:
+        """The logs of these, or of every processor there ever was."""
+        return [
+            child.log
+            for name, child in self._child_by_name.items()
+            if names is None or name in names
+        ]
 
     def fates(self) -> list[tuple[str, int, str]]:
         """Name, process id and fate of every processor there ever was."""
@@ -71,7 +77,9 @@ class Fleet:
 
     async def stop(self) -> list[str]:
         """Stop all in good order; return what is wrong with those that did not end well."""
-        leaving = [n for n, f in self._fate_by_name.items() if f in {"starting", "running", "leaving"}]
+        leaving = [
+            n for n, f in self._fate_by_name.items() if f in {"starting", "running", "leaving"}
+        ]
         for name in leaving:
             self.ask_to_leave(name)
         problems = []

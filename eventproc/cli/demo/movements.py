@@ -1,4 +1,4 @@
-"""What the processors did, as their logs tell it: who began to serve what, and what was handed over.
+"""What the processors did, as their logs tell it: who served what, and what was handed over.
 
 The logs are the ones that any user's processor writes; ``docs/log-events.md`` lists the events.
 """
@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+_READY: Final = "processor_started"
 _STARTED: Final = "partition_started"
 _HAND_OVERS: Final = frozenset({"partition_handed_over", "partition_released"})
 
@@ -38,6 +39,11 @@ def read_logs(paths: Iterable[Path]) -> list[LogEvent]:
                 continue
             found.append(LogEvent(at=at, event=fields["event"], fields=fields))
     return sorted(found, key=lambda event: event.at)
+
+
+def first_start(events: Iterable[LogEvent]) -> datetime | None:
+    """When the first of these processors was ready: known to the group, everything checked."""
+    return next((event.at for event in events if event.event == _READY), None)
 
 
 def count_moves(events: Iterable[LogEvent], begins: Iterable[datetime]) -> list[int]:

@@ -20,7 +20,7 @@ from eventproc.cli.demo.flights import Flight, find_data_file, read_flights
 from eventproc.cli.end_of_input import STANDARD_INPUT
 from eventproc.cli.sources import HUB_VARIABLE
 
-WINDOW: Final = 2000
+WINDOW: Final = 10_000
 """Flights that are sorted by aircraft and sent together: a batch may have one key only."""
 
 TELL_EVERY_S: Final = 0.1

@@ -188,9 +188,7 @@ def _processors(scene: Scene) -> Table:
 
 
 def _changes(scene: Scene) -> Text:
-    return Text(
-        "  " + "   ".join(_change(change) for change in scene.changes), overflow="ellipsis"
-    )
+    return Text("  " + "   ".join(_change(change) for change in scene.changes), overflow="ellipsis")
 
 
 def _change(change: Change) -> str:

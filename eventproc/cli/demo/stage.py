@@ -147,8 +147,7 @@ class Stage:
         hub = f"{HUB}:{self._partition_count}"
         child = self.start(
             "emulator",
-            ["-m", "eventproc.cli", "emulator", "--hub", hub, "--port", "0"]
-            + ["--format", "json", "--stop-at-eof"],
+            f"-m eventproc.cli emulator --hub {hub} --port 0 --format json --stop-at-eof".split(),
         )
         waited_s = 0.0
         while not (said := child.output.read_text("utf-8")).endswith("\n"):
@@ -167,21 +166,19 @@ class Stage:
 
     def start_processor(self, name: str) -> Child:
         """Start a processor: the command that a user would type."""
-        return self.start(
-            name,
-            ["-m", "eventproc.cli", "run", HANDLER, "--store", self.note.spec]
-            + ["--owner-id", name, "--interval", f"{INTERVAL_S}s"]
-            + ["--expiration", f"{EXPIRATION_S}s", "--checkpoint-interval", "1s"]
-            + ["--shutdown-timeout", "10s", "--log-format", "json", "--stop-at-eof"],
+        options = (
+            f"--owner-id {name} --interval {INTERVAL_S}s --expiration {EXPIRATION_S}s "
+            "--checkpoint-interval 1s --shutdown-timeout 10s --log-format json --stop-at-eof"
         )
+        command = ["-m", "eventproc.cli", "run", HANDLER, "--store", self.note.spec]
+        return self.start(name, [*command, *options.split()])
 
     def start_publisher(self, count: int, *, backlog: int, rate: float) -> Child:
         """Start the publisher: ``backlog`` events at once, the rest at ``rate`` a second."""
         progress = str(self.folder / "published")
         return self.start(
             "publisher",
-            ["-m", "eventproc.cli.demo.publisher", str(count), str(backlog), f"{rate:.3f}"]
-            + [progress],
+            ["-m", "eventproc.cli.demo.publisher", str(count), str(backlog), str(rate), progress],
         )
 
     def published(self) -> int:

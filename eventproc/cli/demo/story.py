@@ -17,7 +17,12 @@ from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.fleet import Fleet
 from eventproc.cli.demo.flights import Logbook, computed_directly, find_data_file, read_flights
 from eventproc.cli.demo.journal import JournalReader, Range, covered, make_accounts
-from eventproc.cli.demo.movements import count_hand_overs, count_moves, read_logs
+from eventproc.cli.demo.movements import (
+    count_hand_overs,
+    count_moves,
+    first_start,
+    read_logs,
+)
 from eventproc.cli.demo.report import Report
 from eventproc.cli.demo.scene import (
     Change,
@@ -40,13 +45,6 @@ BACKLOG_SHARE: Final = 0.2
 STREAM_S: Final = 30.0
 """For how long the rest of the events is spread: about what the changes take."""
 
-HEADLINES: Final = {
-    ChangeKind.START: "{who} start at once",
-    ChangeKind.JOIN: "{who} joins",
-    ChangeKind.KILL: "{who} is killed (SIGKILL): nobody is told",
-    ChangeKind.LEAVE: "{who} leaves in good order (SIGTERM)",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
@@ -55,6 +53,16 @@ class Plot:
     event_count: int
     processor_count: int
     partition_count: int
+
+
+def _headline(kind: ChangeKind, names: list[str]) -> str:
+    who, s = " and ".join(names), "s" if len(names) == 1 else ""
+    return {
+        ChangeKind.START: f"{who} start{s}, and has everything",
+        ChangeKind.JOIN: f"{who} join{s}",
+        ChangeKind.KILL: f"{who} is killed (SIGKILL): nobody is told",
+        ChangeKind.LEAVE: f"{who} leave{s} in good order (SIGTERM)",
+    }[kind]
 
 
 class Story:
@@ -72,6 +80,7 @@ class Story:
         self._owners: dict[str, str | None] = dict.fromkeys(self._partition_ids)
         self._journal = JournalReader(stage.folder)
         self._handled: dict[str, list[Range]] = {p: [] for p in self._partition_ids}
+        self._deliveries: list[tuple[str, str, Range]] = []
         self._delivered: Counter[str] = Counter()
         self._ends = dict.fromkeys(self._partition_ids, -1)
         self._positions = dict.fromkeys(self._partition_ids, -1)
@@ -89,7 +98,8 @@ class Story:
         plot = self._plot
         truth = asyncio.ensure_future(asyncio.to_thread(self._truth))
         await self._publish_backlog()
-        await self._change(ChangeKind.START, plot.processor_count)
+        await self._change(ChangeKind.START, 1)
+        await self._change(ChangeKind.JOIN, plot.processor_count - 1)
         await self._change(ChangeKind.JOIN, 1)
         await self._change(ChangeKind.KILL, 1)
         await self._change(ChangeKind.LEAVE, 1)
@@ -122,6 +132,7 @@ class Story:
             if checkpoint.sequence_number is not None:
                 self._positions[checkpoint.partition_id] = checkpoint.sequence_number
         for name, partition_id, run in self._journal.read():
+            self._deliveries.append((name, partition_id, run))
             self._handled[partition_id].append(run)
             self._delivered[name] += run[1] - run[0] + 1
         await self._ask_one_end()
@@ -184,9 +195,11 @@ class Story:
         """Let something happen, and wait until the group is balanced and stays so."""
         before, began_at = dict(self._owners), datetime.now(UTC)
         names = self._act(kind, count)
-        self._headline = HEADLINES[kind].format(who=", ".join(names))
+        self._headline = _headline(kind, names)
         if kind in {ChangeKind.START, ChangeKind.JOIN}:
-            await self._until_seen(names)
+            felt_at = await self._until_ready(names)
+        else:
+            felt_at = datetime.now(UTC)
         live = self._fleet.live
         change = Change(
             kind=kind,
@@ -201,7 +214,7 @@ class Story:
                 balanced_s = None
             elif balanced_s is None:
                 balanced_s = time.monotonic()
-                took_s = round(balanced_s - began_s, 2)
+                took_s = round((datetime.now(UTC) - felt_at).total_seconds(), 2)
                 self._changes[-1] = replace(change, seconds_to_balance=took_s)
             elif time.monotonic() - balanced_s >= STAYS_S:
                 return
@@ -218,12 +231,13 @@ class Story:
             self._fleet.ask_to_leave(name)
         return [name]
 
-    async def _until_seen(self, names: list[str]) -> None:
-        """Return when the group knows the first of them."""
-        while not any(
-            name in names and fate == "running" for name, _, fate in self._fleet.fates()
-        ):
+    async def _until_ready(self, names: list[str]) -> datetime:
+        """Return when the first of them was ready to serve."""
+        while True:
             await self._look()
+            ready_at = first_start(read_logs(self._fleet.logs_of(names)))
+            if ready_at is not None:
+                return ready_at
 
     async def _drain(self) -> dict[str, Range]:
         """Have the rest published, and wait until all is handled or nothing moves any more."""
@@ -270,10 +284,10 @@ class Story:
             checkpoint = await stage.store.read_checkpoint(stage.group, partition_id)
             if checkpoint is not None and checkpoint.state:
                 logbook.take_in(checkpoint.state)
-        accounts = make_accounts(
-            published, [(p, run) for p, runs in self._handled.items() for run in runs]
-        )
-        events = await asyncio.to_thread(read_logs, self._fleet.logs)
+        accounts = make_accounts(published, [(p, run) for _, p, run in self._deliveries])
+        killed = {change.who for change in self._changes if change.kind is ChangeKind.KILL}
+        by_survivors = [(p, run) for name, p, run in self._deliveries if name not in killed]
+        events = await asyncio.to_thread(read_logs, self._fleet.logs_of())
         moves = count_moves(
             [event for event in events if event.at < stopping_at],
             [change.began_at for change in self._changes],
@@ -291,6 +305,7 @@ class Story:
         ]
         return Report(
             accounts=accounts,
+            duplicates_unexplained=make_accounts(published, by_survivors).duplicates,
             handovers=count_hand_overs(events, before=stopping_at),
             changes=changes,
             logbook=logbook,

@@ -61,14 +61,15 @@ def _accounts(report: Report) -> Table:
         ("published", accounts.published, "events that the hub holds", ""),
         ("handled", accounts.handled, "of them, given to a handler", ""),
         ("lost", accounts.lost, "never given to one", "red" if accounts.lost else "green"),
-        ("duplicates", accounts.duplicates, "given again, after the kill; counted once", ""),
-        ("hand-overs", report.handovers, "partitions that changed hands between the living", ""),
+        ("duplicates", accounts.duplicates, "given a second time; the state has them once", ""),
+        ("", report.duplicates_unexplained, "of these, not because of the kill", ""),
+        ("hand-overs", report.handovers, "partitions given by one live process to another", ""),
     ]
     for name, count, meaning, style in rows:
         table.add_row(name, Text(f"{count:,}", style), meaning)
     verdict = Text("equal", "green") if report.result_matches else Text("DIFFERENT", "red")
     table.add_row(
-        "result", verdict, f"all figures of {aircraft:,} aircraft, computed directly from the file"
+        "result", verdict, f"to the figures of {aircraft:,} aircraft straight from the file"
     )
     for problem in report.problems:
         table.add_row("problem", Text("!", "red"), problem)
@@ -81,6 +82,10 @@ def _accounts(report: Report) -> Table:
 
 def _table(title: str) -> Table:
     return Table(
-        title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False,
+        title=f"\n{title}",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
         header_style="dim",
     )
