@@ -35,6 +35,7 @@ class Peer:
         self.writer = writer
         self._parser = FrameParser(2**31)
         self._items: list[ProtocolHeader | Frame] = []
+        self._reading: asyncio.Future[bytes] | None = None
 
     def write(self, *performatives, channel=0, payload=b""):
         """Send performatives; the payload belongs to the last."""
@@ -43,22 +44,34 @@ class Peer:
             body = performative.described() + (payload if is_last else b"")
             self.writer.write(encode_frame(body, channel))
 
-    async def item(self):
-        """Return the next header or frame; ``None`` when the connection has ended."""
+    async def item(self, patience_s=PATIENCE_S):
+        """Return the next header or frame; ``None`` when the connection has ended.
+
+        Nothing is cancelled when patience ends: the next call goes on waiting for the same bytes.
+        """
         while not self._items:
-            data = b""
-            async with asyncio.timeout(PATIENCE_S):
-                with suppress(ConnectionResetError):  # cut rather than closed
-                    data = await self.reader.read(65_536)
-            if not data:
+            if self._reading is None:
+                self._reading = asyncio.ensure_future(self.reader.read(65_536))
+            await asyncio.wait({self._reading}, timeout=patience_s)
+            if not self._reading.done():
+                raise TimeoutError(f"nothing came for {patience_s} s")
+            reading, self._reading = self._reading, None
+            if isinstance(reading.exception(), ConnectionResetError):
+                return None  # cut rather than closed
+            if not reading.result():
                 return None
-            self._items.extend(self._parser.feed(data))
+            self._items.extend(self._parser.feed(reading.result()))
         return self._items.pop(0)
 
-    async def frame(self):
+    def forget(self):
+        """Wait for nothing any more."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def frame(self, patience_s=PATIENCE_S):
         """Return the next performative and its payload; heartbeats are none."""
         while True:
-            item = await self.item()
+            item = await self.item(patience_s)
             if item is None:
                 return None, b""
             if isinstance(item, Frame) and item.body:
@@ -82,8 +95,7 @@ class Peer:
     async def is_silent_for(self, seconds):
         """Return whether nothing but heartbeats comes for so long."""
         try:
-            async with asyncio.timeout(seconds):
-                performative, _ = await self.frame()
+            performative, _ = await self.frame(seconds)
         except TimeoutError:
             return True
         return performative is None
@@ -154,6 +166,7 @@ async def raw(port):
     try:
         yield peer
     finally:
+        peer.forget()
         writer.close()
         with suppress(OSError):  # the emulator was first
             await writer.wait_closed()
