@@ -94,8 +94,7 @@ def test_many_may_create_the_file_at_once(tmp_path):
 
 WRITER = """
     import asyncio, sys
-    from checkpointstores._sqlite_file import connect
-from checkpointstores.sqlite import SqliteCheckpointStore
+    from checkpointstores.sqlite import SqliteCheckpointStore
     from eventproc.models import CheckpointUpdate, ConsumerGroup
 
     async def write():
