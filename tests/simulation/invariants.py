@@ -132,9 +132,7 @@ class Invariants:
         if missing:
             self.report(now_s, "gap", f"{partition_id} at {number} without {missing[:5]}")
         if update.state is not None and int(update.state or b"0") != number + 1:
-            self.report(
-                now_s, "state", f"{partition_id} at {number} has counted {update.state!r}"
-            )
+            self.report(now_s, "state", f"{partition_id} at {number} has counted {update.state!r}")
 
     # Handlers.
 
@@ -182,6 +180,11 @@ class Invariants:
 
     def _count(self, partition_id: str) -> defaultdict[int, int]:
         return self.handled.setdefault(partition_id, defaultdict(int))
+
+    @property
+    def stolen_count(self) -> int:
+        """From how many owners of a partition it was taken while they lived."""
+        return len(self._stolen_at_s)
 
     @property
     def duplicate_count(self) -> int:

@@ -91,9 +91,7 @@ class Line(FaultyCheckpointStore):
     ) -> Sequence[ClaimResult]:
         """Show the claims to the invariants before they meet their fates."""
         world = self._world
-        world.invariants.asked(
-            world.now_s, self._owner_id, list(claims), world.live_records()
-        )
+        world.invariants.asked(world.now_s, self._owner_id, list(claims), world.live_records())
         return await super().claim_ownership(group, claims)
 
 
@@ -221,6 +219,8 @@ class World:
     @property
     def is_balanced(self) -> bool:
         """Whether every partition is owned and served, by nodes that are there, evenly."""
+        if any(n.leaving.is_set() and n.task and not n.task.done() for n in self.nodes):
+            return False  # Somebody is about to give away what it has.
         counts = self.owned_counts()
         served = sum(len(node.processor.statistics().pumps) for node in self.there)
         return (
@@ -280,8 +280,17 @@ class World:
             self.invariants.report(self.now_s, "failed", f"{node.owner_id}: {error!r}")
         took_s = self.now_s - begun_s
         self.invariants.note(self.now_s, "stopped", node.owner_id)
+        self._check_left(node)
         if took_s > self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S:
             self.invariants.report(self.now_s, "budget", f"{node.owner_id} stopped in {took_s} s")
+
+    def _check_left(self, node: Node) -> None:
+        """Who stopped while its line was well owns nothing any more."""
+        if node.line.faults.silence or node.line.faults.throttle_rate or node.line.is_out:
+            return
+        left = [p for p, owner_id in self.owner_by_partition().items() if owner_id == node.owner_id]
+        if left:
+            self.invariants.report(self.now_s, "left", f"{node.owner_id} still has {left}")
 
     def leave(self, node: Node) -> None:
         """Ask a process to stop in good order."""
