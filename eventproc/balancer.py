@@ -4,6 +4,7 @@ Everything that a processor does about ownership in one cycle, on the control si
 about it with pumps is the processor's business.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -69,6 +70,8 @@ class Balancer:
         self._due_since_s: dict[str, float] = {}
         self._read_at_s: float | None = None
         self._grace_until_s = float("-inf")
+        self._looking = asyncio.Lock()
+        self._is_leaving = False
 
     async def cycle(self, partition_ids: Collection[str], busy: Collection[str]) -> Round:
         """Do one cycle.
@@ -81,33 +84,38 @@ class Balancer:
             StoreUnavailableError: the group could not be read; nothing was written.
             DuplicateOwnerError: this processor's id was taken while it was away.
         """
-        present, owned = await self._read()
-        view = self._view(partition_ids, busy, present, owned, is_leaving=False)
-        await self._presence.refresh(
-            present,
-            owns_something=self._owner_id in view.live_owner_by_partition.values(),
-            is_trusted=self._leases.is_any_trusted,
-        )
-        moves = decide(view, self._config.load_balancing_strategy)
-        self._due_since_s = due_since_s(
-            self._due_since_s, moves.owner_by_partition, view, self._clock()
-        )
-        await self._presence.forget(present, view.live_owner_by_partition.values())
-        return await self._carry_out(moves, view)
+        async with self._looking:
+            present, owned = await self._read()
+            view = self._view(partition_ids, busy, present, owned, is_leaving=False)
+            await self._presence.refresh(
+                present,
+                owns_something=self._owner_id in view.live_owner_by_partition.values(),
+                is_trusted=self._leases.is_any_trusted,
+            )
+            moves = decide(view, self._config.load_balancing_strategy)
+            self._due_since_s = due_since_s(
+                self._due_since_s, moves.owner_by_partition, view, self._clock()
+            )
+            await self._presence.forget(present, view.live_owner_by_partition.values())
+            return await self._carry_out(moves, view)
 
     async def farewell(self, partition_ids: Collection[str]) -> dict[str, str | None]:
         """Tell everybody that this processor leaves; return who shall have what it holds.
 
         ``None`` where nobody can be handed a partition: it is to be released.
         """
-        await self._presence.leave()
-        present, owned = await self._read()
-        view = self._view(partition_ids, (), present, owned, is_leaving=True)
-        moves = decide(view, self._config.load_balancing_strategy)
-        mine = [p for p, owner in view.live_owner_by_partition.items() if owner == self._owner_id]
-        targets = {p: moves.hand_overs.get(p) for p in mine}
-        await self._give_untouched(targets, view)
-        return {p: targets[p] for p in view.held}
+        self._is_leaving = True
+        async with self._looking:  # A look under way goes on, and may still win a claim.
+            await self._presence.leave()
+            present, owned = await self._read()
+            view = self._view(partition_ids, (), present, owned, is_leaving=True)
+            moves = decide(view, self._config.load_balancing_strategy)
+            mine = [
+                p for p, owner in view.live_owner_by_partition.items() if owner == self._owner_id
+            ]
+            targets = {p: moves.hand_overs.get(p) for p in mine}
+            await self._give_untouched(targets, view)
+            return {p: targets[p] for p in view.held}
 
     async def _read(self) -> tuple[MembershipSnapshot, OwnershipSnapshot]:
         """Read presence, then ownership: a newcomer is seen in one of them at least."""
@@ -173,8 +181,10 @@ class Balancer:
         )
 
     async def _carry_out(self, moves: Moves, view: View) -> Round:
-        """Claim and steal, and note what came of it."""
+        """Claim and steal, and note what came of it; who leaves takes nothing any more."""
         acquisitions = [*moves.claims, *([moves.steal] if moves.steal else [])]
+        if self._is_leaving:
+            acquisitions = []
         results = await self._leases.claim(acquisitions) if acquisitions else []
         won = {r.claim.partition_id for r in results if r.outcome is WriteOutcome.WON}
         await self._give_untouched(moves.hand_overs, view)

@@ -83,6 +83,7 @@ class Session:
         self._stack = AsyncExitStack()
         self._pump_count = 0
         self._is_closed = False
+        self._is_expecting = True
         self.partition_ids: tuple[str, ...] = ()
         owner_id, store, group = parts.member.owner_id, parts.store, parts.group
         if parts.config.uses_store_thread:
@@ -181,6 +182,9 @@ class Session:
         if any(targets.values()):
             await asyncio.sleep(self._leaving_notice_s())
             targets = await self._say_farewell()
+        elif self._is_expecting:
+            await asyncio.sleep(self._last_gifts_s())
+            targets = await self._say_farewell()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until_s - budget_s * WITHDRAWAL_FRACTION):
                 await self.pumps.drain(self.leases.held, targets)
@@ -202,10 +206,18 @@ class Session:
             notice = min(seen_by_all, self._config.shutdown_timeout / 3)
         return notice.total_seconds()
 
+    def _last_gifts_s(self) -> float:
+        """How long somebody may still hand over to this processor, who does not know it leaves.
+
+        Whoever has something to give looks at the group after each unsettled interval.
+        """
+        return (self._config.unsettled_interval * ANSWER_EXTRA_CYCLES).total_seconds()
+
     async def cycle(self) -> Round:
         """Do one look at the group, and adjust the pumps."""
         busy = self.pumps.handing_over
         done = await self._control.call(self._balancer.cycle(self.partition_ids, busy))
+        self._is_expecting = not done.moves.is_settled
         self.pumps.adjust(self.leases.held, done.moves.hand_overs)
         return done
 
