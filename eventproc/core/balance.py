@@ -57,7 +57,7 @@ class Moves:
 def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
     """Return what this processor does about the plan in one cycle."""
     me = view.owner_id
-    foreign = view.members - view.cooperative - {me}
+    foreign = view.members - view.cooperative  # Me too, if so: everybody must find the same.
     planned = plan(view.partition_ids, view.live_owner_by_partition, view.members, foreign=foreign)
     due = [p for p in view.partition_ids if planned.get(p) == me and p not in view.held]
     resumed = [p for p in due if _recorded_owner(view, p) == me]
