@@ -80,13 +80,13 @@ class Presence:
 
     async def _write_first(self) -> bool:
         """Write the record; return whether there was a sign of life under this id."""
+        is_contested = False
         for _ in range(ATTEMPTS_MAX):
             present = await self._store.list_members(self._group)
             owned = await self._store.list_ownership(self._group)
             mine = self._find(present)
-            if mine is not None and mine.incarnation == self._member.incarnation:
-                self._member = replace(self._member, etag=mine.etag)
-            is_contested = self._shows_life(mine, present, owned)
+            # An attempt before this one may have written without being told, over a sign of life.
+            is_contested = is_contested or self._shows_life(mine, present, owned)
             if await self._write(replace(self._member, etag=mine.etag if mine else None)):
                 return is_contested
         raise StoreUnavailableError(
