@@ -1,7 +1,8 @@
 """The command's verbs, put together."""
 
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -48,7 +49,22 @@ def _version() -> str:
         return "(from a folder, not installed)"
 
 
-app.command()(demo)
-app.command()(run)
-app.command()(status)
-app.command()(emulator)
+_EXAMPLES: Final[dict[Callable[..., int], tuple[str, ...]]] = {
+    demo: ("eventproc demo", "eventproc demo --store sqlite --format json"),
+    run: (
+        "eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db",
+        "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints",
+    ),
+    status: (
+        "eventproc status --eventhub orders --store sqlite:group.db --watch",
+        "eventproc status --eventhub orders --store blob:checkpoints --format json",
+    ),
+    emulator: (
+        "eventproc emulator --hub orders:8 --hub payments:4",
+        "eventproc emulator --config Config.json --data ./hubs",
+    ),
+}
+
+for _verb, _examples in _EXAMPLES.items():
+    # The backspace keeps the lines from being joined into a paragraph.
+    app.command(epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in _examples))(_verb)

@@ -69,11 +69,6 @@ def emulator(
 
     It needs nothing but Python, and prints the connection string to give to a client. What it
     does not do stands in docs/emulator.md. Ctrl+C or SIGTERM ends it.
-
-    Examples:
-        eventproc emulator --hub orders:8 --hub payments:4
-
-        eventproc emulator --config Config.json --data ./hubs
     """
     configuration = EmulatorConfiguration(
         hubs=_hubs(config, hub or [], consumer_group or []),

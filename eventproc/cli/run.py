@@ -98,13 +98,7 @@ def run(
 
     Exit codes: 0 stopped in good order, 1 failed, 2 something given cannot work, 3 the store or
     the hub did not answer at the start.
-
-    Examples:
-        eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db
-
-        eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints --start latest
     """
-    log_to_stderr(log_format, log_level)
     config = EventProcessorConfig(
         load_balancing_strategy=LoadBalancingStrategy(strategy.value),
         load_balancing_interval=parse_duration("--interval", interval),
@@ -128,6 +122,7 @@ def run(
         owner_id=owner_id or None,
         config=config,
     )
+    log_to_stderr(log_format, log_level)
     if stop_at_eof:
         stop_at_end_of_input()
     processor.run()

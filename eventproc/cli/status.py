@@ -55,11 +55,6 @@ def status(
     event hub too, and shows how far each partition is behind (lag, in events).
 
     Exit codes: 0 shown, 2 something given cannot work, 3 the store or the hub did not answer.
-
-    Examples:
-        eventproc status --store sqlite:group.db --eventhub orders --watch
-
-        eventproc status --store blob:checkpoints --eventhub orders --format json
     """
     source = make_source(connection_string, eventhub) if connection_string else None
     group = _group(source, namespace, eventhub, consumer_group)

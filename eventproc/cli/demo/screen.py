@@ -4,6 +4,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Collection
 from types import TracebackType
 from typing import Final, Self, TextIO
 
@@ -14,7 +15,9 @@ from rich.text import Text
 
 from eventproc.cli.demo.scene import Change, PartitionScene, Scene
 
-COLOURS: Final = ("cyan", "magenta", "green", "yellow", "blue", "red")
+COLOURS: Final = ("cyan", "magenta", "green", "yellow", "blue")
+"""Red is for the dead."""
+
 BAR_WIDTH: Final = 22
 LINE_EVERY_S: Final = 5.0
 
@@ -145,25 +148,26 @@ def _partitions(scene: Scene) -> Table:
     scale = max(1, *(row.published for row in scene.partitions))
     if scene.published:
         scale = max(scale, round(scale * scene.total / scene.published))
+    dead = {row.name for row in scene.processors if row.fate == "killed"}
     half = (len(scene.partitions) + 1) // 2
     for left, right in zip(scene.partitions[:half], range(half, 2 * half), strict=True):
-        cells = _cells(left, scale)
+        cells = _cells(left, scale, dead)
         if right < len(scene.partitions):
-            cells += [Text("   "), *_cells(scene.partitions[right], scale)]
+            cells += [Text("   "), *_cells(scene.partitions[right], scale, dead)]
         table.add_row(*cells)
     return table
 
 
-def _cells(row: PartitionScene, scale: int) -> list[Text]:
-    colour = colour_of(row.owner_id)
+def _cells(row: PartitionScene, scale: int, dead: Collection[str]) -> list[Text]:
+    colour = "red" if row.owner_id in dead else colour_of(row.owner_id)
+    lag = row.published - row.handled
     handled = BAR_WIDTH * row.handled // scale
-    waiting = -(-BAR_WIDTH * row.published // scale) - handled
+    waiting = max(lag > 0, BAR_WIDTH * row.published // scale - handled)
     bar = Text.assemble(
         ("█" * handled, colour),
         ("▒" * waiting, colour),
         ("·" * max(0, BAR_WIDTH - handled - waiting), "dim"),
     )
-    lag = row.published - row.handled
     return [
         Text(f"{row.partition_id:>3}", "dim"),
         Text(row.owner_id or "-", f"bold {colour}"),
