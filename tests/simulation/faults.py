@@ -1,7 +1,7 @@
 """What goes wrong in a world, and when: drawn from one seed before it begins."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
@@ -100,7 +100,7 @@ async def play(story: Story, world: World) -> None:
     world.set_faults(story.noise)
     for number in range(story.node_count):
         world.start(f"n{number}")
-    lasting = []
+    lasting: list[asyncio.Task[None]] = []
     for fault in story.faults:
         await asyncio.sleep(max(0.0, fault.at_s - world.now_s))
         world.invariants.note(world.now_s, fault.kind, str(fault.which))
@@ -222,7 +222,7 @@ async def _operator(world: World, fault: Fault) -> None:
         await asyncio.sleep(fault.duration_s / 100)
 
 
-HAPPENINGS: dict[str, Callable[[World, Fault], Awaitable[None]]] = {
+HAPPENINGS: dict[str, Callable[[World, Fault], Coroutine[object, object, None]]] = {
     "join": _join,
     "leave": _leave,
     "crash": _crash,

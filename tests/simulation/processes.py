@@ -8,11 +8,12 @@ it is resumed: as with SIGSTOP and SIGCONT. One that is killed is paused for eve
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple, Unpack
 
 from eventproc.testing.virtual_time import VirtualTimeLoop
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _current: ContextVar["Process | None"] = ContextVar("process", default=None)
 
@@ -41,7 +42,12 @@ class _Guarded:
 class ProcessLoop(VirtualTimeLoop):
     """A virtual clock that asks the process of each callback whether it may run."""
 
-    def call_soon(self, callback, *args, context=None):
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.Handle:
         """Run it at the next turn, or when its process is resumed."""
         guarded = self._guard(callback, args, context)
         if guarded is None:
@@ -49,7 +55,13 @@ class ProcessLoop(VirtualTimeLoop):
         guarded.handle = super().call_soon(guarded, context=context)
         return guarded.handle
 
-    def call_at(self, when, callback, *args, context=None):
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
         """Run it then, or when its process is resumed."""
         guarded = self._guard(callback, args, context)
         if guarded is None:

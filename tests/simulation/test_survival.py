@@ -1,7 +1,5 @@
 """Whole groups through everything that goes wrong; then they must be balanced, and rest."""
 
-import asyncio
-
 import pytest
 
 from eventproc import LoadBalancingStrategy

@@ -233,7 +233,7 @@ class World:
         """Whether every event that was published was handled."""
         handled = self.invariants.handled
         return all(
-            handled.get(p, {}).get(event.sequence_number, 0)
+            p in handled and handled[p][event.sequence_number]
             for p in self.hub.partition_ids()
             for event in self.hub.events(p)
         )
@@ -286,7 +286,9 @@ class World:
 
     def _check_left(self, node: Node) -> None:
         """Who stopped while its line was well owns nothing any more."""
-        if node.line.faults.silence or node.line.faults.throttle_rate or node.line.is_out:
+        faults = node.line.faults
+        is_slow = faults.delay_max > timedelta(seconds=0.5)
+        if is_slow or faults.silence or faults.throttle_rate or node.line.is_out:
             return
         left = [p for p, owner_id in self.owner_by_partition().items() if owner_id == node.owner_id]
         if left:

@@ -1,0 +1,273 @@
+"""One processor's lines of the plan, for the three strategies."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.core.balance import decide, due_since_s
+from eventproc.core.plan import moves_minimum, plan
+from eventproc.models import LoadBalancingStrategy
+from tests.unit.core.groups import Group, cycle, fleet, groups
+
+BALANCED = LoadBalancingStrategy.BALANCED
+GREEDY = LoadBalancingStrategy.GREEDY
+COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
+
+SIZES = list(product([1, 7, 18, 32, 100], [1, 2, 3, 5, 9]))
+strategies = st.sampled_from(LoadBalancingStrategy)
+
+
+@st.composite
+def views(draw):
+    """What one member of any group may know, cooperative ones and others mixed."""
+    group = draw(groups(foreign=False))
+    me = draw(st.sampled_from(sorted(group.members)))
+    everybody = sorted(group.members | set(group.owner_by_partition.values()))
+    cooperative = draw(st.frozensets(st.sampled_from(everybody)))
+    overdue = draw(st.frozensets(st.sampled_from(group.partition_ids)))
+    expired = draw(st.frozensets(st.sampled_from(group.partition_ids)))
+    view = group.view(me, cooperative=cooperative, overdue=overdue)
+    live = {
+        p: owner_id
+        for p, owner_id in view.live_owner_by_partition.items()
+        if p not in expired or p in view.held
+    }
+    released = draw(st.frozensets(st.sampled_from(group.partition_ids))) - view.held
+    return replace(
+        view,
+        live_owner_by_partition=live,
+        held=view.held - released,
+    )
+
+
+@given(views(), strategies)
+def test_a_member_writes_only_its_own_lines(view, strategy):
+    """It claims what the plan gives to it, and gives away what the plan takes from it."""
+    moves = decide(view, strategy)
+    taken = [*moves.claims, *([moves.steal] if moves.steal else [])]
+    mine = {p for p, o in view.live_owner_by_partition.items() if o == view.owner_id} | view.held
+
+    assert all(claim.owner_id == view.owner_id for claim in taken)
+    assert all(moves.owner_by_partition[claim.partition_id] == view.owner_id for claim in taken)
+    assert not {claim.partition_id for claim in taken} & view.held
+    assert len({claim.partition_id for claim in taken}) == len(taken)
+    assert set(moves.hand_overs) <= mine
+    assert all(moves.owner_by_partition[p] == target for p, target in moves.hand_overs.items())
+    assert view.owner_id not in moves.hand_overs.values()
+
+
+@given(views(), strategies)
+def test_every_claim_names_the_etag_that_was_read(view, strategy):
+    """Without that, whoever came second would win."""
+    moves = decide(view, strategy)
+    for claim in [*moves.claims, *([moves.steal] if moves.steal else [])]:
+        record = view.ownership_by_partition.get(claim.partition_id)
+
+        assert claim.expected_etag == (record.etag if record else None)
+
+
+@given(views(), strategies)
+def test_claims_take_from_nobody_alive(view, strategy):
+    """Only the one steal does."""
+    for claim in decide(view, strategy).claims:
+        owner_id = view.live_owner_by_partition.get(claim.partition_id, view.owner_id)
+
+        assert owner_id == view.owner_id
+
+
+@given(views(), strategies)
+def test_who_hands_over_in_time_is_never_robbed(view, strategy):
+    """A steal is from an owner that does not hand over, or that had its time."""
+    steal = decide(view, strategy).steal
+    if steal is not None:
+        owner_id = view.live_owner_by_partition[steal.partition_id]
+
+        assert owner_id != view.owner_id
+        assert owner_id not in view.cooperative or steal.partition_id in view.overdue
+
+
+@given(views())
+def test_balanced_makes_at_most_one_claim_or_steal(view):
+    """The document to the letter; what is recorded as mine already is no new claim."""
+    moves = decide(view, BALANCED)
+    recorded = {
+        p for p, record in view.ownership_by_partition.items() if record.owner_id == view.owner_id
+    }
+    new = [claim for claim in moves.claims if claim.partition_id not in recorded]
+
+    assert len(new) + (moves.steal is not None) <= 1
+
+
+@given(views(), st.sampled_from([GREEDY, COOPERATIVE]))
+def test_the_others_claim_every_orphan_that_is_due(view, strategy):
+    """A crash is repaired in one cycle."""
+    moves = decide(view, strategy)
+    due = {
+        p
+        for p, owner_id in moves.owner_by_partition.items()
+        if owner_id == view.owner_id and p not in view.held
+    }
+    orphans = {p for p in due if view.live_owner_by_partition.get(p) in {None, view.owner_id}}
+
+    assert {claim.partition_id for claim in moves.claims} >= orphans
+
+
+@given(views(), st.sampled_from([BALANCED, GREEDY]))
+def test_only_the_cooperative_strategy_hands_over(view, strategy):
+    """The other two wait to be stolen from."""
+    assert decide(view, strategy).hand_overs == {}
+
+
+@given(views())
+def test_a_hand_over_goes_only_to_who_understands_it(view):
+    """An owner of another SDK would take its own time to notice."""
+    assert set(decide(view, COOPERATIVE).hand_overs.values()) <= view.cooperative
+
+
+@given(groups(foreign=False, leavers=False), strategies)
+def test_settled_means_nothing_to_do(group, strategy):
+    """The slow rhythm begins when there is nothing to change, and not before."""
+    settled = group.moved(plan(group.partition_ids, group.owner_by_partition, group.members))
+    cooperative = group.members if strategy is COOPERATIVE else frozenset()
+    for member in group.members:
+        before = decide(group.view(member, cooperative=cooperative), strategy)
+        after = decide(settled.view(member, cooperative=cooperative), strategy)
+
+        assert after.is_settled
+        assert (after.claims, after.steal, after.hand_overs) == ((), None, {})
+        assert before.is_settled <= (not (before.claims or before.steal or before.hand_overs))
+
+
+@given(groups(foreign=False, leavers=False), strategies)
+def test_equal_views_never_collide(group, strategy):
+    """Whoever decides on one snapshot, no two write the same record (asserted by ``cycle``)."""
+    for _ in range(3):
+        group, _moves = cycle(group, strategy)
+
+    assert set(group.owner_by_partition.values()) <= group.members
+
+
+def cycles_to_balance(group: Group, strategy: LoadBalancingStrategy) -> int:
+    """How many looks it takes until everything is owned evenly."""
+    count = 0
+    while not group.is_balanced:
+        group, _ = cycle(group, strategy)
+        count += 1
+        assert count <= 1100, f"not balanced: {group.counts()}"
+    assert cycle(group, strategy)[0] == group
+    return count
+
+
+@given(groups(foreign=False, leavers=False), strategies)
+def test_every_group_becomes_balanced_with_the_fewest_moves(group, strategy):
+    """No rule stalls, and none moves anything twice."""
+    least = moves_minimum(len(group.partition_ids), group.counts())
+    moved = 0
+    while not group.is_balanced:
+        after, _ = cycle(group, strategy)
+        moved += sum(
+            after.owner_by_partition[p] != owner_id
+            for p, owner_id in group.owner_by_partition.items()
+        )
+        assert after != group
+        group = after
+
+    assert moved == least
+
+
+@pytest.mark.parametrize(("partitions", "owners"), SIZES)
+def test_one_newcomer_steals_its_share_one_by_one(partitions, owners):
+    """BALANCED takes the floor of P/(N+1) cycles, which is how many partitions must move."""
+    holdings = [partitions // owners + (n < partitions % owners) for n in range(owners)]
+
+    assert cycles_to_balance(fleet(partitions, [*holdings, 0]), BALANCED) == partitions // (
+        owners + 1
+    )
+
+
+@pytest.mark.parametrize(("partitions", "owners"), SIZES)
+def test_a_cold_start_claims_one_by_one(partitions, owners):
+    """BALANCED takes the ceiling of P/N cycles, the others one."""
+    group = fleet(partitions, [0] * owners)
+
+    assert cycles_to_balance(group, BALANCED) == math.ceil(partitions / owners)
+    assert cycles_to_balance(group, GREEDY) == 1
+    assert cycles_to_balance(group, COOPERATIVE) == 1
+
+
+@pytest.mark.parametrize("strategy", LoadBalancingStrategy)
+def test_eighteen_partitions_from_three_owners_to_four(strategy):
+    """5, 5, 4, 4; the literal rule stops at 5, 5, 5, 3."""
+    group = fleet(18, [6, 6, 6, 0])
+    while not group.is_balanced:
+        group, _ = cycle(group, strategy)
+
+    assert sorted(group.counts().values()) == [4, 4, 5, 5]
+
+
+@pytest.mark.parametrize("strategy", LoadBalancingStrategy)
+def test_four_four_six_does_not_stay(strategy):
+    """Azure's rule for Python steals only for who is below the minimum, and stops there."""
+    group = fleet(14, [4, 4, 6])
+    while not group.is_balanced:
+        group, _ = cycle(group, strategy)
+
+    assert sorted(group.counts().values()) == [4, 5, 5]
+
+
+def test_a_newcomer_waits_for_a_cooperative_owner():
+    """It is unsettled, and steals nothing, until the owner had its time."""
+    group = fleet(4, [4, 0])
+    view = group.view("o1", cooperative=group.members)
+    due = {p for p, o in decide(view, COOPERATIVE).owner_by_partition.items() if o == "o1"}
+    late = replace(view, overdue=frozenset(due))
+
+    assert decide(view, COOPERATIVE).steal is None
+    assert not decide(view, COOPERATIVE).is_settled
+    assert decide(late, COOPERATIVE).steal is not None
+
+
+def test_a_leaver_hands_everything_to_the_others():
+    """It is no member, but it hands over."""
+    group = replace(fleet(4, [2, 2]), members=frozenset({"o1"}))
+    moves = decide(group.view("o0", cooperative=frozenset({"o0", "o1"})), COOPERATIVE)
+
+    assert moves.hand_overs == {"0": "o1", "1": "o1"}
+
+
+def test_a_leaver_keeps_what_only_a_foreign_owner_could_take():
+    """It is released at the end; a foreign owner takes it then."""
+    group = replace(fleet(4, [2, 2]), members=frozenset({"o1"}))
+
+    assert decide(group.view("o0", cooperative=frozenset({"o0"})), COOPERATIVE).hand_overs == {}
+
+
+def test_what_is_recorded_as_mine_is_taken_up_at_once():
+    """After a restart under the same name nothing moves; BALANCED does not count it either."""
+    group = fleet(6, [6])
+    view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
+
+    assert len(decide(view, BALANCED).claims) == 6
+
+
+@given(groups(foreign=False), st.floats(0, 100), st.floats(0, 100))
+def test_patience_counts_from_when_it_was_first_due(group, first_s, later_s):
+    """It goes on while the same owner may keep it, and is forgotten when that is over."""
+    me = min(group.members)
+    view = group.view(me, cooperative=group.members)
+    planned = plan(group.partition_ids, group.owner_by_partition, group.members)
+    since = due_since_s({}, planned, view, first_s)
+    kept = {
+        p
+        for p, owner_id in planned.items()
+        if owner_id == me and group.owner_by_partition.get(p, me) != me
+    }
+    settled = group.moved(planned)
+
+    assert since == dict.fromkeys(kept, first_s)
+    assert due_since_s(since, planned, view, first_s + later_s) == since
+    assert due_since_s(since, planned, settled.view(me, cooperative=group.members), later_s) == {}
