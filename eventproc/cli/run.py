@@ -99,6 +99,7 @@ def run(
     Exit codes: 0 stopped in good order, 1 failed, 2 something given cannot work, 3 the store or
     the hub did not answer at the start.
     """
+    handler_class = load_handler(handler)
     config = EventProcessorConfig(
         load_balancing_strategy=LoadBalancingStrategy(strategy.value),
         load_balancing_interval=parse_duration("--interval", interval),
@@ -117,7 +118,7 @@ def run(
             storage_connection_string=storage_connection_string,
             create_container=create_container,
         ),
-        handler=load_handler(handler),
+        handler=handler_class,
         consumer_group=consumer_group,
         owner_id=owner_id or None,
         config=config,

@@ -36,7 +36,7 @@ from eventproc.cli.demo.scene import (
 from eventproc.cli.demo.stage import Stage
 
 LOOK_EVERY_S: Final = 0.15
-STAYS_S: Final = 2.0
+STAYS_S: Final = 1.5
 """A balance counts when it stays for longer than any processor takes between two looks."""
 
 BALANCE_MAX_S: Final = 45.0

@@ -1,0 +1,54 @@
+"""Every example runs, says what it should, and is short."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+LINES_MAX = 60
+LAST_WORDS = {
+    "blocking_functions.py": "4 partitions in 4 threads",
+    "first_program.py": "10 greeted",
+    "orders.py": "",
+    "running_totals.py": "150 deliveries of 100 events, total 5050",
+}
+"""What each says at its end; a handler alone says nothing."""
+
+
+def test_every_example_is_known():
+    """A new one needs a line above."""
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(LAST_WORDS)
+
+
+@pytest.mark.parametrize("name", LAST_WORDS)
+def test_an_example_runs(name):
+    """As a program, with warnings as errors."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / name],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.rstrip().endswith(LAST_WORDS[name])
+
+
+@pytest.mark.parametrize("name", LAST_WORDS)
+def test_an_example_is_short(name):
+    """It fits on a page."""
+    assert len((EXAMPLES / name).read_text("utf-8").splitlines()) <= LINES_MAX
+
+
+def test_the_example_of_the_readme_is_this_one():
+    """The lines on the first page are lines that run."""
+    readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    block = readme.split("```python\n")[1].split("```")[0]
+    shown = [line for line in block.splitlines() if line.strip()]
+    example = (EXAMPLES / "orders.py").read_text("utf-8").splitlines()
+
+    assert [line for line in shown if line not in example] == []
+    assert len(shown) <= 16

@@ -1,0 +1,130 @@
+"""``eventproc run`` and ``eventproc status``: a fleet of one, seen from outside."""
+
+import json
+import signal
+from textwrap import dedent
+
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+
+HANDLER = """
+    from eventproc import PartitionHandler
+
+    class Count(PartitionHandler):
+        async def process_events(self, context, events):
+            context.state = str(int(context.state or 0) + len(events)).encode()
+            print(context.partition_id, events[-1].sequence_number, flush=True)
+"""
+FAST = ["--interval", "1s", "--expiration", "6s", "--checkpoint-events", "1"]
+HERE = ["--eventhub", "orders", "--store", "sqlite:group.db"]
+
+
+@pytest.fixture(name="hub")
+def _hub(orders, tmp_path):
+    """Publish two events to each of four partitions, and write a handler to the folder."""
+    (tmp_path / "shop.py").write_text(dedent(HANDLER))
+    with EventHubProducerClient.from_connection_string(
+        orders.connection_string_for("orders")
+    ) as producer:
+        for partition_id in "0123":
+            producer.send_batch([EventData("x"), EventData("y")], partition_id=partition_id)
+    return {"EVENTPROC_CONNECTION_STRING": orders.connection_string}
+
+
+def status(command, hub, *options):
+    """Return what the status is, for a program."""
+    code, out, err = command.run("status", *HERE, "--format", "json", *options, **hub)
+
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def start_and_wait(command, hub, *options):
+    """Start a processor, and return it when all eight events were handled."""
+    process = command.start("run", "shop:Count", *HERE, *FAST, "--owner-id", "one", *options, **hub)
+    seen: set[str] = set()
+    while len(seen) < 4:
+        partition_id, sequence_number = process.stdout.readline().split()
+        if sequence_number == "1":
+            seen.add(partition_id)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_in_good_order(command, hub, number):
+    """It releases what it owned, withdraws, and ends with exit code 0; positions stay."""
+    process = start_and_wait(command, hub)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    found = status(command, hub)
+    events = [json.loads(line)["event"] for line in err.splitlines()]
+
+    assert process.returncode == 0
+    assert {"signal_received", "partition_released", "processor_stopped"} <= set(events)
+    assert [p["owner_id"] for p in found["partitions"]] == [None] * 4
+    assert [(p["sequence_number"], p["lag"]) for p in found["partitions"]] == [(1, 0)] * 4
+    assert found["members"] == []
+
+
+def test_the_end_of_its_input_stops_it_if_asked(command, hub):
+    """For programs that start it: a pipe ends with its owner, however that ends."""
+    process = start_and_wait(command, hub, "--stop-at-eof")
+    process.communicate(timeout=20)
+
+    assert process.returncode == 0
+
+
+def test_status_shows_who_is_at_work_and_disturbs_nobody(command, hub):
+    """Owner, position and lag of each partition; looking leaves no trace."""
+    process = start_and_wait(command, hub, "--log-format", "text")
+    before, again = status(command, hub), status(command, hub)
+    code, table, _ = command.run("status", *HERE, "--expiration", "6s", **hub)
+    process.terminate()
+    _, err = process.communicate(timeout=20)
+
+    assert [p["owner_id"] for p in before["partitions"]] == ["one"] * 4
+    assert [p["is_expired"] for p in before["partitions"]] == [False] * 4
+    assert [m["owner_id"] for m in before["members"]] == ["one"]
+    assert before["members"] == again["members"]
+    assert (code, table.count("one")) == (0, 5)
+    assert "ownership_lost" not in err
+    assert "receiver_failed" not in err
+
+
+def test_without_a_hub_status_shows_what_the_store_knows(command, hub, orders):
+    """Nobody needs a connection string to look; then the lag is unknown."""
+    start_and_wait(command, hub).kill()
+    namespace = f"127.0.0.1:{orders.port}"
+    found = status(command, {}, "--namespace", namespace)
+
+    assert [p["owner_id"] for p in found["partitions"]] == ["one"] * 4
+    assert [p["lag"] for p in found["partitions"]] == [None] * 4
+
+
+def test_watching_goes_on_until_it_is_interrupted(command, hub):
+    """One look after the other; Ctrl+C is no error that needs a traceback."""
+    start_and_wait(command, hub).kill()
+    watching = command.start(
+        "status", *HERE, "--format", "json", "--watch", "--every", "100ms", **hub
+    )
+    looks = [json.loads(watching.stdout.readline()) for _ in range(2)]
+    watching.send_signal(signal.SIGINT)
+    _, err = watching.communicate(timeout=20)
+
+    assert looks[0]["as_of"] < looks[1]["as_of"]
+    assert (watching.returncode, err) == (130, "")
+
+
+def test_a_group_in_blob_storage_can_be_run_and_looked_at(command, hub, storage, container):
+    """The same, with the secrets of both in the environment."""
+    both = hub | {"EVENTPROC_STORAGE_CONNECTION_STRING": storage}
+    here = ["--eventhub", "orders", "--store", f"blob:{container}"]
+    process = command.start("run", "shop:Count", *here, *FAST, "--owner-id", "one", **both)
+    for _ in range(4):
+        process.stdout.readline()
+    code, out, _ = command.run("status", *here, "--format", "json", **both)
+    process.terminate()
+    process.communicate(timeout=20)
+
+    assert (code, process.returncode) == (0, 0)
+    assert [p["owner_id"] for p in json.loads(out)["partitions"]] == ["one"] * 4

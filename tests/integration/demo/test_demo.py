@@ -1,0 +1,115 @@
+"""The demo itself, with few events: nothing lost, the result right, nobody left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from eventproc.testing.azurite import PROGRAM_VARIABLE
+
+DEMO = [sys.executable, "-m", "eventproc.cli", "demo", "--events", "3000", "--processors", "2"]
+
+
+def start(*options, folder, **env):
+    """Start a demo that keeps its files in *folder*."""
+    return subprocess.Popen(
+        [*DEMO, *options],
+        env={**os.environ, "TMPDIR": str(folder), **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def processes_of(folder):
+    """Return the command lines of processes whose environment names *folder*."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(folder).encode() in (path / "environ").read_bytes():
+                found.append((path / "cmdline").read_text())
+        except OSError:
+            continue  # it ended meanwhile, or is not ours
+    return found
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("store", ["sqlite", "azurite"])
+def test_the_demo_loses_nothing_and_its_result_is_right(tmp_path, store):
+    """With either store: the report is alone on standard output, and good."""
+    demo = start("--store", store, "--format", "json", folder=tmp_path)
+    out, err = demo.communicate()
+    report = json.loads(out)
+    kinds = [change["kind"] for change in report["changes"]]
+
+    assert (demo.returncode, report["problems"]) == (0, [])
+    assert (report["published"], report["handled"], report["lost"]) == (3000, 3000, 0)
+    assert report["result_matches"] is True
+    assert report["duplicates_unexplained"] == 0
+    assert kinds == ["start", "join", "join", "kill", "leave"]
+    assert all(change["seconds_to_balance"] is not None for change in report["changes"])
+    assert all(change["moves"] >= change["moves_minimum"] for change in report["changes"])
+    assert report["handovers"] > 0
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [
+        (signal.SIGINT, "starting the Event Hubs emulator"),
+        (signal.SIGTERM, "publishing"),
+        (signal.SIGINT, "balanced after"),
+    ],
+)
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path, number, line):
+    """Whenever it is interrupted: no process, no file, no traceback, exit code 130."""
+    demo = start("--store", "sqlite", folder=tmp_path)
+    said = ""
+    while line not in said:
+        said = demo.stdout.readline()
+    demo.send_signal(number)
+    _, err = demo.communicate(timeout=20)
+
+    assert demo.returncode == 130
+    assert err == "eventproc: interrupted; every process has ended\n"
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_the_processes_of_a_killed_demo_end_by_themselves(tmp_path):
+    """Nobody can clear away for it, so each of them notices."""
+    demo = start("--store", "sqlite", folder=tmp_path)
+    while "balanced after" not in demo.stdout.readline():
+        pass
+    alive = processes_of(tmp_path)
+    demo.kill()
+    demo.communicate()
+    deadline_s = time.monotonic() + 15
+    while processes_of(tmp_path) and time.monotonic() < deadline_s:
+        time.sleep(0.05)  # nobody can be awaited: they are no children of ours
+
+    assert len(alive) >= 4
+    assert processes_of(tmp_path) == []
+
+
+def test_without_azurite_the_demo_says_so_and_goes_on(tmp_path):
+    """By default; whoever asks for Azurite gets an error that names the remedy."""
+    missing = {PROGRAM_VARIABLE: "/nowhere/azurite-blob"}
+    demo = start(folder=tmp_path, **missing)
+    lines = [demo.stdout.readline() for _ in range(3)]
+    demo.send_signal(signal.SIGINT)
+    demo.communicate(timeout=20)
+    asked = start("--store", "azurite", folder=tmp_path, **missing)
+    _, err = asked.communicate(timeout=20)
+
+    assert any("no Azurite, so the group is kept in SQLite" in line for line in lines)
+    assert asked.returncode == 2
+    assert "/nowhere/azurite-blob" in err

@@ -1,0 +1,92 @@
+"""The data set and its figures: real, and sensitive to everything that can go wrong."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.cli.demo.flights import (
+    FLIGHT_COUNT_MAX,
+    Logbook,
+    computed_directly,
+    find_data_file,
+    read_flights,
+)
+from eventproc.cli.demo.publisher import batches
+
+flights = st.lists(
+    st.builds(
+        lambda aircraft, late: {"aircraft": aircraft, "late_min": late, "miles": 100},
+        st.sampled_from(["N1", "N2", "N3"]),
+        st.integers(-30, 90),
+    )
+)
+
+
+def test_the_data_is_the_real_one():
+    """The first flight of 2013 went from Newark to Houston, and was eleven minutes late."""
+    (first,) = read_flights(find_data_file(), 1)
+
+    assert first == {
+        "aircraft": "N14228",
+        "flight": "UA 1545",
+        "from": "EWR",
+        "to": "IAH",
+        "departed": "2013-01-01 0517",
+        "miles": 1400,
+        "late_min": 11,
+    }
+
+
+def test_all_flights_can_be_read():
+    """Those that took place: the option's limit is their number."""
+    assert sum(1 for _ in read_flights(find_data_file(), FLIGHT_COUNT_MAX + 1)) == FLIGHT_COUNT_MAX
+
+
+def test_figures_of_one_aircraft():
+    """Flights, miles, minutes late, the run of flights on time now, and the longest."""
+    late = [0, 14, 15, -5, 3]
+    logbook = computed_directly({"aircraft": "N1", "late_min": m, "miles": 100} for m in late)
+
+    assert logbook.figures_by_aircraft == {"N1": [5, 500, 32, 2, 2]}
+
+
+@given(flights)
+def test_a_logbook_survives_being_stored(given_flights):
+    """Taken up from its state, it is what it was."""
+    logbook, restored = computed_directly(given_flights), Logbook()
+    restored.take_in(logbook.as_state())
+
+    assert restored.figures_by_aircraft == logbook.figures_by_aircraft
+
+
+@given(flights)
+def test_batches_keep_each_aircraft_s_order(given_flights):
+    """Sorting by aircraft for sending changes no figure."""
+    sent = [flight for _, batch in batches(given_flights) for flight in batch]
+    figures = computed_directly(sent).figures_by_aircraft
+
+    assert figures == computed_directly(given_flights).figures_by_aircraft
+
+
+@pytest.mark.parametrize("change", ["lost", "twice", "out of order"])
+def test_the_figures_notice(change):
+    """A flight that is lost, counted twice or taken out of turn changes them."""
+    right = [{"aircraft": "N1", "late_min": m, "miles": 100} for m in (0, 60, 0, 0)]
+    wrong = {
+        "lost": right[1:],
+        "twice": [*right, right[0]],
+        "out of order": [*right[1:], right[0]],
+    }[change]
+
+    assert (
+        computed_directly(wrong).figures_by_aircraft != computed_directly(right).figures_by_aircraft
+    )
+
+
+def test_the_top_is_by_miles():
+    """And by name where miles are equal."""
+    logbook = Logbook()
+    for aircraft, miles in (("N2", 5), ("N1", 5), ("N3", 9)):
+        logbook.add({"aircraft": aircraft, "late_min": 0, "miles": miles})
+
+    assert [aircraft for aircraft, _ in logbook.top(2)] == ["N3", "N1"]
