@@ -8,7 +8,7 @@ it is resumed: as with SIGSTOP and SIGCONT. One that is killed is paused for eve
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import TypeVar, TypeVarTuple
 
 from eventproc.testing.virtual_time import VirtualTimeLoop
 
@@ -44,8 +44,8 @@ class ProcessLoop(VirtualTimeLoop):
 
     def call_soon(
         self,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Run it at the next turn, or when its process is resumed."""
@@ -58,8 +58,8 @@ class ProcessLoop(VirtualTimeLoop):
     def call_at(
         self,
         when: float,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Run it then, or when its process is resumed."""
