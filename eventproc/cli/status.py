@@ -180,13 +180,14 @@ def as_tables(view: GroupView) -> RenderableType:
     group = view.group
     at = "" if view.as_of is None else f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
     title = Text(
-        f"{group.name} of {group.eventhub_name} at {group.fully_qualified_namespace}{at}",
+        f"consumer group {group.name} of event hub {group.eventhub_name}\n"
+        f"{group.fully_qualified_namespace}{at}\n",
         overflow="fold",
     )
     if not view.partitions and not view.members:
         empty = "Nobody was ever here: no ownership, no checkpoint, no member in this store."
         return Group(title, Text(empty))
-    return Group(title, _partition_table(view), _member_table(view))
+    return Group(title, _partition_table(view), Text(), _member_table(view))
 
 
 def _partition_table(view: GroupView) -> Table:
@@ -204,7 +205,7 @@ def _partition_table(view: GroupView) -> Table:
         )
     lags = [row.lag for row in view.partitions if row.lag is not None]
     if lags:
-        table.add_row("", "", "", "", "", f"{sum(lags):,}", style="bold")
+        table.add_row("all", "", "", "", "", f"{sum(lags):,}", style="bold")
     return table
 
 

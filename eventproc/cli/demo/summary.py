@@ -14,13 +14,24 @@ TOP: Final = 10
 
 def print_summary(report: Report, console: Console) -> None:
     """Say what the demo found: the result, the changes, the accounts."""
+    _print(console, f"The {TOP} aircraft that flew most, from the state that the handlers stored")
     console.print(_top_aircraft(report.logbook))
+    _print(console, "What happened to the group")
     console.print(_changes(report))
+    _print(console, "The accounts")
     console.print(_accounts(report))
+    console.print(
+        f"{report.partition_count} partitions, store: {report.store}, {report.seconds:.0f} seconds"
+    )
+
+
+def _print(console: Console, title: str) -> None:
+    console.print()
+    console.print(Text(title, "bold"))
 
 
 def _top_aircraft(logbook: Logbook) -> Table:
-    table = _table(f"The {TOP} aircraft that flew most, from the handlers' stored state")
+    table = _table()
     for name in ("aircraft", "flights", "miles", "hours late", "longest run on time"):
         table.add_column(name, justify="left" if name == "aircraft" else "right")
     for aircraft, figures in logbook.top(TOP):
@@ -35,7 +46,7 @@ def _top_aircraft(logbook: Logbook) -> Table:
 
 
 def _changes(report: Report) -> Table:
-    table = _table("What happened to the group")
+    table = _table()
     table.add_column("what")
     for name in ("seconds to balance", "moves", "fewest possible"):
         table.add_column(name, justify="right")
@@ -52,7 +63,7 @@ def _changes(report: Report) -> Table:
 
 def _accounts(report: Report) -> Table:
     accounts, truth = report.accounts, report.truth
-    table = _table("The accounts")
+    table = _table()
     table.add_column("what")
     table.add_column("count", justify="right")
     table.add_column("which means")
@@ -73,19 +84,8 @@ def _accounts(report: Report) -> Table:
     )
     for problem in report.problems:
         table.add_row("problem", Text("!", "red"), problem)
-    table.caption = (
-        f"{report.partition_count} partitions, store: {report.store}, {report.seconds:.0f} seconds"
-    )
-    table.caption_justify = "left"
     return table
 
 
-def _table(title: str) -> Table:
-    return Table(
-        title=f"\n{title}",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        header_style="dim",
-    )
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, header_style="dim")
