@@ -1,7 +1,9 @@
 """The demo's processes: started, signalled, and never left behind.
 
 Rule: a child dies with its parent, however the parent ends. Each has a pipe to us as standard
-input and ends when that ends; and each is in a session of its own, so that Ctrl+C reaches only us.
+input and ends when that ends; one that is frozen then is ended by the system, which does not leave
+stopped processes without anybody who could continue them. Each is in a process group of its own,
+so that Ctrl+C reaches only us.
 """
 
 import asyncio
@@ -40,7 +42,7 @@ class Child:
                 stdout=output,
                 stderr=log,
                 env={**os.environ, **env},
-                start_new_session=True,
+                process_group=0 if os.name == "posix" else None,
             )
 
     @property
@@ -64,6 +66,14 @@ class Child:
         """Ask it to stop in good order."""
         if self.exit_code is None:
             self._process.send_signal(signal.SIGTERM)
+
+    def freeze(self) -> None:
+        """Let it stand still: SIGSTOP."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on: SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it at once: SIGKILL, where there is one."""

@@ -20,7 +20,7 @@ class Fleet:
 
     @property
     def live(self) -> list[str]:
-        """Those that shall have a share: neither killed nor told to leave."""
+        """Those that shall have a share: neither killed, nor frozen, nor told to leave."""
         return [
             name for name, fate in self._fate_by_name.items() if fate in {"starting", "running"}
         ]
@@ -56,6 +56,18 @@ class Fleet:
         """End it as a crash would: SIGKILL."""
         self._fate_by_name[name] = "killed"
         self._child_by_name[name].kill()
+
+    def freeze(self, name: str) -> None:
+        """Let it stand still for a while, as a suspended machine or a starved process does."""
+        self._fate_by_name[name] = "frozen"
+        self._child_by_name[name].freeze()
+
+    def thaw(self) -> str:
+        """Let the frozen one go on; return its name."""
+        name = next(name for name, fate in self._fate_by_name.items() if fate == "frozen")
+        self._fate_by_name[name] = "running"
+        self._child_by_name[name].thaw()
+        return name
 
     def ask_to_leave(self, name: str) -> None:
         """End it in good order: SIGTERM."""

@@ -13,8 +13,8 @@ class Report:
 
     accounts: Accounts
     duplicates_unexplained: int
-    """Of the duplicates, those in which no process that was killed had a part: a planned hand-over
-    should make none."""
+    """Of the duplicates, those in which no process that was killed or frozen had a part: a planned
+    hand-over should make none."""
 
     handovers: int
     """Partitions that went from one living processor to another, drained and checkpointed."""

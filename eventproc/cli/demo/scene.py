@@ -15,6 +15,12 @@ class ChangeKind(StrEnum):
     START = "start"
     JOIN = "join"
     KILL = "kill"
+    FREEZE = "freeze"
+    """It stops in the middle of whatever it does, and does not know it."""
+
+    THAW = "thaw"
+    """The frozen one goes on where it was, believing that nothing happened."""
+
     LEAVE = "leave"
 
 
@@ -60,7 +66,7 @@ class ProcessorScene:
     name: str
     pid: int
     fate: str
-    """``running``, ``starting``, ``killed``, ``left``, ``leaving``."""
+    """``starting``, ``running``, ``frozen``, ``killed``, ``leaving``, ``left``."""
 
     delivered: int
     """Events that its handlers were given."""

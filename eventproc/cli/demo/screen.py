@@ -16,7 +16,9 @@ from rich.text import Text
 from eventproc.cli.demo.scene import Change, PartitionScene, Scene
 
 COLOURS: Final = ("cyan", "magenta", "green", "yellow", "blue")
-"""Red is for the dead."""
+"""Red is for those who are away without having left."""
+
+AWAY: Final = frozenset({"killed", "frozen"})
 
 BAR_WIDTH: Final = 22
 LINE_EVERY_S: Final = 5.0
@@ -148,7 +150,7 @@ def _partitions(scene: Scene) -> Table:
     scale = max(1, *(row.published for row in scene.partitions))
     if scene.published:
         scale = max(scale, round(scale * scene.total / scene.published))
-    dead = {row.name for row in scene.processors if row.fate == "killed"}
+    dead = {row.name for row in scene.processors if row.fate in AWAY}
     half = (len(scene.partitions) + 1) // 2
     for left, right in zip(scene.partitions[:half], range(half, 2 * half), strict=True):
         cells = _cells(left, scale, dead)
@@ -184,7 +186,7 @@ def _processors(scene: Scene) -> Table:
         table.add_row(
             Text(f"  {row.name}", f"bold {colour_of(row.name)}" if is_there else "dim strike"),
             Text(f"process {row.pid}", "dim"),
-            Text(row.fate, "" if is_there else "red" if row.fate == "killed" else "dim"),
+            Text(row.fate, "" if is_there else "red" if row.fate in AWAY else "dim"),
             Text(f"{counts[row.name]:>2} partitions"),
             Text(f"{row.delivered:>9,} events"),
         )

@@ -6,6 +6,7 @@ what was handled from the journals: three witnesses, none of which is the SDK's 
 """
 
 import asyncio
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -42,7 +43,10 @@ STAYS_S: Final = 1.5
 BALANCE_MAX_S: Final = 45.0
 IDLE_MAX_S: Final = 30.0
 BACKLOG_SHARE: Final = 0.2
-STREAM_S: Final = 30.0
+CUT_OFF: Final = frozenset({ChangeKind.KILL, ChangeKind.FREEZE})
+"""What keeps a processor from storing what it did: then events come again."""
+
+STREAM_S: Final = 40.0
 """For how long the rest of the events is spread: about what the changes take."""
 
 
@@ -61,6 +65,8 @@ def _headline(kind: ChangeKind, names: list[str]) -> str:
         ChangeKind.START: f"{who} start{s}, and has everything",
         ChangeKind.JOIN: f"{who} join{s}",
         ChangeKind.KILL: f"{who} is killed (SIGKILL): nobody is told",
+        ChangeKind.FREEZE: f"{who} is frozen (SIGSTOP), as a suspended machine is",
+        ChangeKind.THAW: f"{who} goes on (SIGCONT), and does not know that it was away",
         ChangeKind.LEAVE: f"{who} leave{s} in good order (SIGTERM)",
     }[kind]
 
@@ -102,6 +108,9 @@ class Story:
         await self._change(ChangeKind.JOIN, plot.processor_count - 1)
         await self._change(ChangeKind.JOIN, 1)
         await self._change(ChangeKind.KILL, 1)
+        if hasattr(signal, "SIGSTOP"):
+            await self._change(ChangeKind.FREEZE, 1)
+            await self._change(ChangeKind.THAW, 1)
         await self._change(ChangeKind.LEAVE, 1)
         published = await self._drain()
         self._headline = "everything is handled: the processes stop"
@@ -224,9 +233,13 @@ class Story:
     def _act(self, kind: ChangeKind, count: int) -> list[str]:
         if kind in {ChangeKind.START, ChangeKind.JOIN}:
             return [self._fleet.start() for _ in range(count)]
+        if kind is ChangeKind.THAW:
+            return [self._fleet.thaw()]
         name = self._busiest()
         if kind is ChangeKind.KILL:
             self._fleet.kill(name)
+        elif kind is ChangeKind.FREEZE:
+            self._fleet.freeze(name)
         else:
             self._fleet.ask_to_leave(name)
         return [name]
@@ -285,8 +298,8 @@ class Story:
             if checkpoint is not None and checkpoint.state:
                 logbook.take_in(checkpoint.state)
         accounts = make_accounts(published, [(p, run) for _, p, run in self._deliveries])
-        killed = {change.who for change in self._changes if change.kind is ChangeKind.KILL}
-        by_survivors = [(p, run) for name, p, run in self._deliveries if name not in killed]
+        cut_off = {change.who for change in self._changes if change.kind in CUT_OFF}
+        by_others = [(p, run) for name, p, run in self._deliveries if name not in cut_off]
         events = await asyncio.to_thread(read_logs, self._fleet.logs_of())
         moves = count_moves(
             [event for event in events if event.at < stopping_at],
@@ -305,7 +318,7 @@ class Story:
         ]
         return Report(
             accounts=accounts,
-            duplicates_unexplained=make_accounts(published, by_survivors).duplicates,
+            duplicates_unexplained=make_accounts(published, by_others).duplicates,
             handovers=count_hand_overs(events, before=stopping_at),
             changes=changes,
             logbook=logbook,

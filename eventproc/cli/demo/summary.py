@@ -73,7 +73,7 @@ def _accounts(report: Report) -> Table:
         ("handled", accounts.handled, "of them, given to a handler", ""),
         ("lost", accounts.lost, "never given to one", "red" if accounts.lost else "green"),
         ("duplicates", accounts.duplicates, "given a second time; the state has them once", ""),
-        ("", report.duplicates_unexplained, "of these, not because of the kill", ""),
+        ("", report.duplicates_unexplained, "of these, not by the kill or the freeze", ""),
         ("hand-overs", report.handovers, "partitions given by one live process to another", ""),
     ]
     for name, count, meaning, style in rows:

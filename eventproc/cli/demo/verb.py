@@ -55,8 +55,9 @@ def demo(
 
     Starts an event hub and a blob storage on this machine, publishes flights that left New York
     in 2013 (keyed by aircraft), and lets processes keep a logbook for each aircraft. Meanwhile one
-    process joins, one is killed with SIGKILL and one leaves. In the end the logbooks are compared
-    with the same figures computed directly from the data: they are equal, or the exit code is 1.
+    process joins, one is killed, one is frozen until the others have taken over and then goes on,
+    and one leaves. In the end the logbooks are compared with the same figures computed directly
+    from the data: they are equal, or the exit code is 1.
 
     It needs no cloud and no Docker, takes about a minute, and leaves nothing behind.
 

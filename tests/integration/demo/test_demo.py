@@ -51,7 +51,7 @@ def test_the_demo_loses_nothing_and_its_result_is_right(tmp_path, store):
     assert (report["published"], report["handled"], report["lost"]) == (3000, 3000, 0)
     assert report["result_matches"] is True
     assert report["duplicates_unexplained"] == 0
-    assert kinds == ["start", "join", "join", "kill", "leave"]
+    assert kinds == ["start", "join", "join", "kill", "freeze", "thaw", "leave"]
     assert all(change["seconds_to_balance"] is not None for change in report["changes"])
     assert all(change["moves"] >= change["moves_minimum"] for change in report["changes"])
     assert report["handovers"] > 0

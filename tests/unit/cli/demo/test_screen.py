@@ -41,6 +41,9 @@ SCENE = Scene(
         replace(CHANGE, kind=ChangeKind.START, who="A", seconds_to_balance=0.4),
         replace(CHANGE, kind=ChangeKind.JOIN, who="B, C", seconds_to_balance=0.4),
         replace(CHANGE, kind=ChangeKind.JOIN, who="D", seconds_to_balance=0.4),
+        replace(CHANGE, kind=ChangeKind.FREEZE, who="C", seconds_to_balance=0.4),
+        replace(CHANGE, kind=ChangeKind.THAW, who="C", seconds_to_balance=0.4),
+        replace(CHANGE, kind=ChangeKind.LEAVE, who="A", seconds_to_balance=0.4),
         CHANGE,
     ),
 )
@@ -87,8 +90,8 @@ def test_lines_say_what_is_new():
     lines.show(SCENE)
     lines.show(SCENE)
     balanced = replace(CHANGE, seconds_to_balance=6.5)
-    lines.show(replace(SCENE, changes=(*SCENE.changes[:3], balanced), elapsed_s=22.0))
-    lines.show(replace(SCENE, changes=(*SCENE.changes[:3], balanced), elapsed_s=30.0))
+    lines.show(replace(SCENE, changes=(*SCENE.changes[:-1], balanced), elapsed_s=22.0))
+    lines.show(replace(SCENE, changes=(*SCENE.changes[:-1], balanced), elapsed_s=30.0))
     said = output.getvalue()
 
     assert said.count("B is killed") == 1
