@@ -107,8 +107,9 @@ class Leases:
     async def give(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
         """Write another owner, or nobody, into a record that is ours; the lease ends before.
 
-        After an unknown outcome the record may still name this processor. The next listing shows
-        it, and the partition is either taken up again or given away again.
+        An unknown outcome is looked into once and, where the record still names this processor,
+        the write is repeated. If that tells nothing either, the next listing shows it, and the
+        partition is either taken up again or given away again.
         """
         async with self._exclusively([partition_id]):
             lease = self._lease_by_partition.pop(partition_id, None)
@@ -118,7 +119,8 @@ class Leases:
                 partition_id=partition_id, owner_id=owner_id, expected_etag=lease.etag
             )
             (result,) = await self._write([claim])
-            if result.outcome is WriteOutcome.LOST and lease.is_doubtful:
+            is_unclear = result.outcome is WriteOutcome.LOST and lease.is_doubtful
+            if is_unclear or result.outcome is WriteOutcome.UNKNOWN:
                 current = await self._read_own(partition_id)
                 if current is not None:
                     (result,) = await self._write([replace(claim, expected_etag=current.etag)])

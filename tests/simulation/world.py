@@ -273,23 +273,26 @@ class World:
             else:
                 break
         await node.leaving.wait()
-        begun_s = self.now_s
+        begun_s, was_well = self.now_s, self._is_well(node)
         try:
             await node.processor.stop()
         except Exception as error:  # noqa: BLE001 - whatever ended it must not have
             self.invariants.report(self.now_s, "failed", f"{node.owner_id}: {error!r}")
         took_s = self.now_s - begun_s
         self.invariants.note(self.now_s, "stopped", node.owner_id)
-        self._check_left(node)
+        if was_well and self._is_well(node):
+            self._check_left(node)
         if took_s > self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S:
             self.invariants.report(self.now_s, "budget", f"{node.owner_id} stopped in {took_s} s")
 
-    def _check_left(self, node: Node) -> None:
-        """Who stopped while its line was well owns nothing any more."""
+    def _is_well(self, node: Node) -> bool:
+        """Whether it reaches the store in time, and is always told."""
         faults = node.line.faults
         is_slow = faults.delay_max > timedelta(seconds=0.5)
-        if is_slow or faults.silence or faults.throttle_rate or node.line.is_out:
-            return
+        return not (is_slow or faults.silence or faults.throttle_rate or node.line.is_out)
+
+    def _check_left(self, node: Node) -> None:
+        """Who stopped owns nothing any more."""
         left = [p for p, owner_id in self.owner_by_partition().items() if owner_id == node.owner_id]
         if left:
             self.invariants.report(self.now_s, "left", f"{node.owner_id} still has {left}")
