@@ -102,8 +102,9 @@ class EventProcessorConfig:
     handler_backoff: Backoff = field(default_factory=Backoff)
     """Between attempts at a batch that the handler failed."""
 
-    receiver_backoff: Backoff = field(default_factory=Backoff)
-    """Between attempts to open a receiver that broke."""
+    receiver_backoff: Backoff = field(default_factory=lambda: Backoff(most=timedelta(seconds=5)))
+    """Between attempts to open a receiver that broke, and to store progress. Capped low: when the
+    hub or the store is back, nobody should sit out a long wait."""
 
     partition_ids_interval: timedelta = timedelta(seconds=10)
     """Between two questions whether the hub has grown. Each costs a connection to the hub."""
