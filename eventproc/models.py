@@ -256,8 +256,8 @@ class CheckpointUpdate:
         """Refuse what no reader could use, and going back."""
         if not self.offset:
             raise ValueError(f"checkpoint of partition {self.partition_id!r} needs an offset")
-        if self.sequence_number < 0:
-            raise ValueError(f"sequence number {self.sequence_number} is below zero")
+        if self.sequence_number < -1:  # -1 is before the first event there will ever be.
+            raise ValueError(f"sequence number {self.sequence_number} is below any event's")
         previous = self.replaces.sequence_number if self.replaces else None
         if previous is not None and self.sequence_number < previous and not self.is_reset:
             raise ValueError(

@@ -18,7 +18,11 @@ from eventproc.checkpointer import Checkpointer, Verify
 from eventproc.config import Backoff, EventProcessorConfig
 from eventproc.context import LiveContext, PartitionIdentity
 from eventproc.core.policy import backoff_s
-from eventproc.core.progress import starting_position
+from eventproc.core.progress import (
+    BEFORE_FIRST_OFFSET,
+    BEFORE_FIRST_SEQUENCE_NUMBER,
+    starting_position,
+)
 from eventproc.ending import EndedError, Ending, Trust
 from eventproc.errors import (
     OwnershipLostError,
@@ -29,7 +33,12 @@ from eventproc.errors import (
 )
 from eventproc.handler import PartitionHandler
 from eventproc.logs import Logger
-from eventproc.models import CloseReason, EventPosition, LastEnqueued, ReceivedEvent
+from eventproc.models import (
+    CloseReason,
+    EventPosition,
+    LastEnqueued,
+    ReceivedEvent,
+)
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.statistics import PumpStatistics
 
@@ -178,11 +187,12 @@ class PartitionPump:
 
     async def _pin_to_end(self) -> EventPosition:
         end = await self._source.partition_properties(self._identity.partition_id)
-        if end.last_enqueued_sequence_number < 0:
-            return EventPosition.earliest()
-        self._context.pin(end.last_enqueued_sequence_number, end.last_enqueued_offset)
+        number, offset = end.last_enqueued_sequence_number, end.last_enqueued_offset
+        if number < 0:  # It never had an event; what will come first must not be skipped either.
+            number, offset = BEFORE_FIRST_SEQUENCE_NUMBER, BEFORE_FIRST_OFFSET
+        self._context.pin(number, offset)
         await self._context.checkpoint()
-        return EventPosition.from_offset(end.last_enqueued_offset)
+        return EventPosition.from_offset(offset)
 
     async def _open(self, first: EventPosition) -> PartitionReceiver:
         offset = self._context.offset

@@ -5,7 +5,14 @@ Rule 2: a checkpoint never moves to a lower sequence number, but by an operator'
 Rule 3: no blank checkpoint is ever written: Azure's readers fail a whole listing on one.
 """
 
+from typing import Final
+
 from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition
+
+BEFORE_FIRST_SEQUENCE_NUMBER: Final = -1
+BEFORE_FIRST_OFFSET: Final = "-1"
+"""Where a partition begins that never had an event; Event Hubs' own name for it, which every
+processor of Azure's understands as a place to start after."""
 
 
 def starting_position(checkpoint: Checkpoint | None, otherwise: EventPosition) -> EventPosition:

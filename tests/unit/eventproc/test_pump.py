@@ -1,0 +1,241 @@
+"""One partition: when progress is stored, where it begins, what it survives, how it is lost."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from eventproc import CheckpointPolicy, CloseReason, EventPosition, OwnershipLostError
+from eventproc.models import CheckpointUpdate, OwnershipClaim
+from eventproc.testing import StoreFaults
+from eventproc.testing.virtual_time import run_virtual
+from tests.unit.eventproc.scene import Noting, Scene, seconds
+
+MANUAL = CheckpointPolicy.manual()
+
+
+@pytest.mark.parametrize(
+    ("policy", "after_s", "expected"),
+    [
+        (CheckpointPolicy(every_events=2, every=None), 1, 3),
+        (CheckpointPolicy(every_events=100, every=None), 60, None),
+        (CheckpointPolicy(every_events=100, every=timedelta(seconds=5)), 4, None),
+        (CheckpointPolicy(every_events=100, every=timedelta(seconds=5)), 6, 3),
+        (MANUAL, 60, None),
+    ],
+)
+def test_the_policy_decides_when_progress_is_stored(policy, after_s, expected):
+    """By count or by time, whichever comes first; and at the close in every case."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(checkpoint_policy=policy, batch_size_max=1):
+            for _ in range(4):
+                await seconds(0.01)
+                scene.publish(1)
+            await seconds(after_s)
+            before_close = scene.checkpointed()
+        return before_close, scene.checkpointed()
+
+    assert run_virtual(story()) == (expected, 3)
+
+
+def test_a_handler_that_closes_may_still_checkpoint():
+    """Its state of the last moment is stored, and the reason says that this works."""
+
+    async def story():
+        scene = Scene()
+        reasons = []
+
+        class Closing(Noting):
+            async def close(self, context, reason):
+                reasons.append(reason)
+                context.state = b"last words"
+                await context.checkpoint()
+
+        scene.publish(1)
+        async with scene.processor(lambda: Closing(scene), checkpoint_policy=MANUAL):
+            await seconds(1)
+        return reasons, scene.checkpoint()
+
+    reasons, checkpoint = run_virtual(story())
+
+    assert reasons == [CloseReason.SHUTDOWN]
+    assert checkpoint.state == b"last words"
+
+
+def test_receivers_that_break_or_are_displaced_are_opened_again_in_place():
+    """The partition is not given up, nothing is skipped and nothing comes twice."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor() as processor:
+            for number in range(6):
+                scene.publish(3)
+                await seconds(2)
+                if number % 2:
+                    scene.hub.break_links()
+                else:
+                    scene.hub.displace("0", group=scene.group.name)
+            await seconds(5)
+            claims = processor.statistics().claim_count
+            errors = processor.statistics().pumps[0].receiver_error_count
+        return scene.numbers(), claims, errors
+
+    assert run_virtual(story()) == (list(range(18)), 1, 6)
+
+
+def test_an_outage_of_the_hub_is_waited_out():
+    """Opening is tried again with a growing wait."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor():
+            scene.publish(2)
+            await seconds(1)
+            scene.hub.begin_outage()
+            scene.publish(2)
+            await seconds(120)
+            scene.hub.end_outage()
+            await seconds(40)
+        return scene.numbers()
+
+    assert run_virtual(story()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("published_before", [0, 5])
+def test_latest_is_pinned_so_that_an_early_death_loses_nothing(published_before):
+    """What came after the first start is handled, though its first owner died without a word."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(published_before)
+        latest = {"initial_position": EventPosition.latest(), "checkpoint_policy": MANUAL}
+
+        class Stuck(Noting):
+            async def process_events(self, context, events):
+                await asyncio.sleep(3600)
+
+        first = scene.processor(lambda: Stuck(scene), owner_id="a", **latest)
+        await first.start()
+        await seconds(5)
+        scene.publish(3)
+        await seconds(1)
+        scene.store_by_owner["a"].is_out = True  # It is never heard of again.
+        async with scene.processor(owner_id="b", **latest):
+            await seconds(200)
+        await first.stop()
+        return scene.numbers()
+
+    assert run_virtual(story()) == list(range(published_before, published_before + 3))
+
+
+def test_an_operators_checkpoint_in_between_is_no_loss_of_the_partition():
+    """Whoever owns the partition goes on; here from a write that Azure's SDK might have made."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(checkpoint_policy=CheckpointPolicy(every_events=1)) as processor:
+            scene.publish(3)
+            await seconds(1)
+            found = scene.checkpoint()
+            assert found is not None
+            store = scene.store_by_owner["a"].store
+            await store.update_checkpoint(
+                scene.group,
+                CheckpointUpdate(
+                    partition_id="0",
+                    offset=str(found.offset),
+                    sequence_number=int(found.sequence_number or 0),
+                    replaces=found,
+                    writer="operator",
+                ),
+            )
+            scene.publish(2)
+            await seconds(1)
+            return scene.numbers(), scene.checkpointed(), processor.statistics().lost_count
+
+    assert run_virtual(story()) == ([0, 1, 2, 3, 4], 4, 0)
+
+
+def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
+    """The call is cut at once, the close reason says why, and a checkpoint is refused there."""
+
+    async def story():
+        scene = Scene()
+        seen: list[object] = []
+
+        class Robbed(Noting):
+            async def process_events(self, context, events):
+                store = scene.store_by_owner["a"].store
+                (record,) = (await store.list_ownership(scene.group)).ownerships
+                thief = OwnershipClaim(
+                    partition_id="0", owner_id="thief", expected_etag=record.etag
+                )
+                await store.claim_ownership(scene.group, [thief])
+                await store.update_checkpoint(
+                    scene.group,
+                    CheckpointUpdate(
+                        partition_id="0",
+                        offset="1",
+                        sequence_number=0,
+                        replaces=None,
+                        writer="thief/1",
+                    ),
+                )
+                await context.checkpoint(events[-1])
+
+            async def close(self, context, reason):
+                seen.append((reason, context.is_owned))
+                try:
+                    await context.checkpoint()
+                except OwnershipLostError as error:
+                    seen.append(error.partition_id)
+
+        scene.publish(3)
+        async with scene.processor(lambda: Robbed(scene)):
+            await seconds(1)
+        return seen, scene.checkpointed()
+
+    seen, stored = run_virtual(story())
+
+    assert seen == [(CloseReason.OWNERSHIP_LOST, False), "0"]
+    assert stored == 0
+
+
+def test_unknown_outcomes_are_settled_by_reading():
+    """Where half of all answers are lost, everything is handled once and stored in the end."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor(checkpoint_policy=CheckpointPolicy(every_events=1))
+        async with processor:
+            scene.store_by_owner["a"].faults = StoreFaults(answer_lost_rate=0.5)
+            for _ in range(50):
+                scene.publish(1)
+                await seconds(3)
+            lost = processor.statistics().lost_count
+            scene.store_by_owner["a"].faults = StoreFaults()
+            await seconds(60)
+        return scene.numbers(), scene.checkpointed(), lost
+
+    assert run_virtual(story()) == (list(range(50)), 49, 0)
+
+
+def test_a_slow_handler_keeps_its_partition():
+    """Renewals go on beside it, for longer than the expiration."""
+
+    async def story():
+        scene = Scene()
+
+        class Slow(Noting):
+            async def process_events(self, context, events):
+                await asyncio.sleep(300)
+                await super().process_events(context, events)
+
+        scene.publish(1)
+        async with scene.processor(lambda: Slow(scene)), scene.processor(owner_id="b"):
+            await seconds(400)
+        return scene.numbers()
+
+    assert run_virtual(story()) == [0]
