@@ -6,9 +6,10 @@ number of demos can run beside each other.
 
 import asyncio
 import json
+import sqlite3
 import tempfile
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +29,10 @@ from eventproc.testing.azurite import Azurite, find_azurite
 HUB: Final = "flights"
 EMULATOR_START_S: Final = 30.0
 HANDLER: Final = "eventproc.cli.demo.handler:FlightLog"
+SQLITE_FILE: Final = "group.db"
+LOCK_WAIT_S: Final = 0.3
+"""Longer than any write takes."""
+
 INTERVAL_S: Final = 1
 EXPIRATION_S: Final = 6
 """A record in blob storage tells its age in whole seconds, so shorter would be guesswork."""
@@ -114,7 +119,7 @@ class Stage:
             child.close()
 
     async def _start_store(self) -> tuple[StoreNote, str]:
-        sqlite = f"sqlite:{self.folder / 'group.db'}"
+        sqlite = f"sqlite:{self.folder / SQLITE_FILE}"
         if self._choice is StoreChoice.SQLITE:
             return StoreNote(name="SQLite", spec=sqlite), ""
         try:
@@ -180,6 +185,23 @@ class Stage:
             "publisher",
             ["-m", "eventproc.cli.demo.publisher", str(count), str(backlog), str(rate), progress],
         )
+
+    def is_file_locked(self) -> bool:
+        """Whether a process is in the middle of a write to the SQLite file.
+
+        One that is frozen there keeps all others from writing until it goes on or is killed:
+        that is how SQLite's locks are. Blob storage knows no such thing.
+        """
+        path = self.folder / SQLITE_FILE
+        if not path.exists():
+            return False
+        with closing(sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None)) as file:
+            try:
+                file.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            file.execute("ROLLBACK")
+            return False
 
     def published(self) -> int:
         """How many events the hub has taken so far, by the publisher's count."""

@@ -203,7 +203,7 @@ class Story:
     async def _change(self, kind: ChangeKind, count: int) -> None:
         """Let something happen, and wait until the group is balanced and stays so."""
         before, began_at = dict(self._owners), datetime.now(UTC)
-        names = self._act(kind, count)
+        names = await self._act(kind, count)
         self._headline = _headline(kind, names)
         if kind in {ChangeKind.START, ChangeKind.JOIN}:
             felt_at = await self._until_ready(names)
@@ -230,7 +230,7 @@ class Story:
             await self._look()
         self._changes[-1] = change
 
-    def _act(self, kind: ChangeKind, count: int) -> list[str]:
+    async def _act(self, kind: ChangeKind, count: int) -> list[str]:
         if kind in {ChangeKind.START, ChangeKind.JOIN}:
             return [self._fleet.start() for _ in range(count)]
         if kind is ChangeKind.THAW:
@@ -239,10 +239,18 @@ class Story:
         if kind is ChangeKind.KILL:
             self._fleet.kill(name)
         elif kind is ChangeKind.FREEZE:
-            self._fleet.freeze(name)
+            await self._freeze(name)
         else:
             self._fleet.ask_to_leave(name)
         return [name]
+
+    async def _freeze(self, name: str) -> None:
+        """Freeze it, but not in the middle of a write that nobody else could then get past."""
+        self._fleet.freeze(name)
+        while await asyncio.to_thread(self._stage.is_file_locked):
+            self._fleet.thaw()
+            await self._look()
+            self._fleet.freeze(name)
 
     async def _until_ready(self, names: list[str]) -> datetime:
         """Return when the first of them was ready to serve."""
