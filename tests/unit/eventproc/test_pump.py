@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -110,7 +111,10 @@ def test_latest_is_pinned_so_that_an_early_death_loses_nothing(published_before)
     async def story():
         scene = Scene()
         scene.publish(published_before)
-        latest = {"initial_position": EventPosition.latest(), "checkpoint_policy": MANUAL}
+        latest: dict[str, Any] = {
+            "initial_position": EventPosition.latest(),
+            "checkpoint_policy": MANUAL,
+        }
 
         class Stuck(Noting):
             async def process_events(self, context, events):
