@@ -8,9 +8,13 @@ Two processors with one ``owner_id`` would each take the other's leases for thei
 newcomer that finds signs of life under its id writes its own incarnation into the presence record
 and waits for longer than a look at the group takes. A live holder of the id sees the strange
 incarnation and writes its own back: then the newcomer is refused. Nobody answers for a dead one.
+
+A holder that was away for longer than a newcomer waits comes too late: it finds that the newcomer
+is in, and yields. Where both believe to hold the id, exactly one of them yields.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -30,6 +34,10 @@ from eventproc.ports import CheckpointStore
 
 ATTEMPTS_MAX: Final = 5
 """At a write that others may contend for; each attempt reads again."""
+
+CONTESTS_MAX: Final = 3
+"""How often two holders of one id may write over each other before one of them yields: more often
+than a newcomer writes that was not told the outcome of its first attempt."""
 
 FORGET_AFTER_EXPIRATIONS: Final = 10
 """A presence record that is this old, of a processor that owns nothing, is cleared away."""
@@ -55,6 +63,10 @@ class Presence:
         self._clock = clock
         self._log = log
         self._sent_at_s = float("-inf")
+        self._answer_within: timedelta | None = None
+        self._displaced: set[str] = set()
+        """Incarnations over which this one entered; whichever comes back was there before."""
+        self._contests: Counter[str] = Counter()
 
     async def enter(self, *, answer_within: timedelta, look_every: timedelta) -> None:
         """Be seen by everybody; return when the ``owner_id`` is known to be free.
@@ -67,6 +79,7 @@ class Presence:
             DuplicateOwnerError: a live processor answered.
             StoreUnavailableError: presence could not be written.
         """
+        self._answer_within = answer_within
         is_contested = await self._write_first()
         if not is_contested:
             return
@@ -87,6 +100,8 @@ class Presence:
             mine = self._find(present)
             # An attempt before this one may have written without being told, over a sign of life.
             is_contested = is_contested or self._shows_life(mine, present, owned)
+            if mine is not None and mine.incarnation != self._member.incarnation:
+                self._displaced.add(mine.incarnation)
             if await self._write(replace(self._member, etag=mine.etag if mine else None)):
                 return is_contested
         raise StoreUnavailableError(
@@ -129,7 +144,8 @@ class Presence:
         if mine is None:
             await self._write(replace(self._member, etag=None))
         elif mine.incarnation != self._member.incarnation:
-            if not is_trusted and now_s > trusted_until_s(self._sent_at_s, self._expiration):
+            is_stale = now_s > trusted_until_s(self._sent_at_s, self._expiration)
+            if (is_stale and not is_trusted) or self._is_taken_by(mine, present):
                 raise self._duplicate("it was taken while this processor was away")
             self._log.warning("owner_id_contested", incarnation=mine.incarnation)
             await self._write(replace(self._member, etag=mine.etag))
@@ -138,6 +154,26 @@ class Presence:
             is_due = renewal_due_at_s(self._sent_at_s, self._expiration) <= now_s
             if mine.is_leaving != self._member.is_leaving or (is_due and not owns_something):
                 await self._write(self._member)
+
+    def _is_taken_by(self, other: Member, present: MembershipSnapshot) -> bool:
+        """Whether the strange incarnation is the one that stays, and this one has to yield.
+
+        It is, if it was there first and came back; or if nobody answered it in time, so that it is
+        in; or, between two that keep writing over each other, by their names.
+        """
+        self._contests[other.incarnation] += 1
+        if other.incarnation in self._displaced:
+            return True
+        written, as_of = other.last_modified, present.as_of
+        if (
+            written is not None
+            and as_of is not None
+            and self._answer_within is not None
+            and as_of - written > self._answer_within + present.resolution
+        ):
+            return True
+        is_after = other.incarnation > self._member.incarnation
+        return is_after and self._contests[other.incarnation] > CONTESTS_MAX
 
     async def leave(self) -> None:
         """Tell everybody that this processor goes, so that no plan gives it anything."""

@@ -158,6 +158,8 @@ class Invariants:
         partition_id = call.context.partition_id
         if other.process.is_killed or not other.context.is_owned:
             return
+        if other.owner_id == call.owner_id:
+            return  # Who takes the name of one that is only paused asks for this.
         # Who was robbed learns it late; until then both act, which no protocol can avoid.
         robbed_at_s = max(
             self._stolen_at_s.get((partition_id, owner_id), float("-inf"))
