@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import (
@@ -14,6 +15,7 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
+from eventproc.handler import HandlerFactory
 from eventproc.models import ConsumerGroup
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import FaultyCheckpointStore
@@ -39,7 +41,7 @@ class Scene:
         return BEGIN + timedelta(seconds=asyncio.get_running_loop().time())
 
     def processor(
-        self, handler: Callable[[], PartitionHandler] | None = None, owner_id="a", **settings
+        self, handler: HandlerFactory | None = None, owner_id: str = "a", **settings: Any
     ) -> EventProcessor:
         """A processor that is not started yet; *settings* go to its config."""
         store = FaultyCheckpointStore(MemoryCheckpointStore(self.account), Random(owner_id))
@@ -88,6 +90,13 @@ class Noting(PartitionHandler):
     ) -> None:
         """Note every event."""
         self.scene.handled += [(context.partition_id, e.sequence_number) for e in events]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Wait, in real time, until something that happens in a thread is so."""
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 - nobody there could set an event
+            await asyncio.sleep(0.005)
 
 
 async def seconds(count: float) -> None:

@@ -201,6 +201,7 @@ def test_a_paused_processor_yields_to_who_took_its_name(paused_s):
 
         for node in ended:
             world.nodes.remove(node)
+            assert node.task is not None
             node.task.cancel()
             await asyncio.wait([node.task])
 

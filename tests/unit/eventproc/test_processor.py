@@ -1,0 +1,279 @@
+"""A processor's start and stop: refused at the door, within its budget, and again after that."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    ConfigurationError,
+    EventProcessor,
+    OwnershipLostError,
+    SourceUnavailableError,
+    StoreUnavailableError,
+)
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing import StoreFaults
+from eventproc.testing.virtual_time import run_virtual
+from tests.unit.eventproc.scene import Noting, Scene, seconds, until
+
+BUDGET = timedelta(seconds=10)
+TOLERANCE_S = 0.01
+
+
+class Hanging(Noting):
+    """Never comes back."""
+
+    async def process_events(self, context, events):
+        """Wait for what never comes."""
+        await asyncio.Event().wait()
+
+
+class Stubborn(Noting):
+    """Does not even listen to cancellation."""
+
+    async def process_events(self, context, events):
+        """Wait again after each cancellation, for ever by any processor's measure."""
+        for _ in range(20):
+            try:
+                await asyncio.sleep(500)
+            except asyncio.CancelledError:
+                continue
+            break
+
+
+class HangingInClose(Noting):
+    """Handles what it gets, and never ends."""
+
+    async def close(self, context, reason):
+        """Wait for what never comes."""
+        await asyncio.Event().wait()
+
+
+class FailingInClose(Noting):
+    """Handles what it gets, and breaks at the end."""
+
+    async def close(self, context, reason):
+        """Break."""
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("kind", [Hanging, Stubborn, HangingInClose, FailingInClose, Noting])
+@pytest.mark.parametrize("is_store_out", [False, True])
+def test_stop_keeps_its_budget_whatever_the_handler_and_the_store_do(kind, is_store_out):
+    """Nobody waits longer than he said he would."""
+
+    async def story():
+        scene = Scene(3)
+        for partition_id in ("0", "1", "2"):
+            scene.publish(3, partition_id)
+        processor = scene.processor(lambda: kind(scene), shutdown_timeout=BUDGET)
+        await processor.start()
+        await seconds(5)
+        line = scene.store_by_owner["a"]
+        line.is_out = is_store_out
+        line.faults = StoreFaults(silence=timedelta(seconds=1000 if is_store_out else 0))
+        begun_s = asyncio.get_running_loop().time()
+        await processor.stop()
+        took_s = asyncio.get_running_loop().time() - begun_s
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        if tasks and kind is Stubborn:
+            await asyncio.wait(tasks)
+        return took_s, scene
+
+    took_s, scene = run_virtual(story())
+
+    assert took_s <= BUDGET.total_seconds() + TOLERANCE_S
+    if kind in {Noting, FailingInClose} and not is_store_out:
+        assert set(scene.owners().values()) == {None}
+        assert scene.checkpointed() == 2
+        assert scene.account.records(scene.group).member_by_owner == {}
+
+
+def test_it_may_be_started_again_after_it_stopped():
+    """It goes on where it was."""
+
+    async def story():
+        scene = Scene(2)
+        processor = scene.processor()
+        for _ in range(3):
+            scene.publish(2)
+            async with processor:
+                await seconds(30)
+        return scene.numbers(), processor.statistics().owned
+
+    assert run_virtual(story()) == ([0, 1, 2, 3, 4, 5], ())
+
+
+def test_one_that_runs_is_not_started_again_and_stopping_twice_is_fine():
+    """The second start is refused, the second stop has nothing to do."""
+
+    async def story():
+        processor = Scene().processor()
+        await processor.stop()
+        await processor.start()
+        with pytest.raises(ConfigurationError, match="running"):
+            await processor.start()
+        await asyncio.gather(processor.stop(), processor.stop())
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize("what", ["store", "hub", "group"])
+def test_what_fails_at_the_start_leaves_nothing_claimed(what):
+    """One clear error, nothing open, and a later start works."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor()
+        expected: type[Exception]
+        if what == "store":
+            scene.store_by_owner["a"].is_out = True
+            expected = StoreUnavailableError
+        elif what == "hub":
+            scene.hub.begin_outage()
+            expected = SourceUnavailableError
+        else:
+            hub = MemoryHub(1, consumer_groups=["other"])
+            processor = EventProcessor(
+                source=MemoryEventSource(hub),
+                store=MemoryCheckpointStore(scene.account),
+                handler=lambda: Noting(scene),
+                rng=Random(1),
+                config=processor._config,
+            )
+            expected = ConfigurationError
+        with pytest.raises(expected):
+            await processor.start()
+
+        assert scene.owners() == {}
+        assert len(asyncio.all_tasks()) == 1
+
+        if what != "group":
+            scene.store_by_owner["a"].is_out = False
+            scene.hub.end_outage()
+            scene.publish(1)
+            async with processor:
+                await seconds(20)
+            assert scene.numbers() == [0]
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize("owner_id", ["", " a", "a\n", "é"])
+def test_an_owner_id_that_cannot_be_kept_is_refused(owner_id):
+    """It travels in a header."""
+    with pytest.raises(ConfigurationError):
+        Scene().processor(owner_id=owner_id)
+
+
+def test_a_handler_that_is_no_factory_is_refused():
+    """An instance instead of the class is the mistake to expect."""
+    scene = Scene()
+    with pytest.raises(ConfigurationError, match="handler"):
+        scene.processor(Noting(scene))  # type: ignore[arg-type]
+
+
+def test_run_in_a_loop_is_awaited_and_its_cancellation_stops_in_good_order():
+    """Progress is stored and everything is released."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(2)
+        running = asyncio.ensure_future(scene.processor().run())
+        await seconds(2)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return scene.checkpointed(), scene.owners()
+
+    assert run_virtual(story()) == (1, {"0": None})
+
+
+def test_a_handler_that_stops_its_own_processor_does_not_deadlock():
+    """The call is under way while everything is drained; it is cut when its time is up."""
+
+    async def story():
+        scene = Scene()
+
+        class Suicidal(Noting):
+            async def process_events(self, context, events):
+                await super().process_events(context, events)
+                await processor.stop()
+
+        processor = scene.processor(lambda: Suicidal(scene), shutdown_timeout=BUDGET)
+        scene.publish(1)
+        await processor.start()
+        await seconds(60)
+        await processor.stop()
+        return processor.statistics().owned
+
+    assert run_virtual(story()) == ()
+
+
+def test_statistics_tell_lag_and_progress():
+    """A snapshot that may be kept."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(5)
+        async with scene.processor(batch_size_max=1) as processor:
+            await seconds(8)
+            return processor.statistics()
+
+    now = run_virtual(story())
+    (pump,) = now.pumps
+
+    assert (now.owner_id, now.owned, now.lag, now.is_settled) == ("a", ("0",), 0, True)
+    assert (pump.handled_count, pump.sequence_number, pump.checkpointed_sequence_number) == (
+        5,
+        4,
+        4,
+    )
+    assert (pump.handler_error_count, pump.receiver_error_count) == (0, 0)
+
+
+def test_what_a_lost_pump_asks_for_is_refused():
+    """A handler that holds on to its context after the end cannot store anything."""
+
+    async def story():
+        scene = Scene()
+        contexts = []
+
+        class Keeping(Noting):
+            async def process_events(self, context, events):
+                contexts.append(context)
+
+        scene.publish(1)
+        processor = scene.processor(lambda: Keeping(scene))
+        async with processor:
+            await seconds(1)
+            assert processor._session is not None
+            processor._session.pumps.lose("0")
+            await seconds(0.1)
+            with pytest.raises(OwnershipLostError):
+                await contexts[0].checkpoint()
+
+    run_virtual(story())
+
+
+def test_no_thread_stays_behind():
+    """The store's own thread ends with its processor. In real time, hence short."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(1)
+        async with scene.processor(uses_store_thread=True):
+            await until(lambda: scene.handled)
+        return scene.checkpointed()
+
+    assert asyncio.run(story()) == 0
+
+    left = [thread for thread in threading.enumerate() if thread.name.startswith("eventproc")]
+    for thread in left:
+        thread.join(timeout=5)
+
+    assert not any(thread.is_alive() for thread in left)

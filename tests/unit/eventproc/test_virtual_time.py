@@ -1,0 +1,66 @@
+"""The clock that jumps, and the processes that stand still on it."""
+
+import asyncio
+import time
+
+import pytest
+
+from eventproc.testing.virtual_time import DeadlockError, run_virtual
+from tests.simulation.processes import Process, run_processes
+
+
+def test_hours_pass_at_once():
+    """Only work takes real time."""
+
+    async def story():
+        await asyncio.gather(*(asyncio.sleep(3600 * n) for n in range(5)))
+        return asyncio.get_running_loop().time()
+
+    begun_s = time.monotonic()
+
+    assert run_virtual(story()) == 4 * 3600
+    assert time.monotonic() - begun_s < 5
+
+
+def test_waiting_for_ever_is_reported():
+    """A test that would hang fails instead."""
+
+    async def story():
+        await asyncio.Event().wait()
+
+    with pytest.raises(DeadlockError):
+        run_virtual(story())
+
+
+def test_a_paused_process_stands_still_and_catches_up():
+    """What came due meanwhile runs when it is resumed, in its order; a killed one never runs."""
+
+    async def story():
+        seen = []
+
+        async def count(name):
+            for number in range(4):
+                await asyncio.sleep(1)
+                seen.append((name, number, asyncio.get_running_loop().time()))
+
+        paused, killed = Process("paused"), Process("killed")
+        task = paused.spawn(count("p"))
+        dead = killed.spawn(count("k"))
+        await asyncio.sleep(1.5)
+        paused.pause()
+        killed.kill()
+        await asyncio.sleep(10)
+        paused.resume()
+        killed.resume()
+        await task
+        left = not dead.done()
+        killed.bury()
+        dead.cancel()
+        await asyncio.wait([dead])
+        return seen, left
+
+    seen, left = run_processes(story())
+
+    assert [s for s in seen if s[0] == "k"] == [("k", 0, 1.0)]
+    assert [s[2] for s in seen if s[0] == "p"] == [1.0, 11.5, 12.5, 13.5]
+    assert left
