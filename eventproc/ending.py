@@ -40,9 +40,8 @@ class Trust:
 class Ending:
     """The one place that knows whether, and why, a pump has to end."""
 
-    def __init__(self, trust: Trust, *, call_budget: timedelta) -> None:
+    def __init__(self, trust: Trust) -> None:
         self._trust = trust
-        self._call_budget = call_budget
         self._scope: asyncio.Timeout | None = None
         self._is_calling = False
         self._timer: asyncio.TimerHandle | None = None
@@ -58,14 +57,14 @@ class Ending:
         """Whether the handler may act on the partition now."""
         return not self.is_lost and self._trust.remaining_s > 0
 
-    def end(self, reason: CloseReason) -> None:
-        """End in good order; the first reason stands."""
+    def end(self, reason: CloseReason, *, call_budget: timedelta) -> None:
+        """End in good order, a call under way within its budget; the first reason stands."""
         if self.reason is not None:
             return
         self.reason = reason
         if self._is_calling:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._call_budget.total_seconds(), self._cut)
+            self._timer = loop.call_later(call_budget.total_seconds(), self._cut)
         else:
             self._cut()
 

@@ -75,7 +75,7 @@ class PartitionPump:
         self._rng = rng
         self._log = log
         self._budget = config.shutdown_timeout
-        self._ending = Ending(trust, call_budget=self._budget * CALL_BUDGET_FRACTION)
+        self._ending = Ending(trust)
         self._receiver: PartitionReceiver | None = None
         self._last_enqueued: LastEnqueued | None = None
         self._context = LiveContext(
@@ -89,9 +89,13 @@ class PartitionPump:
         self._handler_error_count = 0
         self._receiver_error_count = 0
 
-    def end(self, reason: CloseReason) -> None:
-        """Take no new events; let the call under way finish; checkpoint and close."""
-        self._ending.end(reason)
+    def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
+        """Take no new events; let the call under way finish; checkpoint and close.
+
+        All of it within the shutdown time-out, or what is left of that.
+        """
+        self._budget = within or self._budget
+        self._ending.end(reason, call_budget=self._budget * CALL_BUDGET_FRACTION)
 
     def lose(self) -> None:
         """The partition belongs to somebody else: cancel the call under way, store nothing."""

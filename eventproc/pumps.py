@@ -6,7 +6,9 @@ Rule 2: a lease is given away only after its pump has closed, with its last chec
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import timedelta
 from random import Random
+from typing import Final
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.assignment import reconcile
@@ -15,6 +17,9 @@ from eventproc.logs import Logger
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.pump import PartitionPump
 from eventproc.statistics import PumpStatistics
+
+DRAIN_FRACTION: Final = 0.9
+"""Of the time to drain: for a pump to end. The rest is for giving its lease away."""
 
 Give = Callable[[str, str | None], Awaitable[WriteOutcome]]
 
@@ -125,12 +130,14 @@ class Pumps:
         self._task_by_partition.pop(partition_id, None)
         self._changed()
 
-    async def _end(self, partition_id: str, reason: CloseReason) -> None:
+    async def _end(
+        self, partition_id: str, reason: CloseReason, within: timedelta | None = None
+    ) -> None:
         """End a partition's pump in good order, and wait until it has closed."""
         pump = self._pump_by_partition.get(partition_id)
         task = self._task_by_partition.get(partition_id)
         if pump is not None:
-            pump.end(reason)
+            pump.end(reason, within=within)
         elif task is not None:
             task.cancel()
         if task is not None:
@@ -155,11 +162,13 @@ class Pumps:
             del self._hand_overs[partition_id]
             self._changed()
 
-    async def drain(self, owned: Collection[str], targets: Mapping[str, str | None]) -> None:
+    async def drain(
+        self, owned: Collection[str], targets: Mapping[str, str | None], within: timedelta
+    ) -> None:
         """End every pump, and give each lease to its target as soon as its pump has closed."""
 
         async def part(partition_id: str) -> None:
-            await self._end(partition_id, CloseReason.SHUTDOWN)
+            await self._end(partition_id, CloseReason.SHUTDOWN, within * DRAIN_FRACTION)
             outcome = await self._give(partition_id, targets.get(partition_id))
             self._log.info(
                 "partition_released",

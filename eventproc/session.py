@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from random import Random
 from typing import Final
@@ -186,8 +187,10 @@ class Session:
             await asyncio.sleep(self._last_gifts_s())
             targets = await self._say_farewell()
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(until_s - budget_s * WITHDRAWAL_FRACTION):
-                await self.pumps.drain(self.leases.held, targets)
+            drained_s = until_s - budget_s * WITHDRAWAL_FRACTION
+            async with asyncio.timeout_at(drained_s):
+                left_s = drained_s - asyncio.get_running_loop().time()
+                await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
                 await self._control.call(self._presence.withdraw())

@@ -94,6 +94,27 @@ def test_who_leaves_hands_over_what_it_has():
     assert world.invariants.duplicate_count == 0
 
 
+@pytest.mark.parametrize("budget_s", [5, 30])
+def test_a_leaver_gives_away_even_what_its_handler_does_not_let_go(budget_s):
+    """The notice to the group is part of the time-out; a call is cut in time for the rest."""
+
+    async def story(world):
+        _, leaver = await settled(world, "a", "b")
+        world.behaviour.seconds_per_event = 1000.0
+        await asyncio.sleep(10)
+        world.leave(leaver)
+        await asyncio.sleep(budget_s + 1)
+
+        assert set(world.owner_by_partition().values()) == {"a"}
+
+        world.behaviour.seconds_per_event = 0.0
+        world.crash(world.node("a"))
+        world.start("c")
+        await world.until("is_balanced", 100)
+
+    tell(story, shutdown_timeout=timedelta(seconds=budget_s))
+
+
 def test_who_crashed_is_replaced_after_its_expiration():
     """Not before, for it might live."""
 
