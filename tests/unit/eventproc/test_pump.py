@@ -226,6 +226,39 @@ def test_unknown_outcomes_are_settled_by_reading():
     assert run_virtual(story()) == (list(range(50)), 49, 0)
 
 
+def test_a_call_is_cut_when_its_lease_lapses_and_comes_again():
+    """Nobody acts on a partition that another one may have by now; the state does not count it."""
+
+    async def story():
+        scene = Scene()
+        seen = []
+
+        class Long(Noting):
+            async def process_events(self, context, events):
+                context.state = str(int(context.state or b"0") + 1).encode()
+                for _ in range(70):
+                    await asyncio.sleep(1.01)
+                    seen.append((asyncio.get_running_loop().time(), context.is_owned))
+                await super().process_events(context, events)
+
+        async with scene.processor(lambda: Long(scene)):
+            await seconds(1)
+            scene.publish(1)
+            await seconds(1)
+            scene.store_by_owner["a"].is_out = True
+            await seconds(100)
+            scene.store_by_owner["a"].is_out = False
+            await seconds(100)
+        return scene, seen
+
+    scene, seen = run_virtual(story())
+
+    assert all(is_owned for _, is_owned in seen)
+    assert not [at_s for at_s, _ in seen if 54 < at_s < 100]
+    assert scene.numbers() == [0]
+    assert scene.checkpoint().state == b"1"
+
+
 def test_a_slow_handler_keeps_its_partition():
     """Renewals go on beside it, for longer than the expiration."""
 
