@@ -1,5 +1,9 @@
 """Whole groups through everything that goes wrong; then they must be balanced, and rest."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from eventproc import LoadBalancingStrategy
@@ -35,6 +39,35 @@ async def survive(seed, strategy):
         world.stop_publishing()
         world.bury()
     return world.invariants.history
+
+
+REPEATED = """
+from eventproc import LoadBalancingStrategy
+from tests.simulation.processes import run_processes
+from tests.simulation.test_survival import survive
+print(run_processes(survive(7, LoadBalancingStrategy.COOPERATIVE)))
+"""
+
+
+def test_a_seed_gives_one_history_on_every_machine():
+    """Else nobody could look at a failure again; not even the order of a set may matter."""
+    histories = {
+        subprocess.run(
+            [sys.executable, "-c", REPEATED],
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": hash_seed,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+
+    assert len(histories) == 1
+    assert len(histories.pop()) > 1000
 
 
 @pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lambda strategy: strategy.value)

@@ -190,6 +190,7 @@ def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
                 await context.checkpoint(events[-1])
 
             async def close(self, context, reason):
+                await asyncio.sleep(3)
                 seen.append((reason, context.is_owned))
                 try:
                     await context.checkpoint()
@@ -197,14 +198,16 @@ def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
                     seen.append(error.partition_id)
 
         scene.publish(3)
-        async with scene.processor(lambda: Robbed(scene)):
-            await seconds(1)
-        return seen, scene.checkpointed()
+        async with scene.processor(lambda: Robbed(scene)) as processor:
+            await seconds(15)
+            lost = processor.statistics().lost_count
+        return seen, scene.checkpointed(), lost
 
-    seen, stored = run_virtual(story())
+    seen, stored, lost = run_virtual(story())
 
     assert seen == [(CloseReason.OWNERSHIP_LOST, False), "0"]
     assert stored == 0
+    assert lost == 1
 
 
 def test_unknown_outcomes_are_settled_by_reading():
