@@ -20,8 +20,10 @@ def test_the_printed_connection_string_can_be_copied(command):
     """People get it in a text, on a line of its own; SIGTERM ends it with exit code 0."""
     emulator = command.start("emulator", "--hub", "orders:3", "--port", 0)
     said = ""
-    while "Ctrl+C" not in said:
-        said += emulator.stdout.readline()
+    for line in emulator.stdout:
+        said += line
+        if "Ctrl+C" in line:
+            break
     (copied,) = re.findall(r"^  (Endpoint=\S+)$", said, re.MULTILINE)
     partition_ids = publish(copied, "orders")
     emulator.send_signal(signal.SIGTERM)

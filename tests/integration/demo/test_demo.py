@@ -26,6 +26,14 @@ def start(*options, folder, **env):
     )
 
 
+def wait_for(demo, text):
+    """Read what a demo prints until a line has *text* in it."""
+    for line in demo.stdout:
+        if text in line:
+            return
+    raise AssertionError(f"the demo ended before it said {text!r}: {demo.stderr.read()}")
+
+
 def processes_of(folder):
     """Return the command lines of processes whose environment names *folder*."""
     found = []
@@ -71,9 +79,7 @@ def test_the_demo_loses_nothing_and_its_result_is_right(tmp_path, store):
 def test_an_interrupted_demo_leaves_nothing_behind(tmp_path, number, line):
     """Whenever it is interrupted: no process, no file, no traceback, exit code 130."""
     demo = start("--store", "sqlite", folder=tmp_path)
-    said = ""
-    while line not in said:
-        said = demo.stdout.readline()
+    wait_for(demo, line)
     demo.send_signal(number)
     _, err = demo.communicate(timeout=20)
 
@@ -87,8 +93,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path, number, line):
 def test_the_processes_of_a_killed_demo_end_by_themselves(tmp_path):
     """Nobody can clear away for it, so each of them notices."""
     demo = start("--store", "sqlite", folder=tmp_path)
-    while "balanced after" not in demo.stdout.readline():
-        pass
+    wait_for(demo, "balanced after")
     alive = processes_of(tmp_path)
     demo.kill()
     demo.communicate()
@@ -104,12 +109,11 @@ def test_without_azurite_the_demo_says_so_and_goes_on(tmp_path):
     """By default; whoever asks for Azurite gets an error that names the remedy."""
     missing = {PROGRAM_VARIABLE: "/nowhere/azurite-blob"}
     demo = start(folder=tmp_path, **missing)
-    lines = [demo.stdout.readline() for _ in range(3)]
+    wait_for(demo, "no Azurite, so the group is kept in SQLite")
     demo.send_signal(signal.SIGINT)
     demo.communicate(timeout=20)
     asked = start("--store", "azurite", folder=tmp_path, **missing)
     _, err = asked.communicate(timeout=20)
 
-    assert any("no Azurite, so the group is kept in SQLite" in line for line in lines)
     assert asked.returncode == 2
     assert "/nowhere/azurite-blob" in err
