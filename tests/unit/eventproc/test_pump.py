@@ -162,6 +162,32 @@ def test_an_operators_checkpoint_in_between_is_no_loss_of_the_partition():
     assert run_virtual(story()) == ([0, 1, 2, 3, 4], 4, 0)
 
 
+def test_a_checkpoint_that_went_further_is_not_taken_back():
+    """What an operator skipped is not stored again; beyond it, progress is."""
+
+    async def story():
+        scene = Scene()
+        policy = CheckpointPolicy(every_events=1)
+        seen = []
+        async with scene.processor(checkpoint_policy=policy):
+            for count in (3, 2, 3):
+                scene.publish(count)
+                await seconds(5)
+                seen.append(scene.checkpointed())
+                if seen == [2]:
+                    ahead = CheckpointUpdate(
+                        partition_id="0",
+                        offset="99999",
+                        sequence_number=5,
+                        replaces=scene.checkpoint(),
+                        writer="operator",
+                    )
+                    await scene.store_by_owner["a"].store.update_checkpoint(scene.group, ahead)
+        return seen
+
+    assert run_virtual(story()) == [2, 5, 7]
+
+
 def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
     """The call is cut at once, the close reason says why, and a checkpoint is refused there."""
 
