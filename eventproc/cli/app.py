@@ -9,6 +9,7 @@ import typer
 from eventproc.cli.demo.verb import demo
 from eventproc.cli.emulator import emulator
 from eventproc.cli.run import run
+from eventproc.cli.simulate import simulate
 from eventproc.cli.status import status
 
 app = typer.Typer(
@@ -62,6 +63,10 @@ _EXAMPLES: Final[dict[Callable[..., int], tuple[str, ...]]] = {
     emulator: (
         "eventproc emulator --hub orders:8 --hub payments:4",
         "eventproc emulator --config Config.json --data ./hubs",
+    ),
+    simulate: (
+        "eventproc simulate --partitions 32 --processors 4 --event join:1 --event crash:1",
+        "eventproc simulate --partitions 256 --processors 32 --event roll:8 --format json",
     ),
 }
 

@@ -1,0 +1,124 @@
+"""Sees every answer of the store and every handled event, and writes the history.
+
+It is called in the same step of the loop in which the store acted, so what it knows of the
+records is what the store has at every moment.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from eventproc.models import ClaimResult, ReceivedEvent, WriteOutcome
+from eventproc.simulation.history import (
+    Change,
+    Count,
+    Happening,
+    History,
+    Listing,
+    Membership,
+    Wait,
+)
+
+
+class Observer:
+    """Watches one world."""
+
+    def __init__(self, history: History, *, expiration: timedelta) -> None:
+        self.history = history
+        self._expiration_s = expiration.total_seconds()
+        self._record_by_partition: dict[str, tuple[str | None, float]] = {}
+        self._handled_by_partition: dict[str, int] = {}
+        self._members: frozenset[str] = frozenset()
+        self._partition_ids: tuple[str, ...] = ()
+        self.balanced_since_s: float | None = None
+        """Since when everything is owned, evenly, by those who shall; ``None``: it is not."""
+
+        self.is_watching = True
+        """False when the world is over: what happens then is no part of the history."""
+
+    def happened(self, now_s: float, name: str) -> None:
+        """An event of the script begins."""
+        self.history.happenings.append(Happening(at_s=now_s, name=name))
+
+    def expects(self, now_s: float, members: frozenset[str], partition_ids: Sequence[str]) -> None:
+        """From now on these shall share these partitions."""
+        self._members, self._partition_ids = members, tuple(partition_ids)
+        self.history.memberships.append(
+            Membership(at_s=now_s, members=members, partition_ids=self._partition_ids)
+        )
+        self._weigh(now_s)
+
+    def listed(self, now_s: float, owner_id: str, *, is_look: bool) -> None:
+        """A listing was asked for."""
+        if self.is_watching:
+            self.history.listings.append(Listing(at_s=now_s, owner_id=owner_id, is_look=is_look))
+
+    def wrote(self, now_s: float, count: int) -> None:
+        """So many conditional writes of ownership or presence were made."""
+        if self.is_watching:
+            self.history.writes.append(Count(at_s=now_s, count=count))
+
+    def claimed(self, now_s: float, writer: str, results: Sequence[ClaimResult]) -> None:
+        """The store carried out these claims, all of one request."""
+        if not self.is_watching:
+            return
+        self.wrote(now_s, len(results))
+        steal_count = conflict_count = 0
+        has_changed = False
+        for result in results:
+            claim = result.claim
+            if result.outcome is not WriteOutcome.WON:
+                conflict_count += 1
+                continue
+            owner_id, written_at_s = self._record_by_partition.get(claim.partition_id, (None, 0.0))
+            self._record_by_partition[claim.partition_id] = (claim.owner_id, now_s)
+            if claim.owner_id == owner_id:
+                continue
+            has_changed = True
+            self.history.changes.append(
+                Change(at_s=now_s, partition_id=claim.partition_id, owner_id=claim.owner_id)
+            )
+            is_live = now_s - written_at_s <= self._expiration_s
+            if owner_id not in {None, writer} and claim.owner_id == writer and is_live:
+                steal_count += 1
+        if conflict_count:
+            self.history.conflicts.append(Count(at_s=now_s, count=conflict_count))
+        if steal_count:
+            self.history.steals.append(Count(at_s=now_s, count=steal_count))
+        if has_changed:
+            self._weigh(now_s)
+
+    def handled(self, now: datetime, now_s: float, partition_id: str, event: ReceivedEvent) -> None:
+        """A handler is through with an event."""
+        if not self.is_watching:
+            return
+        last = self._handled_by_partition.get(partition_id, -1)
+        if event.sequence_number <= last:
+            self.history.duplicates.append(Count(at_s=now_s, count=1))
+            return
+        self._handled_by_partition[partition_id] = event.sequence_number
+        waited_s = (now - event.enqueued_time).total_seconds()
+        self.history.waits.append(Wait(at_s=now_s, seconds=waited_s))
+
+    def ended(
+        self, now: datetime, now_s: float, partition_id: str, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """The world is over; these are all events of a partition, handled or not."""
+        last = self._handled_by_partition.get(partition_id, -1)
+        for event in events:
+            if event.sequence_number > last:
+                waited_s = (now - event.enqueued_time).total_seconds()
+                self.history.waits.append(Wait(at_s=now_s, seconds=waited_s))
+                return
+
+    def _weigh(self, now_s: float) -> None:
+        counts = dict.fromkeys(self._members, 0)
+        for partition_id in self._partition_ids:
+            owner_id, _ = self._record_by_partition.get(partition_id, (None, 0.0))
+            if owner_id not in counts:
+                self.balanced_since_s = None
+                return
+            counts[owner_id] += 1
+        if max(counts.values()) - min(counts.values()) > 1:
+            self.balanced_since_s = None
+        elif self.balanced_since_s is None:
+            self.balanced_since_s = now_s

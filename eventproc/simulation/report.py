@@ -1,0 +1,226 @@
+"""What a history amounts to: figures for each event, and for the whole. Nothing but arithmetic."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Final
+
+from eventproc.core.plan import moves_minimum
+from eventproc.simulation.history import Count, History, Membership
+
+HOUR_S: Final = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventReport:
+    """What one event led to, until the next one or the end."""
+
+    event: str
+    at_seconds: float
+    cycles_to_balance: int | None
+    """Looks at the group by the processor that looked most often, from the event until all
+    partitions were owned evenly for good; ``None``: they never were."""
+
+    seconds_to_balance: float | None
+    moves: int
+    """How often a partition came to an owner other than its last one; the first one counts."""
+
+    moves_minimum: int
+    moved_twice: int
+    """Partitions that moved more than once."""
+
+    conflicts: int
+    """Conditional writes of ownership that came too late."""
+
+    steals_per_cycle_max: int
+    """Most partitions taken from live owners in one cycle of one processor."""
+
+    lists: int
+    writes: int
+    """Of ownership and presence records; checkpoints depend on the traffic and come on top."""
+
+    duplicates: int
+    worst_gap_seconds: float
+    """The longest that an event waited to be handled; up to two seconds of it may go unnoticed."""
+
+    spread_final: int
+    """Most partitions of a processor less the fewest, in the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The whole history."""
+
+    hours: float
+    moves: int
+    moves_minimum: int
+    moved_twice: int
+    conflicts: int
+    steals_per_cycle_max: int
+    duplicates: int
+    worst_gap_seconds: float
+    spread_final: int
+    lists_per_hour: int
+    writes_per_hour: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that a planner asked for."""
+
+    events: tuple[EventReport, ...]
+    totals: Totals
+
+
+def report_of(history: History) -> Report:
+    """Return the figures of a history, which must have at least one happening."""
+    begins_s = [happening.at_s for happening in history.happenings]
+    windows = list(pairwise([*begins_s, float("inf")]))
+    spreads = spread_over_time(history)
+    events = tuple(
+        _event(history, spreads, happening.name, begin_s, end_s)
+        for happening, (begin_s, end_s) in zip(history.happenings, windows, strict=True)
+    )
+    hours = history.duration_s / HOUR_S
+    return Report(
+        events=events,
+        totals=Totals(
+            hours=round(hours, 3),
+            moves=sum(event.moves for event in events),
+            moves_minimum=sum(event.moves_minimum for event in events),
+            moved_twice=sum(event.moved_twice for event in events),
+            conflicts=sum(event.conflicts for event in events),
+            steals_per_cycle_max=max(event.steals_per_cycle_max for event in events),
+            duplicates=sum(event.duplicates for event in events),
+            worst_gap_seconds=max(event.worst_gap_seconds for event in events),
+            spread_final=events[-1].spread_final,
+            lists_per_hour=round(len(history.listings) / hours),
+            writes_per_hour=round(sum(write.count for write in history.writes) / hours),
+        ),
+    )
+
+
+def _event(
+    history: History,
+    spreads: Sequence[tuple[float, int | None]],
+    name: str,
+    begin_s: float,
+    end_s: float,
+) -> EventReport:
+    before = owners_at(history, begin_s)
+    after = owners_at(history, end_s)
+    last = [m for m in history.memberships if m.at_s < end_s][-1]
+    moved = _moved(history, before, begin_s, end_s)
+    balanced_at_s = _balanced_at_s(spreads, begin_s, end_s)
+    looks: Counter[str] = Counter()
+    if balanced_at_s is not None:
+        looks.update(
+            x.owner_id for x in history.listings if x.is_look and begin_s <= x.at_s <= balanced_at_s
+        )
+    held = _counts(before, last.members, last.partition_ids)
+    got = _counts(after, last.members, last.partition_ids).values()
+    homeless = len(last.partition_ids) - sum(held.values())
+    return EventReport(
+        event=name,
+        at_seconds=round(begin_s, 3),
+        cycles_to_balance=None if balanced_at_s is None else max(looks.values(), default=0),
+        seconds_to_balance=None if balanced_at_s is None else round(balanced_at_s - begin_s, 3),
+        moves=moved.total(),
+        moves_minimum=homeless + moves_minimum(len(last.partition_ids), held),
+        moved_twice=sum(count > 1 for count in moved.values()),
+        conflicts=_sum(history.conflicts, begin_s, end_s),
+        steals_per_cycle_max=max(
+            (x.count for x in history.steals if begin_s <= x.at_s < end_s), default=0
+        ),
+        lists=sum(begin_s <= x.at_s < end_s for x in history.listings),
+        writes=_sum(history.writes, begin_s, end_s),
+        duplicates=_sum(history.duplicates, begin_s, end_s),
+        worst_gap_seconds=round(
+            max((x.seconds for x in history.waits if begin_s <= x.at_s < end_s), default=0.0), 3
+        ),
+        spread_final=max(got) - min(got),
+    )
+
+
+def owners_at(history: History, at_s: float) -> dict[str, str]:
+    """Who owned which partition just before a time; for a released one, who did last."""
+    owners: dict[str, str] = {}
+    for change in history.changes:
+        if change.at_s >= at_s:
+            break
+        if change.owner_id is not None:
+            owners[change.partition_id] = change.owner_id
+    return owners
+
+
+def _moved(
+    history: History, before: Mapping[str, str], begin_s: float, end_s: float
+) -> Counter[str]:
+    owners = dict(before)
+    moved: Counter[str] = Counter()
+    for change in history.changes:
+        if begin_s <= change.at_s < end_s and change.owner_id is not None:
+            if owners.get(change.partition_id) != change.owner_id:
+                moved[change.partition_id] += 1
+            owners[change.partition_id] = change.owner_id
+    return moved
+
+
+def _counts(
+    owners: Mapping[str, str], members: Iterable[str], partition_ids: Iterable[str]
+) -> dict[str, int]:
+    counts = dict.fromkeys(sorted(members), 0)
+    for partition_id in partition_ids:
+        if owners.get(partition_id) in counts:
+            counts[owners[partition_id]] += 1
+    return counts
+
+
+def spread_over_time(history: History) -> list[tuple[float, int | None]]:
+    """The spread after each change of ownership or membership, with its time.
+
+    ``None`` while a partition is with nobody, or with somebody who shall have no share.
+    """
+    owners: dict[str, str | None] = {}
+    steps: list[tuple[float, int | None]] = []
+    times_s = [m.at_s for m in history.memberships]
+    changes = [(change.at_s, change) for change in history.changes]
+    for membership, (begin_s, end_s) in zip(
+        history.memberships, pairwise([*times_s, float("inf")]), strict=True
+    ):
+        steps.append((begin_s, _spread(owners, membership)))
+        within = [change for at_s, change in changes if begin_s <= at_s < end_s]
+        for at_s, group in groupby(within, key=lambda change: change.at_s):
+            owners.update((change.partition_id, change.owner_id) for change in group)
+            steps.append((at_s, _spread(owners, membership)))
+    return steps
+
+
+def _spread(owners: Mapping[str, str | None], membership: Membership) -> int | None:
+    counts = dict.fromkeys(membership.members, 0)
+    for partition_id in membership.partition_ids:
+        owner_id = owners.get(partition_id)
+        if owner_id not in counts:
+            return None
+        counts[owner_id] += 1
+    return max(counts.values()) - min(counts.values())
+
+
+def _balanced_at_s(
+    spreads: Iterable[tuple[float, int | None]], begin_s: float, end_s: float
+) -> float | None:
+    """When balance was reached that lasted to the end of the window."""
+    balanced_at_s: float | None = None
+    for at_s, spread in spreads:
+        if at_s >= end_s:
+            break
+        if spread is None or spread > 1:
+            balanced_at_s = None
+        elif balanced_at_s is None:
+            balanced_at_s = at_s
+    return None if balanced_at_s is None else max(balanced_at_s, begin_s)
+
+
+def _sum(counts: Iterable[Count], begin_s: float, end_s: float) -> int:
+    return sum(x.count for x in counts if begin_s <= x.at_s < end_s)
