@@ -1,0 +1,143 @@
+"""Who may write a checkpoint: the owner who can prove it, and never the one before."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import Backoff, CheckpointPolicy, OwnershipLostError
+from eventproc.checkpointer import Checkpointer, Progress
+from eventproc.logs import get_logger
+from eventproc.testing.virtual_time import run_virtual
+from tests.unit.eventproc.scene import Scene
+
+
+class Shelf:
+    """One partition's checkpoint, and the pumps that contend for it."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.store = MemoryCheckpointStore(scene.account)
+        self.owner = "a"
+        self.before_verify: Callable[[], object] = lambda: None
+
+    def checkpointer(self, owner: str) -> Checkpointer:
+        """The one of a pump of this owner."""
+
+        async def verify() -> bool:
+            is_owner = self.owner == owner
+            result = self.before_verify()
+            if asyncio.iscoroutine(result):
+                await result
+            return is_owner
+
+        return Checkpointer(
+            "0",
+            writer=f"{owner}/1/1",
+            read=lambda: self.store.read_checkpoint(self.scene.group, "0"),
+            write=lambda update: self.store.update_checkpoint(self.scene.group, update),
+            verify=verify,
+            policy=CheckpointPolicy.manual(),
+            backoff=Backoff(),
+            log=get_logger("eventproc.test"),
+        )
+
+
+async def write(checkpointer: Checkpointer, number: int) -> None:
+    """Note progress, and see it stored."""
+    checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
+    await checkpointer.flush()
+
+
+def writer_of(scene: Scene) -> str | None:
+    """Who wrote what stands in the store."""
+    checkpoint = scene.checkpoint()
+    return None if checkpoint is None else checkpoint.writer
+
+
+async def two(scene: Scene) -> tuple[Shelf, Checkpointer, Checkpointer]:
+    """A former owner that has written once, and the next one, which did not begin yet."""
+    shelf = Shelf(scene)
+    await shelf.store.open()
+    former, following = shelf.checkpointer("a"), shelf.checkpointer("b")
+    await former.adopt()
+    await write(former, 5)
+    return shelf, former, following
+
+
+def test_adoption_shuts_the_former_owner_out():
+    """Although the new owner has stored nothing of its own yet."""
+
+    async def story():
+        scene = Scene()
+        shelf, former, following = await two(scene)
+        shelf.owner = "b"
+        found = await following.adopt()
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        assert found is not None
+        return found.sequence_number, scene.checkpointed()
+
+    assert run_virtual(story()) == (5, 5)
+
+
+def test_an_adoption_that_comes_too_late_is_refused():
+    """Between the proof of ownership and the write another one took over."""
+
+    async def story():
+        scene = Scene()
+        shelf, _, following = await two(scene)
+        shelf.owner = "b"
+
+        async def third_takes_over() -> None:
+            shelf.before_verify = lambda: None
+            shelf.owner = "c"
+            await shelf.checkpointer("c").adopt()
+
+        shelf.before_verify = third_takes_over
+        with pytest.raises(OwnershipLostError):
+            await following.adopt()
+        return writer_of(scene)
+
+    assert run_virtual(story()) == "c/1/1"
+
+
+def test_a_proof_that_is_older_than_the_reading_is_none():
+    """A write over what another one wrote needs a proof that came after it was read."""
+
+    async def story():
+        scene = Scene()
+        shelf, former, following = await two(scene)
+        operator = shelf.checkpointer("operator")
+        shelf.owner = "operator"
+        await operator.adopt()
+        shelf.owner = "a"
+
+        async def next_takes_over() -> None:
+            shelf.before_verify = lambda: None
+            shelf.owner = "b"
+            await following.adopt()
+
+        shelf.before_verify = next_takes_over
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        return writer_of(scene), scene.checkpointed()
+
+    assert run_virtual(story()) == ("b/1/1", 5)
+
+
+def test_what_piles_up_goes_in_one_write():
+    """Each write carries the newest position; those who wait for older ones are served by it."""
+
+    async def story():
+        scene = Scene()
+        _, former, _ = await two(scene)
+        before = scene.account.new_etag()
+        await asyncio.gather(*(write(former, number) for number in range(6, 30)))
+        return int(scene.account.new_etag(), 16) - int(before, 16) - 1, scene.checkpointed()
+
+    writes, stored = run_virtual(story())
+
+    assert stored == 29
+    assert writes <= 2
