@@ -236,6 +236,23 @@ def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
     assert lost == 1
 
 
+def test_a_theft_is_noticed_at_the_next_look_at_the_group():
+    """Sooner than at the next renewal; until then both would read."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor() as processor:
+            await seconds(1)
+            store = scene.store_by_owner["a"].store
+            (record,) = (await store.list_ownership(scene.group)).ownerships
+            thief = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
+            await store.claim_ownership(scene.group, [thief])
+            await seconds(11.5)
+            return processor.statistics().lost_count
+
+    assert run_virtual(story()) == 1
+
+
 def test_unknown_outcomes_are_settled_by_reading():
     """Where half of all answers are lost, everything is handled once and stored in the end."""
 
