@@ -71,7 +71,7 @@ class History:
     """Writes of ownership and presence records; not of checkpoints."""
 
     conflicts: list[Count] = field(default_factory=list)
-    """Conditional writes of ownership records that came too late."""
+    """Claims that somebody else won."""
 
     steals: list[Count] = field(default_factory=list)
     """Takings from live owners, one entry for each cycle with any."""

@@ -26,6 +26,7 @@ class Observer:
         self.history = history
         self._expiration_s = expiration.total_seconds()
         self._record_by_partition: dict[str, tuple[str | None, float]] = {}
+        self._owner_by_etag: dict[str, str | None] = {}
         self._handled_by_partition: dict[str, int] = {}
         self._members: frozenset[str] = frozenset()
         self._partition_ids: tuple[str, ...] = ()
@@ -66,9 +67,11 @@ class Observer:
         has_changed = False
         for result in results:
             claim = result.claim
-            if result.outcome is not WriteOutcome.WON:
-                conflict_count += 1
+            if result.outcome is not WriteOutcome.WON or result.ownership is None:
+                # Who was robbed learns it by a renewal that fails; that is no collision.
+                conflict_count += self._owner_by_etag.get(claim.expected_etag or "") != writer
                 continue
+            self._owner_by_etag[result.ownership.etag] = claim.owner_id
             owner_id, written_at_s = self._record_by_partition.get(claim.partition_id, (None, 0.0))
             self._record_by_partition[claim.partition_id] = (claim.owner_id, now_s)
             if claim.owner_id == owner_id:

@@ -31,7 +31,7 @@ class EventReport:
     """Partitions that moved more than once."""
 
     conflicts: int
-    """Conditional writes of ownership that came too late."""
+    """Claims that somebody else won."""
 
     steals_per_cycle_max: int
     """Most partitions taken from live owners in one cycle of one processor."""
@@ -42,7 +42,7 @@ class EventReport:
 
     duplicates: int
     worst_gap_seconds: float
-    """The longest that an event waited to be handled; up to two seconds of it may go unnoticed."""
+    """The longest that an event waited to be handled; what is between two events goes unnoticed."""
 
     spread_final: int
     """Most partitions of a processor less the fewest, in the end."""

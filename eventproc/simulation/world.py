@@ -29,10 +29,16 @@ StoreFactory = Callable[[Clock], Callable[[], CheckpointStore]]
 
 BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
-PUBLISH_EVERY_S: Final = 2.0
-"""Between two events of a partition, while events are of use."""
+TICK_S: Final = 0.25
+"""How often some partitions, each time others, are given an event."""
 
-LEAD_S: Final = 6.0
+PARTITIONS_PER_TICK_MAX: Final = 16
+"""So the larger the hub, the rarer a partition's events; at least two come in each second where
+there are few partitions."""
+
+TICKS_MIN: Final = 2
+
+LEAD_S: Final = 12.0
 """How long before something happens, and after it is settled, events are published. In between
 they would only cost time: nothing moves, so nothing can come twice or late."""
 
@@ -204,6 +210,7 @@ class World:
 
     async def _publish(self) -> None:
         begins_s = [at_s - LEAD_S for at_s, _ in self._script.timed()]
+        tick = 0
         while True:
             balanced_since_s = self.observer.balanced_since_s
             is_of_use = (
@@ -211,10 +218,13 @@ class World:
                 or self.now_s - balanced_since_s <= LEAD_S
                 or any(0 <= self.now_s - begin_s <= 2 * LEAD_S for begin_s in begins_s)
             )
+            partition_ids = self._hub.partition_ids()
+            ticks = max(TICKS_MIN, -(-len(partition_ids) // PARTITIONS_PER_TICK_MAX))
             if is_of_use:
-                for partition_id in self._hub.partition_ids():
+                for partition_id in partition_ids[tick % ticks :: ticks]:
                     self._hub.publish(b"", partition_id=partition_id)
-            await asyncio.sleep(PUBLISH_EVERY_S)
+            tick += 1
+            await asyncio.sleep(TICK_S)
 
     async def _end(self) -> None:
         """Look at what was left undone, then let everybody go."""

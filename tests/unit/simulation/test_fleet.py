@@ -59,6 +59,7 @@ def test_a_crash_shows_in_the_gap():
     report = report_of(play(script_of("crash:1"), memory_account)).events[1]
 
     assert 20 < report.worst_gap_seconds < 80
+    assert report.duplicates > 0
 
 
 def test_a_literal_fleet_steals_one_in_each_cycle():
@@ -67,6 +68,7 @@ def test_a_literal_fleet_steals_one_in_each_cycle():
     report = report_of(play(script, memory_account)).events[1]
 
     assert (report.moves, report.moves_minimum, report.steals_per_cycle_max) == (4, 4, 1)
+    assert report.conflicts == 0
 
 
 @pytest.mark.parametrize("text", ["join", "fly:1", "join:0", "crash:1@soon"])
