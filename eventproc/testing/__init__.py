@@ -9,14 +9,18 @@ from eventproc.testing.store_contract import (
     check_checkpoint_store,
     clause_names,
 )
+from eventproc.testing.virtual_time import DeadlockError, VirtualTimeLoop, run_virtual
 
 __all__ = [
     "Azurite",
     "ClauseReport",
+    "DeadlockError",
     "FaultyCheckpointStore",
     "LoseAnswers",
     "LossyProxy",
     "StoreFaults",
+    "VirtualTimeLoop",
     "check_checkpoint_store",
     "clause_names",
+    "run_virtual",
 ]
