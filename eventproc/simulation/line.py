@@ -6,6 +6,7 @@ comes to an end. For everybody else that is the same as if it were gone.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from random import Random
 from typing import TypeVar
@@ -60,8 +61,10 @@ class Line(CheckpointStore):
 
     async def alive(self) -> None:
         """Return at once, or never if the processor has crashed."""
-        if self._revived is not None:
-            await self._revived.wait()
+        while self._revived is not None and not self._revived.is_set():
+            # The dead do not react to a time-out either: a call that ended would be made again.
+            with suppress(asyncio.CancelledError):
+                await self._revived.wait()
 
     async def open(self) -> None:
         """Open the store behind."""
