@@ -254,6 +254,25 @@ def test_handlers_stop_before_the_expiration_when_the_store_is_gone():
     tell(story)
 
 
+def test_after_an_outage_nobody_is_pronounced_dead_at_once():
+    """The others could not write either; whoever comes back a little later keeps what it had."""
+
+    async def story(world):
+        nodes = await settled(world, "a", "b", "c")
+        moved_at_s = world.invariants.moved_at_s
+        for node in nodes:
+            node.line.is_out = True
+        await asyncio.sleep(100)
+        for node in nodes:
+            node.line.is_out = False
+            await asyncio.sleep(5)
+        await asyncio.sleep(60)
+
+        assert world.invariants.moved_at_s == moved_at_s
+
+    tell(story)
+
+
 def test_one_that_is_cut_off_is_replaced_and_stops_by_itself():
     """The others take over after the expiration; that nobody acts twice is checked all along."""
 
