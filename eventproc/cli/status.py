@@ -116,15 +116,21 @@ async def _look(
     pause: timedelta | None,
     show: Callable[[GroupView], None],
 ) -> None:
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
     async with store:
         if source is not None:
             await source.open()
         try:
             show(view_of(group, await read_group(store, group, source), expiration=expiration))
-            while pause is not None:
+            # Python 3.11's wait_for may swallow the cancellation that Ctrl+C is, and Azure's client
+            # waits by it; the task still knows.
+            while pause is not None and not task.cancelling():
                 await asyncio.sleep(pause.total_seconds())
                 readings = await read_group(store, group, source)
                 show(view_of(group, readings, expiration=expiration))
+            if task.cancelling():
+                raise asyncio.CancelledError
         finally:
             if source is not None:
                 await source.close()
