@@ -185,8 +185,8 @@ class EventProcessor:
     async def _run_until_signal(self) -> None:
         def on_signal(name: str) -> None:
             self._log.info("signal_received", signal=name)
-            # Python 3.11's wait_for may swallow a cancellation, and Azure's client waits by it: then
-            # the start goes on to its end, and finds that it is to stop.
+            # Python 3.11's wait_for may swallow a cancellation, and Azure's client waits by it:
+            # then the start goes on to its end, and finds that it is to stop.
             self._finished.set()
             running.cancel()
 

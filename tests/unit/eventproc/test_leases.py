@@ -203,3 +203,21 @@ def test_a_gift_of_unknown_outcome_is_looked_into_once(faults):
         return desk.scene.owners(), desk.leases.held
 
     assert run_virtual(story()) == ({"0": "other"}, set())
+
+
+@pytest.mark.parametrize("after_s", [0.5, 1.5, 2.5])
+def test_a_claim_under_way_at_a_stop_is_given_back(after_s):
+    """The farewell waits for the look that sent it; else the partition would be owned unserved."""
+
+    async def story():
+        scene = Scene(3)
+        processor = scene.processor()
+        slow = Slow(scene.account)
+        slow.there_s = slow.back_s = 1.0
+        scene.store_by_owner["a"].store = slow
+        await processor.start()
+        await seconds(after_s)
+        await processor.stop()
+        return set(scene.owners().values())
+
+    assert run_virtual(story()) <= {None}
