@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +101,19 @@ def test_carrying_out_any_part_leaves_the_rest_of_the_plan(group, data):
     part = data.draw(st.sets(st.sampled_from(group.partition_ids)))
 
     assert planned(group.moved({p: after[p] for p in part})) == after
+
+
+@pytest.mark.parametrize("holdings", [[6, 4, 0], [4, 6, 0], [9, 5, 5, 0], [5, 5, 9, 0]])
+def test_extra_places_do_not_follow_exact_counts(holdings):
+    """Else two owners swap their quotas as soon as one of them has given something away."""
+    whole = fleet(sum(holdings), holdings)
+    after = planned(whole)
+    for order in (whole.partition_ids, whole.partition_ids[::-1]):
+        group = whole
+        for p in order:
+            group = group.moved({p: after[p]})
+
+            assert planned(group) == after
 
 
 @given(groups())

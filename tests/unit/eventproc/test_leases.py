@@ -25,8 +25,12 @@ class Slow(MemoryCheckpointStore):
     back_s = 0.0
 
     async def claim_ownership(self, group, claims):
-        """Act in the middle."""
+        """What is on its way arrives, even if nobody waits for it any more."""
+        return await asyncio.shield(asyncio.create_task(self._act(group, claims)))
+
+    async def _act(self, group, claims):
         await asyncio.sleep(self.there_s)
+        await self.open()  # The far end is there, whatever was closed at this one.
         results = await super().claim_ownership(group, claims)
         await asyncio.sleep(self.back_s)
         return results
@@ -205,7 +209,7 @@ def test_a_gift_of_unknown_outcome_is_looked_into_once(faults):
     assert run_virtual(story()) == ({"0": "other"}, set())
 
 
-@pytest.mark.parametrize("after_s", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("after_s", [0.5, 3.0])
 def test_a_claim_under_way_at_a_stop_is_given_back(after_s):
     """The farewell waits for the look that sent it; else the partition would be owned unserved."""
 
@@ -213,11 +217,12 @@ def test_a_claim_under_way_at_a_stop_is_given_back(after_s):
         scene = Scene(3)
         processor = scene.processor()
         slow = Slow(scene.account)
-        slow.there_s = slow.back_s = 1.0
+        slow.there_s = slow.back_s = 2.0
         scene.store_by_owner["a"].store = slow
         await processor.start()
         await seconds(after_s)
         await processor.stop()
+        await seconds(10)
         return set(scene.owners().values())
 
     assert run_virtual(story()) <= {None}
