@@ -81,6 +81,7 @@ class PartitionContext(ABC):
 
         Raises:
             OwnershipLostError: the partition belongs to somebody else now; nothing was stored.
+                A call during which the loss is noticed may be cancelled before it gets this.
         """
 
 

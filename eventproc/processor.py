@@ -42,6 +42,10 @@ EVENTPROC_VERSION: Final = _eventproc_version()
 """Read once: it lies in a file, and an event loop is no place to read files."""
 
 
+PAUSE_MIN_S: Final = 0.02
+"""Between two cycles, however often something changes: no fight may become a busy loop."""
+
+
 class EventProcessor:
     """Serves a fair share of an event hub's partitions with handlers of the user's.
 
@@ -294,6 +298,7 @@ class EventProcessor:
 
     async def _pause(self) -> None:
         """Sleep until the next cycle is due, or until something here has changed."""
+        await asyncio.sleep(PAUSE_MIN_S)
         if self._store_failure_count:
             pause_s = backoff_s(
                 self._store_failure_count,
