@@ -172,5 +172,6 @@ class SqliteMachine(StoreMachine):
 
 
 TestMemory = MemoryMachine.TestCase
+TestMemory.settings = settings(max_examples=100, deadline=None)
 TestSqlite = SqliteMachine.TestCase
 TestSqlite.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
