@@ -8,6 +8,7 @@ an Azurite that is started here.
 import asyncio
 import inspect
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,16 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=500, derandomize=True)
 settings.register_profile("night", settings.get_profile("dev"), max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_configure() -> None:
+    """Take SIGINT as everybody does, for the programs that tests start and interrupt.
+
+    Where the tests run in the background of a script, the shell has had it ignored, and whoever
+    is started inherits that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
