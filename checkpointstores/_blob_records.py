@@ -26,15 +26,13 @@ from checkpointstores._state_body import BODY_BYTES_MAX, frame_state, unframe_st
 from checkpointstores.azure_layout import Position, RecordKind
 from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.logs import get_logger
+from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    Member,
-    MemberResult,
-    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionOwnership,

@@ -13,7 +13,7 @@ from eventproc.errors import ConfigurationError, StoreCorruptError, StoreUnavail
 APPLICATION_ID: Final = 0x65767072
 """``evpr``: tells our files from other programs' databases."""
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 OPEN_RETRY_S: Final = 0.02
 
@@ -32,9 +32,11 @@ CREATE TABLE member (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     owner_id TEXT NOT NULL,
     incarnation TEXT NOT NULL,
-    is_leaving INTEGER NOT NULL,
+    status TEXT NOT NULL,
     hands_over INTEGER NOT NULL,
     weight REAL NOT NULL,
+    generation TEXT NOT NULL,
+    lease_mode TEXT NOT NULL,
     version TEXT NOT NULL,
     etag TEXT NOT NULL,
     last_modified_us INTEGER NOT NULL,

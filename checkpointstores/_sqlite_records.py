@@ -10,14 +10,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from eventproc.membership import LeaseMode, Member, MemberResult, MemberStatus
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    Member,
-    MemberResult,
     OwnershipClaim,
     PartitionOwnership,
     WriteOutcome,
@@ -33,14 +32,17 @@ _READ_OWNERSHIP: Final = _LIST_OWNERSHIP + "AND partition_id = ?"
 _WRITE_OWNERSHIP: Final = "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 _LIST_MEMBERS: Final = """
-SELECT owner_id, incarnation, is_leaving, hands_over, weight, version, etag, last_modified_us
+SELECT owner_id, incarnation, status, hands_over, weight, generation, lease_mode, version, etag,
+    last_modified_us
 FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 """
 _READ_MEMBER_ETAG: Final = """
 SELECT etag FROM member
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 """
-_WRITE_MEMBER: Final = "INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_WRITE_MEMBER: Final = (
+    "INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _DELETE_MEMBER: Final = """
 DELETE FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 """
@@ -115,9 +117,11 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
         Member(
             owner_id=owner_id,
             incarnation=incarnation,
-            is_leaving=bool(is_leaving),
+            status=MemberStatus(status),
             hands_over=bool(hands_over),
             weight=weight,
+            generation=generation,
+            lease_mode=LeaseMode(lease_mode),
             version=version,
             etag=etag,
             last_modified=instant(last_modified_us),
@@ -125,9 +129,11 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
         for (
             owner_id,
             incarnation,
-            is_leaving,
+            status,
             hands_over,
             weight,
+            generation,
+            lease_mode,
             version,
             etag,
             last_modified_us,
@@ -145,9 +151,11 @@ def announce(
     values = (
         member.owner_id,
         member.incarnation,
-        member.is_leaving,
+        member.status.value,
         member.hands_over,
         member.weight,
+        member.generation,
+        member.lease_mode.value,
         member.version,
         etag,
         now_us,

@@ -20,7 +20,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from eventproc.errors import ConfigurationError
-from eventproc.models import ConsumerGroup, Member
+from eventproc.membership import LeaseMode, Member, MemberStatus
+from eventproc.models import ConsumerGroup
 
 _OWNER_ID: Final = "ownerid"
 _OFFSET: Final = "offset"
@@ -165,6 +166,9 @@ def legacy_position(body: bytes) -> Position | None:
 
 # --- members -------------------------------------------------------------------------------------
 
+_STATUS_BY_NAME: Final = {status.value: status for status in MemberStatus}
+_LEASE_MODE_BY_NAME: Final = {mode.value: mode for mode in LeaseMode}
+
 
 def member_blob(group: ConsumerGroup, owner_id: str) -> str:
     """The name of a processor's presence blob. The metadata, not the name, says who it is."""
@@ -180,9 +184,11 @@ def member_metadata(member: Member) -> dict[str, str]:
     return {
         _OWNER_ID: _quoted(member.owner_id),
         "incarnation": _quoted(member.incarnation),
-        "isleaving": str(member.is_leaving).lower(),
+        "status": member.status.value,
         "handsover": str(member.hands_over).lower(),
         "weight": repr(member.weight),
+        "generation": _quoted(member.generation),
+        "leasemode": member.lease_mode.value,
         "version": _quoted(member.version),
     }
 
@@ -203,9 +209,11 @@ def member_in(
     return Member(
         owner_id=owner_id,
         incarnation=incarnation,
-        is_leaving=values.get("isleaving") == "true",
+        status=_STATUS_BY_NAME.get(values.get("status", ""), MemberStatus.ACTIVE),
         hands_over=values.get("handsover") != "false",
         weight=weight,
+        generation=_unquoted(values.get("generation", "")),
+        lease_mode=_LEASE_MODE_BY_NAME.get(values.get("leasemode", ""), LeaseMode.PARTITION),
         version=_unquoted(values.get("version", "")),
         etag=etag,
         last_modified=last_modified,

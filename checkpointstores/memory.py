@@ -10,15 +10,13 @@ from datetime import UTC, datetime
 
 from checkpointstores._names import require_partition_id
 from eventproc.errors import ConfigurationError
+from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    Member,
-    MemberResult,
-    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionOwnership,

@@ -23,15 +23,13 @@ from checkpointstores._names import require_partition_id
 from checkpointstores._sqlite_file import as_store_error, connect
 from eventproc.errors import ConfigurationError
 from eventproc.logs import get_logger
+from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    Member,
-    MemberResult,
-    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     WriteOutcome,

@@ -13,11 +13,11 @@ from eventproc.core.balance import Moves, View, decide, due_since_s
 from eventproc.core.lease import Sighting, live_owners, present_members, sight
 from eventproc.leases import Leases
 from eventproc.logs import Logger
+from eventproc.membership import MembershipSnapshot
 from eventproc.models import (
     ClaimResult,
     ConsumerGroup,
     LoadBalancingStrategy,
-    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     WriteOutcome,

@@ -143,45 +143,6 @@ class ClaimResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A processor's presence in the group: it exists, even while it owns nothing.
-
-    A presence record is also the sign of a processor that hands partitions over: a processor of
-    another SDK writes none.
-    """
-
-    owner_id: str
-    incarnation: str
-    """Drawn anew at each start: tells two processors apart that were given one ``owner_id``."""
-
-    is_leaving: bool = False
-    """The plan gives a leaver nothing, and it hands over what it has."""
-
-    hands_over: bool = True
-    """False for a strategy without hand-over: others have to steal from it."""
-
-    weight: float = 1.0
-    """Reserved for weighted plans; every processor counts the same today."""
-
-    version: str = ""
-    """The eventproc version it runs, for people who look."""
-
-    etag: str | None = None
-    """As last confirmed by the store; ``None`` for one that was never written."""
-
-    last_modified: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberResult:
-    """What became of a conditional write of a presence record."""
-
-    outcome: WriteOutcome
-    member: Member | None = None
-    """The record as stored, with its etag, when won."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnershipSnapshot:
     """One answer to "who owns what": the records and the time at which they were read."""
 
@@ -191,15 +152,6 @@ class OwnershipSnapshot:
 
     resolution: timedelta = timedelta(0)
     """How coarse the store's times are: one second where they travel as HTTP dates."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipSnapshot:
-    """One answer to "who is there": presence records and the time at which they were read."""
-
-    members: tuple[Member, ...]
-    as_of: datetime | None
-    resolution: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

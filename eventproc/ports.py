@@ -11,6 +11,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
+from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
@@ -19,9 +20,6 @@ from eventproc.models import (
     ConsumerGroup,
     EventPosition,
     LastEnqueued,
-    Member,
-    MemberResult,
-    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionProperties,

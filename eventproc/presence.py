@@ -23,13 +23,8 @@ from typing import Final
 from eventproc.core.lease import is_fresh, renewal_due_at_s, trusted_until_s
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.logs import Logger
-from eventproc.models import (
-    ConsumerGroup,
-    Member,
-    MembershipSnapshot,
-    OwnershipSnapshot,
-    WriteOutcome,
-)
+from eventproc.membership import Member, MembershipSnapshot, MemberStatus
+from eventproc.models import ConsumerGroup, OwnershipSnapshot, WriteOutcome
 from eventproc.ports import CheckpointStore
 
 ATTEMPTS_MAX: Final = 5
@@ -152,7 +147,7 @@ class Presence:
         else:
             self._member = replace(self._member, etag=mine.etag)
             is_due = renewal_due_at_s(self._sent_at_s, self._expiration) <= now_s
-            if mine.is_leaving != self._member.is_leaving or (is_due and not owns_something):
+            if mine.status is not self._member.status or (is_due and not owns_something):
                 await self._write(self._member)
 
     def _is_taken_by(self, other: Member, present: MembershipSnapshot) -> bool:
@@ -177,7 +172,7 @@ class Presence:
 
     async def leave(self) -> None:
         """Tell everybody that this processor goes, so that no plan gives it anything."""
-        self._member = replace(self._member, is_leaving=True)
+        self._member = replace(self._member, status=MemberStatus.LEAVING)
         for _ in range(ATTEMPTS_MAX):
             if await self._write(self._member):
                 return

@@ -24,7 +24,8 @@ from eventproc.errors import (
 )
 from eventproc.handler import HandlerFactory
 from eventproc.logs import get_logger
-from eventproc.models import ConsumerGroup, LoadBalancingStrategy, Member
+from eventproc.membership import Member
+from eventproc.models import ConsumerGroup, LoadBalancingStrategy
 from eventproc.ports import CheckpointStore, EventSource
 from eventproc.session import JITTER, Parts, Session
 from eventproc.signals import stop_signals

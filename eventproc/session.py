@@ -25,12 +25,12 @@ from eventproc.errors import StoreError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory
 from eventproc.leases import Leases
 from eventproc.logs import Logger
+from eventproc.membership import Member
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ConsumerGroup,
-    Member,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore, EventSource

@@ -9,13 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from eventproc.models import (
-    Checkpoint,
-    ConsumerGroup,
-    MembershipSnapshot,
-    OwnershipSnapshot,
-    PartitionProperties,
-)
+from eventproc.membership import MembershipSnapshot
+from eventproc.models import Checkpoint, ConsumerGroup, OwnershipSnapshot, PartitionProperties
 from eventproc.ports import CheckpointStore, EventSource
 
 

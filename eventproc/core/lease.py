@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.models import Member, OwnershipSnapshot, PartitionOwnership
+from eventproc.membership import Member
+from eventproc.models import OwnershipSnapshot, PartitionOwnership
 
 TRUST_FRACTION: Final = 0.9
 """Of the expiration: an owner's clock may run 5 % slow and the store's 5 % fast."""

@@ -11,15 +11,13 @@ from datetime import timedelta
 from random import Random
 from typing import TypeVar
 
+from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    Member,
-    MemberResult,
-    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     WriteOutcome,

@@ -7,7 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from eventproc.errors import StoreUnavailableError
-from eventproc.models import Member, WriteOutcome
+from eventproc.membership import Member, MemberStatus
+from eventproc.models import WriteOutcome
 from eventproc.testing._store_bench import (
     Bench,
     claim_one,
@@ -118,10 +119,10 @@ async def own_presence_is_recognised(bench: Bench) -> None:
     async with losing(bench, 1):
         member = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
     async with losing(bench, 1):
-        member = await announce(bench.store, group, replace(member, is_leaving=True))
+        member = await announce(bench.store, group, replace(member, status=MemberStatus.LEAVING))
     require(await members(bench.other, group) == {member}, "presence must be as it is stored")
     async with losing(bench, 1):
-        rival = Member(owner_id="a", incarnation="2", is_leaving=True)
+        rival = Member(owner_id="a", incarnation="2", status=MemberStatus.LEAVING)
         result = await bench.other.announce_member(group, rival)
     require(
         result.outcome is WriteOutcome.LOST,

@@ -4,14 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
-from eventproc.models import (
-    ConsumerGroup,
-    Member,
-    MembershipSnapshot,
-    OwnershipClaim,
-    OwnershipSnapshot,
-    WriteOutcome,
-)
+from eventproc.membership import Member, MembershipSnapshot
+from eventproc.models import ConsumerGroup, OwnershipClaim, OwnershipSnapshot, WriteOutcome
 from eventproc.testing._store_bench import (
     Bench,
     claim_one,

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from eventproc.models import ConsumerGroup, Member, WriteOutcome
+from eventproc.membership import LeaseMode, Member, MemberStatus
+from eventproc.models import ConsumerGroup, WriteOutcome
 from eventproc.ports import CheckpointStore
 from eventproc.testing._store_bench import Bench, owners, require
 from eventproc.testing._store_clauses_ownership import ODD_OWNERS
@@ -50,9 +51,11 @@ async def presence_comes_back(bench: Bench) -> None:
         Member(
             owner_id="b",
             incarnation="x y/ü%41",
-            is_leaving=True,
+            status=MemberStatus.RESERVE,
             hands_over=False,
             weight=2.5,
+            generation="deploy/7 ü",
+            lease_mode=LeaseMode.SESSION,
             version="1.2.3+local",
         ),
     )
@@ -96,7 +99,7 @@ async def presence_is_renewed(bench: Bench) -> None:
     assert first.last_modified is not None
     assert renewed.last_modified is not None
     require(renewed.last_modified >= first.last_modified, "a renewal must not go back in time")
-    leaving = await announce(bench.store, group, replace(renewed, is_leaving=True))
+    leaving = await announce(bench.store, group, replace(renewed, status=MemberStatus.LEAVING))
     require(await members(bench.other, group) == {leaving}, "the last announcement must be listed")
     result = await bench.store.announce_member(group, first)
     require(result.outcome is WriteOutcome.LOST, "a renewal on an outdated etag must be lost")

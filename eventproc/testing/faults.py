@@ -9,15 +9,13 @@ from random import Random
 from typing import TypeVar
 
 from eventproc.errors import ConfigurationError, StoreUnavailableError
+from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    Member,
-    MemberResult,
-    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     WriteOutcome,

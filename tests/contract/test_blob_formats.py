@@ -9,13 +9,8 @@ from azure.storage.blob import ContainerClient
 
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc.errors import StoreCorruptError
-from eventproc.models import (
-    CheckpointUpdate,
-    ConsumerGroup,
-    Member,
-    OwnershipClaim,
-    WriteOutcome,
-)
+from eventproc.membership import Member
+from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
 
 GROUP = ConsumerGroup(
     fully_qualified_namespace="Contoso.ServiceBus.windows.net", eventhub_name="Hub", name="$Default"

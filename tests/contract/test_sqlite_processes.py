@@ -18,13 +18,8 @@ import pytest
 from checkpointstores._sqlite_file import connect
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.errors import StoreUnavailableError
-from eventproc.models import (
-    CheckpointUpdate,
-    ConsumerGroup,
-    Member,
-    OwnershipClaim,
-    WriteOutcome,
-)
+from eventproc.membership import Member
+from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 PROCESSES = 4

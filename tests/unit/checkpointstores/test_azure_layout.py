@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from checkpointstores import azure_layout as layout
 from checkpointstores.azure_layout import Position, RecordKind
 from eventproc.errors import ConfigurationError
-from eventproc.models import ConsumerGroup, Member
+from eventproc.membership import LeaseMode, Member, MemberStatus
+from eventproc.models import ConsumerGroup
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 GROUP = ConsumerGroup(fully_qualified_namespace="NS.net", eventhub_name="Hub", name="$Default")
@@ -70,16 +71,29 @@ def test_another_sdks_percent_sign_is_left_alone():
     assert layout.owner_id_in({"ownerid": "100%41 sure"}) == "100%41 sure"
 
 
-@given(texts, texts, st.booleans(), st.booleans(), st.floats(allow_nan=False), st.text())
-def test_any_member_comes_back(owner_id, incarnation, is_leaving, hands_over, weight, version):
+@given(
+    texts,
+    texts,
+    st.sampled_from(MemberStatus),
+    st.booleans(),
+    st.floats(allow_nan=False),
+    texts,
+    st.sampled_from(LeaseMode),
+    st.text(),
+)
+def test_any_member_comes_back(
+    owner_id, incarnation, status, hands_over, weight, generation, lease_mode, version
+):
     """All fields, through headers."""
     version = version.encode("utf-8", "ignore").decode()
     member = Member(
         owner_id=owner_id,
         incarnation=incarnation,
-        is_leaving=is_leaving,
+        status=status,
         hands_over=hands_over,
         weight=weight,
+        generation=generation,
+        lease_mode=lease_mode,
         version=version,
         etag="e",
         last_modified=NOW,

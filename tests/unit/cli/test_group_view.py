@@ -6,11 +6,10 @@ from rich.console import Console
 
 from eventproc.cli.group_view import Readings, view_of
 from eventproc.cli.status import as_json, as_tables
+from eventproc.membership import Member, MembershipSnapshot, MemberStatus
 from eventproc.models import (
     Checkpoint,
     ConsumerGroup,
-    Member,
-    MembershipSnapshot,
     OwnershipSnapshot,
     PartitionOwnership,
     PartitionProperties,
@@ -95,7 +94,7 @@ def test_a_checkpoint_before_retention_counts_only_what_is_left():
 def test_members_are_owners_and_those_who_say_so():
     """An owner without presence is of another SDK; old presence and old owners do not count."""
     members = [
-        Member(owner_id="new", incarnation="i", last_modified=ago(1), is_leaving=True),
+        Member(owner_id="new", incarnation="i", last_modified=ago(1), status=MemberStatus.LEAVING),
         Member(owner_id="gone", incarnation="i", last_modified=ago(99)),
     ]
     found = view([owned("0", "azure", 1), owned("1", "dead", 99)], members)
@@ -136,7 +135,11 @@ def test_people_see_owners_and_remarks():
     text = shown(
         view(
             [owned("0", "old", 75), owned("1", None, 1), owned("2", "azure", 1)],
-            [Member(owner_id="b", incarnation="i", last_modified=ago(1), is_leaving=True)],
+            [
+                Member(
+                    owner_id="b", incarnation="i", last_modified=ago(1), status=MemberStatus.LEAVING
+                )
+            ],
         )
     )
 

@@ -14,7 +14,8 @@ from eventproc.core.lease import (
     sight,
     trusted_until_s,
 )
-from eventproc.models import Member, OwnershipSnapshot, PartitionOwnership
+from eventproc.membership import Member
+from eventproc.models import OwnershipSnapshot, PartitionOwnership
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 EXPIRATION = timedelta(seconds=60)
