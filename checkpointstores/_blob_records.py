@@ -19,11 +19,23 @@ from checkpointstores._blob_container import (
     ConditionFailedError,
     Written,
 )
+from checkpointstores._checkpoint_blob import (
+    as_checkpoint,
+    body_after,
+    is_written_by,
+    may_keep_body,
+    stored_checkpoint,
+)
+from checkpointstores._checkpoint_body import (
+    BODY_BYTES_MAX,
+    CheckpointBody,
+    frame_body,
+    unframe_body,
+)
 from checkpointstores._names import require_partition_id
 from checkpointstores._reachability import Reachability
 from checkpointstores._retry import retried
-from checkpointstores._state_body import BODY_BYTES_MAX, frame_state, unframe_state
-from checkpointstores.azure_layout import Position, RecordKind
+from checkpointstores.azure_layout import RecordKind
 from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.logs import get_logger
 from eventproc.membership import Member, MemberResult, MembershipSnapshot
@@ -185,7 +197,7 @@ class BlobRecords(CheckpointStore):
             if not position.is_usable:
                 self._note_odd(item, "it names no position, and is left out")
                 continue
-            checkpoints[partition_id] = _as_checkpoint(partition_id, position, item)
+            checkpoints[partition_id] = as_checkpoint(partition_id, position, item, None)
         return [*checkpoints.values(), *await self._list_legacy(group, known=set(checkpoints))]
 
     async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
@@ -198,7 +210,7 @@ class BlobRecords(CheckpointStore):
         position = layout.position_in(item.metadata)
         if not position.is_usable:
             self._note_odd(item, "it names no position")
-        return self._with_state(_as_checkpoint(partition_id, position, item), item)
+        return as_checkpoint(partition_id, position, item, self._body_of(item))
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate
@@ -207,27 +219,37 @@ class BlobRecords(CheckpointStore):
             update.partition_id
         )
         metadata = layout.checkpoint_metadata(update.offset, update.sequence_number, update.writer)
-        etag = update.replaces.etag if update.replaces else None
+        replaces = update.replaces
+        if replaces is not None and replaces.is_partial and update.state is None:
+            # The body has to be known: to be kept, or to be written anew around the same state.
+            try:
+                whole = await self.read_checkpoint(group, update.partition_id)
+            except StoreError:
+                return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+            if whole is None or whole.etag != replaces.etag:
+                return CheckpointResult(outcome=WriteOutcome.LOST)
+            replaces = whole
+        etag = replaces.etag if replaces else None
         if etag is not None and etag.startswith(_LEGACY_ETAG):
             etag = None
-        body = None if update.state is None else frame_state(update.state, update.sequence_number)
+        body = body_after(update, replaces)
+        framed = None if may_keep_body(update, replaces) else frame_body(body)
         outcome, written = await self._write(
             name,
-            lambda container: _put_or_set(container, name, metadata, body, etag=etag),
-            is_mine=lambda found: _is_written_by(update, body, found),
-            body_bytes_max=0 if body is None else BODY_BYTES_MAX,
+            lambda container: _put_or_set(container, name, metadata, framed, etag=etag),
+            is_mine=lambda found: is_written_by(update, framed, found),
+            body_bytes_max=0 if framed is None else BODY_BYTES_MAX,
         )
         return CheckpointResult(
-            outcome=outcome, checkpoint=_stored(update, written) if written else None
+            outcome=outcome,
+            checkpoint=stored_checkpoint(update, body, written) if written else None,
         )
 
-    def _with_state(self, checkpoint: Checkpoint, item: BlobItem) -> Checkpoint:
-        stated = unframe_state(item.body, item.name)
-        if stated is None:
-            if item.body:
-                self._note_odd(item, "its body is no state of ours, and is ignored")
-            return checkpoint
-        return replace(checkpoint, state=stated[0], state_sequence_number=stated[1])
+    def _body_of(self, item: BlobItem) -> CheckpointBody:
+        body = unframe_body(item.body, item.name)
+        if body is None and item.body:
+            self._note_odd(item, "its body is none of ours, and is ignored")
+        return body or CheckpointBody()
 
     # --- leases of the time before ---------------------------------------------------------------
 
@@ -250,7 +272,8 @@ class BlobRecords(CheckpointStore):
         position = layout.legacy_position(item.body) if item else None
         if item is None or position is None:
             return None
-        return replace(_as_checkpoint(partition_id, position, item), etag=_LEGACY_ETAG + item.etag)
+        checkpoint = as_checkpoint(partition_id, position, item, CheckpointBody())
+        return replace(checkpoint, etag=_LEGACY_ETAG + item.etag)
 
     # --- round trips -----------------------------------------------------------------------------
 
@@ -336,50 +359,4 @@ def _as_ownership(
         owner_id=owner_id,
         etag=version.etag,
         last_modified=version.last_modified,
-    )
-
-
-def _as_checkpoint(partition_id: str, position: Position, item: BlobItem) -> Checkpoint:
-    return Checkpoint(
-        partition_id=partition_id,
-        offset=position.offset,
-        sequence_number=position.sequence_number,
-        writer=position.writer,
-        etag=item.etag,
-        last_modified=item.last_modified,
-    )
-
-
-def _stored(update: CheckpointUpdate, written: Written) -> Checkpoint:
-    """The checkpoint that an update made; the state that it left alone is as it was read."""
-    if update.state is None:
-        previous = update.replaces
-        state = previous.state if previous else None
-        state_sequence_number = previous.state_sequence_number if previous else None
-    else:
-        state = update.state or None
-        state_sequence_number = update.sequence_number if update.state else None
-    return Checkpoint(
-        partition_id=update.partition_id,
-        offset=update.offset,
-        sequence_number=update.sequence_number,
-        state=state,
-        state_sequence_number=state_sequence_number,
-        writer=update.writer,
-        etag=written.etag,
-        last_modified=written.last_modified,
-    )
-
-
-def _is_written_by(update: CheckpointUpdate, body: bytes | None, found: BlobItem) -> bool:
-    """Whether a blob is what this very update wrote.
-
-    The content cannot tell: a new owner's adoption repeats it. The writer can, and where one pump
-    wrote twice at one position, the state does.
-    """
-    position = layout.position_in(found.metadata)
-    return (
-        position.writer == update.writer
-        and position.sequence_number == update.sequence_number
-        and (body is None or found.body == body)
     )

@@ -13,13 +13,11 @@ from eventproc.errors import ConfigurationError, StoreCorruptError, StoreUnavail
 APPLICATION_ID: Final = 0x65767072
 """``evpr``: tells our files from other programs' databases."""
 
-SCHEMA_VERSION: Final = 2
-
 OPEN_RETRY_S: Final = 0.02
 
 # States have a table of their own: a row that is updated is rewritten whole, and a position that
 # moves must not rewrite megabytes; nor must a listing read past them.
-_SCHEMA: Final = """
+_VERSION_1: Final = """
 CREATE TABLE ownership (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     partition_id TEXT NOT NULL,
@@ -32,11 +30,9 @@ CREATE TABLE member (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     owner_id TEXT NOT NULL,
     incarnation TEXT NOT NULL,
-    status TEXT NOT NULL,
+    is_leaving INTEGER NOT NULL,
     hands_over INTEGER NOT NULL,
     weight REAL NOT NULL,
-    generation TEXT NOT NULL,
-    lease_mode TEXT NOT NULL,
     version TEXT NOT NULL,
     etag TEXT NOT NULL,
     last_modified_us INTEGER NOT NULL,
@@ -60,6 +56,43 @@ CREATE TABLE checkpoint_state (
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
 ) STRICT;
 """
+
+# Presence is announced anew by whoever is there.
+_VERSION_2: Final = """
+DROP TABLE member;
+CREATE TABLE member (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    incarnation TEXT NOT NULL,
+    status TEXT NOT NULL,
+    hands_over INTEGER NOT NULL,
+    weight REAL NOT NULL,
+    generation TEXT NOT NULL,
+    lease_mode TEXT NOT NULL,
+    version TEXT NOT NULL,
+    etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITHOUT ROWID, STRICT;
+"""
+
+# Only where there is something to say. A process of an earlier version that has the file open goes
+# on writing checkpoints beside it: the sequence number tells that a row belongs to another one.
+_VERSION_3: Final = """
+CREATE TABLE checkpoint_delivery (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL,
+    sequence_number INTEGER NOT NULL,
+    delivery_count INTEGER NOT NULL,
+    completed TEXT NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+"""
+
+_VERSIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3)
+"""What to do to a file to come to each version from the one before."""
+
+SCHEMA_VERSION: Final = len(_VERSIONS)
 
 
 def connect(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
@@ -149,9 +182,10 @@ def _configure(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been first while this one waited for the lock.
-        if _require_ours(connection, path) == 0:
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
+        version = _require_ours(connection, path)
+        for statement in ";".join(_VERSIONS[version:]).split(";"):
+            connection.execute(statement)
+        if version < SCHEMA_VERSION:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
@@ -165,7 +199,7 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     application: int = connection.execute("PRAGMA application_id").fetchone()[0]
     tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if application == APPLICATION_ID and version == SCHEMA_VERSION:
+    if application == APPLICATION_ID and 1 <= version <= SCHEMA_VERSION:
         return version
     if application == APPLICATION_ID:
         raise ConfigurationError(

@@ -4,12 +4,14 @@ Each runs inside a transaction that the caller began and ends, so "read the etag
 is one step for everybody else.
 """
 
+import json
 import secrets
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from eventproc.core.progress import completed_above
 from eventproc.membership import LeaseMode, Member, MemberResult, MemberStatus
 from eventproc.models import (
     Checkpoint,
@@ -19,6 +21,7 @@ from eventproc.models import (
     ConsumerGroup,
     OwnershipClaim,
     PartitionOwnership,
+    SequenceRange,
     WriteOutcome,
 )
 
@@ -48,15 +51,16 @@ DELETE FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ? A
 """
 
 _LIST_CHECKPOINTS: Final = """
-SELECT partition_id, "offset", sequence_number, writer, etag, last_modified_us, NULL, NULL
+SELECT partition_id, "offset", sequence_number, writer, etag, last_modified_us
 FROM checkpoint WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 """
 # One statement is one snapshot: position and state belong together.
 _READ_CHECKPOINT: Final = """
 SELECT partition_id, c."offset", c.sequence_number, c.writer, c.etag, c.last_modified_us,
-    s.state, s.sequence_number
-FROM checkpoint c LEFT JOIN checkpoint_state s
-    USING (namespace, eventhub, consumer_group, partition_id)
+    s.state, s.sequence_number, d.sequence_number, d.delivery_count, d.completed
+FROM checkpoint c
+    LEFT JOIN checkpoint_state s USING (namespace, eventhub, consumer_group, partition_id)
+    LEFT JOIN checkpoint_delivery d USING (namespace, eventhub, consumer_group, partition_id)
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
 """
 _READ_CHECKPOINT_ETAG: Final = """
@@ -67,6 +71,11 @@ _WRITE_CHECKPOINT: Final = "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?, ?
 _WRITE_STATE: Final = "INSERT OR REPLACE INTO checkpoint_state VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE_STATE: Final = """
 DELETE FROM checkpoint_state
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
+"""
+_WRITE_DELIVERY: Final = "INSERT OR REPLACE INTO checkpoint_delivery VALUES (?, ?, ?, ?, ?, ?, ?)"
+_DELETE_DELIVERY: Final = """
+DELETE FROM checkpoint_delivery
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
 """
 
@@ -179,16 +188,32 @@ def _member_etag(db: sqlite3.Connection, group: ConsumerGroup, owner_id: str) ->
 
 
 def list_checkpoints(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Checkpoint, ...]:
-    """Every checkpoint of the group, without its state."""
-    return tuple(_as_checkpoint(*row) for row in db.execute(_LIST_CHECKPOINTS, group.key))
+    """Every checkpoint of the group, but its position no more."""
+    return tuple(
+        replace(_as_checkpoint(*row), is_partial=True)
+        for row in db.execute(_LIST_CHECKPOINTS, group.key)
+    )
 
 
 def read_checkpoint(
     db: sqlite3.Connection, group: ConsumerGroup, partition_id: str
 ) -> Checkpoint | None:
-    """One checkpoint with its state."""
+    """One checkpoint, all of it."""
     row = db.execute(_READ_CHECKPOINT, (*group.key, partition_id)).fetchone()
-    return _as_checkpoint(*row) if row else None
+    if row is None:
+        return None
+    *position, state, state_number, delivery_number, delivery_count, completed = row
+    checkpoint = replace(_as_checkpoint(*position), state=state, state_sequence_number=state_number)
+    if delivery_number is None:
+        return checkpoint
+    number = checkpoint.sequence_number
+    assert number is not None, "the column is never empty"
+    done = (SequenceRange(*pair) for pair in json.loads(completed))
+    return replace(
+        checkpoint,
+        completed=completed_above(done, number),
+        delivery_count=delivery_count if delivery_number == number else 0,
+    )
 
 
 def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
@@ -198,15 +223,11 @@ def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
     writer: str,
     etag: str,
     last_modified_us: int,
-    state: bytes | None,
-    state_sequence_number: int | None,
 ) -> Checkpoint:
     return Checkpoint(
         partition_id=partition_id,
         offset=offset,
         sequence_number=sequence_number,
-        state=state,
-        state_sequence_number=state_sequence_number,
         writer=writer,
         etag=etag,
         last_modified=instant(last_modified_us),
@@ -216,7 +237,7 @@ def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
 def update_checkpoint(
     db: sqlite3.Connection, group: ConsumerGroup, update: CheckpointUpdate, now_us: int
 ) -> CheckpointResult:
-    """Write position and state, if the checkpoint is still the one that was read."""
+    """Write all of a checkpoint, if it is still the one that was read."""
     key = (*group.key, update.partition_id)
     row = db.execute(_READ_CHECKPOINT_ETAG, key).fetchone()
     if (row[0] if row else None) != (update.replaces.etag if update.replaces else None):
@@ -227,5 +248,11 @@ def update_checkpoint(
         db.execute(_DELETE_STATE, key)
     elif update.state is not None:
         db.execute(_WRITE_STATE, (*key, update.sequence_number, update.state))
+    if update.completed or update.delivery_count:
+        completed = json.dumps([[done.first, done.last] for done in update.completed])
+        delivery = (update.sequence_number, update.delivery_count, completed)
+        db.execute(_WRITE_DELIVERY, (*key, *delivery))
+    else:
+        db.execute(_DELETE_DELIVERY, key)
     written = read_checkpoint(db, group, update.partition_id)
     return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)

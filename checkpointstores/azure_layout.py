@@ -19,6 +19,7 @@ from string import ascii_letters, digits, punctuation
 from typing import Final
 from urllib.parse import quote, unquote
 
+from eventproc.core.progress import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
 from eventproc.membership import LeaseMode, Member, MemberStatus
 from eventproc.models import ConsumerGroup
@@ -121,10 +122,14 @@ def position_in(metadata: Mapping[str, str | None]) -> Position:
     keys out.
     """
     lowered = _lowered(metadata)
-    offset = lowered.get(_OFFSET, "")
+    offset, number = lowered.get(_OFFSET, ""), lowered.get(_SEQUENCE_NUMBER, "")
     return Position(
         offset=None if offset in {"", _NO_OFFSET} else offset,
-        sequence_number=_sequence_number(lowered.get(_SEQUENCE_NUMBER, "")),
+        sequence_number=(
+            BEFORE_FIRST_SEQUENCE_NUMBER
+            if (offset, number) == (BEFORE_FIRST_OFFSET, str(BEFORE_FIRST_SEQUENCE_NUMBER))
+            else _sequence_number(number)
+        ),
         writer=_unquoted(lowered.get(_WRITER, "")) or None,
     )
 

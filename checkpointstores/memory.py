@@ -145,7 +145,14 @@ class MemoryCheckpointStore(CheckpointStore):
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         records = await self._turn(group)
         return [
-            replace(checkpoint, state=None, state_sequence_number=None)
+            replace(
+                checkpoint,
+                state=None,
+                state_sequence_number=None,
+                completed=(),
+                delivery_count=0,
+                is_partial=True,
+            )
             for checkpoint in records.checkpoint_by_partition.values()
         ]
 
@@ -175,6 +182,8 @@ class MemoryCheckpointStore(CheckpointStore):
             sequence_number=update.sequence_number,
             state=state,
             state_sequence_number=state_sequence_number,
+            completed=update.completed,
+            delivery_count=update.delivery_count,
             writer=update.writer,
             etag=self.account.new_etag(),
             last_modified=self.account.now(),

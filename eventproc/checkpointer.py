@@ -17,7 +17,13 @@ from eventproc.core.policy import backoff_s, checkpoint_due_in_s
 from eventproc.core.progress import adoption, is_behind
 from eventproc.errors import OwnershipLostError, StoreError
 from eventproc.logs import Logger
-from eventproc.models import Checkpoint, CheckpointResult, CheckpointUpdate, WriteOutcome
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    SequenceRange,
+    WriteOutcome,
+)
 
 Read = Callable[[], Awaitable[Checkpoint | None]]
 Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
@@ -31,6 +37,11 @@ class Progress:
     sequence_number: int
     offset: str
     state: bytes | None
+    completed: tuple[SequenceRange, ...] = ()
+    """What is handled above ``sequence_number``: sorted, disjoint, ``COMPLETED_RANGES_MAX``."""
+
+    delivery_count: int = 0
+    """0 for a position that was reached, or is left in good order."""
 
 
 class Checkpointer:
@@ -73,38 +84,45 @@ class Checkpointer:
         """The checkpoint as it was last confirmed."""
         return self._stored
 
-    async def adopt(self) -> Checkpoint | None:
+    async def adopt(self, *, counts_delivery: bool = False) -> Checkpoint | None:
         """Read the checkpoint that the former owner left, and shut that owner out.
 
-        Returns the checkpoint to start from. Retries until the store answers.
+        Returns the checkpoint to start from, as it is stored now. Retries until the store answers.
+
+        Args:
+            counts_delivery: Add one to the ``delivery_count`` of the position, in the same write.
 
         Raises:
             OwnershipLostError: the partition went on to somebody else meanwhile.
         """
         attempt = 0
         while True:
-            found, result = await self._try_adopt()
+            result = await self._try_adopt(counts_delivery=counts_delivery)
             if result.outcome is WriteOutcome.WON:
                 self._stored = result.checkpoint
-                self._pending = _progress(found)
-                return found
+                self._pending = _progress(result.checkpoint)
+                return result.checkpoint
             if result.outcome is WriteOutcome.LOST and not await self._still_owned():
                 raise OwnershipLostError(self._partition_id)
             attempt += 1
             await self._wait(attempt)
 
-    async def _try_adopt(self) -> tuple[Checkpoint | None, CheckpointResult]:
+    async def _try_adopt(self, *, counts_delivery: bool) -> CheckpointResult:
         try:
             found = await self._read()
-            update = adoption(found, self._writer)
+            # An earlier attempt of this pump may have taken effect without an answer.
+            is_counted = found is not None and found.writer == self._writer
+            update = adoption(
+                found, self._writer, counts_delivery=counts_delivery and not is_counted
+            )
             if update is None:
-                return found, CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
+                return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
             # Proven after the reading; else this could shut out whoever took over before it.
             if not await self._verify():
                 raise OwnershipLostError(self._partition_id)
-            return found, await self._write(update)
+            return await self._write(update)
         except StoreError:
-            return None, CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+            return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
 
     def note(self, progress: Progress, handled_count: int) -> None:
         """Take down progress; the policy decides when it is written.
@@ -183,6 +201,8 @@ class Checkpointer:
             offset=progress.offset,
             sequence_number=progress.sequence_number,
             state=progress.state,
+            completed=progress.completed,
+            delivery_count=progress.delivery_count,
             replaces=self._stored,
             writer=self._writer,
         )
@@ -252,4 +272,6 @@ def _progress(checkpoint: Checkpoint | None) -> Progress | None:
         sequence_number=checkpoint.sequence_number,
         offset=checkpoint.offset,
         state=checkpoint.state,
+        completed=checkpoint.completed,
+        delivery_count=checkpoint.delivery_count,
     )

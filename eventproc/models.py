@@ -11,10 +11,14 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from eventproc.errors import ConfigurationError, StateTooLargeError
-
-STATE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Largest handler state. It is rewritten whole at each checkpoint, so it must stay small."""
+from eventproc.checkpoint import COMPLETED_RANGES_MAX as COMPLETED_RANGES_MAX
+from eventproc.checkpoint import STATE_BYTES_MAX as STATE_BYTES_MAX
+from eventproc.checkpoint import Checkpoint as Checkpoint
+from eventproc.checkpoint import CheckpointResult as CheckpointResult
+from eventproc.checkpoint import CheckpointUpdate as CheckpointUpdate
+from eventproc.checkpoint import SequenceRange as SequenceRange
+from eventproc.checkpoint import WriteOutcome as WriteOutcome
+from eventproc.errors import ConfigurationError
 
 
 class LoadBalancingStrategy(Enum):
@@ -50,17 +54,6 @@ class CloseReason(Enum):
 
     STALLED = "stalled"
     """There was work and none of it got done within ``stall_timeout``."""
-
-
-class WriteOutcome(Enum):
-    """What became of a conditional write. ``UNKNOWN`` must never be treated as ``WON``."""
-
-    WON = "won"
-    LOST = "lost"
-    """Somebody else wrote first; nothing was changed."""
-
-    UNKNOWN = "unknown"
-    """No answer that tells. The write may or may not have taken effect: read again."""
 
 
 def _refuse_name(kind: str, value: str) -> None:
@@ -152,84 +145,6 @@ class OwnershipSnapshot:
 
     resolution: timedelta = timedelta(0)
     """How coarse the store's times are: one second where they travel as HTTP dates."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """How far a partition was handled: the position of the *last handled* event.
-
-    At least one of ``offset`` and ``sequence_number`` is set.
-    """
-
-    partition_id: str
-    offset: str | None
-    """Opaque: never compared, never computed with."""
-
-    sequence_number: int | None
-    state: bytes | None = None
-    """The handler's state; ``None`` where there is none, or where a listing leaves it out."""
-
-    state_sequence_number: int | None = None
-    """The position that ``state`` was written with. It differs from ``sequence_number`` when a
-    processor of another SDK, which knows nothing of state, moved the checkpoint since."""
-
-    writer: str | None = None
-    """Which pump of which processor wrote it, where known."""
-
-    etag: str
-    last_modified: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointUpdate:
-    """A conditional write of a checkpoint: replace exactly the one that was read.
-
-    A lower sequence number than the one it replaces is refused when the value is built, so no
-    store can be asked to go back by mistake.
-    """
-
-    partition_id: str
-    offset: str
-    sequence_number: int
-    replaces: Checkpoint | None
-    """``None``: only if no checkpoint exists yet."""
-
-    writer: str
-    """Names the pump that writes. A store uses it to recognise a write of its own whose answer
-    was lost: the content alone cannot tell, because an adoption repeats the content."""
-
-    state: bytes | None = None
-    """``None`` leaves the stored state alone; ``b""`` removes it."""
-
-    is_reset: bool = False
-    """True only for an operator's reset, which may go back."""
-
-    def __post_init__(self) -> None:
-        """Refuse what no reader could use, and going back."""
-        if not self.offset:
-            raise ValueError(f"checkpoint of partition {self.partition_id!r} needs an offset")
-        if self.sequence_number < -1:  # -1 is before the first event there will ever be.
-            raise ValueError(f"sequence number {self.sequence_number} is below any event's")
-        previous = self.replaces.sequence_number if self.replaces else None
-        if previous is not None and self.sequence_number < previous and not self.is_reset:
-            raise ValueError(
-                f"checkpoint of partition {self.partition_id!r} would go back from {previous} "
-                f"to {self.sequence_number}; only a reset may do that"
-            )
-        if self.state is not None and len(self.state) > STATE_BYTES_MAX:
-            raise StateTooLargeError(
-                f"state of partition {self.partition_id!r} has {len(self.state)} bytes, "
-                f"the limit is {STATE_BYTES_MAX}: keep less, or keep it elsewhere"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointResult:
-    """What became of a checkpoint write."""
-
-    outcome: WriteOutcome
-    checkpoint: Checkpoint | None = None
-    """The stored checkpoint when won: what the next update ``replaces``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

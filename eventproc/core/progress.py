@@ -5,9 +5,10 @@ Rule 2: a checkpoint never moves to a lower sequence number, but by an operator'
 Rule 3: no blank checkpoint is ever written: Azure's readers fail a whole listing on one.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
-from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition
+from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition, SequenceRange
 
 BEFORE_FIRST_SEQUENCE_NUMBER: Final = -1
 BEFORE_FIRST_OFFSET: Final = "-1"
@@ -28,11 +29,14 @@ def starting_position(checkpoint: Checkpoint | None, otherwise: EventPosition) -
     return otherwise
 
 
-def adoption(checkpoint: Checkpoint | None, writer: str) -> CheckpointUpdate | None:
+def adoption(
+    checkpoint: Checkpoint | None, writer: str, *, counts_delivery: bool = False
+) -> CheckpointUpdate | None:
     """Return the write by which a new owner takes over the checkpoint that it found.
 
-    It repeats the position, so it changes nothing but the etag: from then on no conditional write
-    of the former owner can succeed. ``None`` where there is nothing complete to repeat; the first
+    It repeats what it found, so it changes nothing but the etag: from then on no conditional write
+    of the former owner can succeed. With *counts_delivery* it also says that one more pump begins
+    at this position. ``None`` where there is nothing complete to repeat; the first
     real checkpoint then does it.
     """
     if checkpoint is None or checkpoint.offset is None or checkpoint.sequence_number is None:
@@ -43,6 +47,19 @@ def adoption(checkpoint: Checkpoint | None, writer: str) -> CheckpointUpdate | N
         sequence_number=checkpoint.sequence_number,
         replaces=checkpoint,
         writer=writer,
+        completed=checkpoint.completed,
+        delivery_count=checkpoint.delivery_count + counts_delivery,
+    )
+
+
+def completed_above(
+    completed: Iterable[SequenceRange], sequence_number: int
+) -> tuple[SequenceRange, ...]:
+    """Return what of sorted, disjoint ranges lies above a position."""
+    return tuple(
+        SequenceRange(max(done.first, sequence_number + 1), done.last)
+        for done in completed
+        if done.last > sequence_number
     )
 
 

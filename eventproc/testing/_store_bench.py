@@ -5,7 +5,7 @@ anybody can run the contract against a store of their own.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from eventproc.models import (
     ConsumerGroup,
     OwnershipClaim,
     PartitionOwnership,
+    SequenceRange,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
@@ -117,6 +118,8 @@ def update_of(
     state: bytes | None = None,
     offset: str | None = None,
     is_reset: bool = False,
+    completed: Sequence[SequenceRange] = (),
+    delivery_count: int = 0,
 ) -> CheckpointUpdate:
     """Build an update of the contract's usual shape."""
     return CheckpointUpdate(
@@ -127,6 +130,8 @@ def update_of(
         writer=writer,
         state=state,
         is_reset=is_reset,
+        completed=tuple(completed),
+        delivery_count=delivery_count,
     )
 
 

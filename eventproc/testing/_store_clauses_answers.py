@@ -61,17 +61,18 @@ async def own_checkpoint_is_recognised(bench: Bench) -> None:
     """A checkpoint whose first answer was lost is won: first one, moved on, with state, adopted."""
     group = bench.new_group()
     checkpoint = None
-    for number, state, writer in (
-        (1, None, "pump-a"),
-        (2, None, "pump-a"),
-        (3, b"three", "pump-a"),
-        (3, None, "pump-b"),
-        (4, b"", "pump-b"),
+    for number, state, writer, delivery_count in (
+        (1, None, "pump-a", 0),
+        (2, None, "pump-a", 0),
+        (3, b"three", "pump-a", 0),
+        (3, None, "pump-b", 1),
+        (4, b"", "pump-b", 0),
     ):
+        update = update_of(
+            number, checkpoint, state=state, writer=writer, delivery_count=delivery_count
+        )
         async with losing(bench, 1):
-            checkpoint = await store_checkpoint(
-                bench.store, group, update_of(number, checkpoint, state=state, writer=writer)
-            )
+            checkpoint = await store_checkpoint(bench.store, group, update)
         require(
             await read_back(bench.other, group) == checkpoint,
             "a checkpoint won on the second try must come as it is stored",

@@ -4,9 +4,11 @@ import asyncio
 from dataclasses import replace
 
 from eventproc.models import (
+    COMPLETED_RANGES_MAX,
     STATE_BYTES_MAX,
     Checkpoint,
     ConsumerGroup,
+    SequenceRange,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
@@ -220,6 +222,93 @@ async def largest_state_is_stored(bench: Bench) -> None:
     require(read.state == state, "a state of the size limit must be stored and kept whole")
 
 
+async def what_is_done_above_comes_back(bench: Bench) -> None:
+    """Completed ranges and the delivery count are read as written, and replaced by each update."""
+    group = bench.new_group()
+    largest = tuple(
+        SequenceRange(at, at + 1) for at in range(100, 3 * COMPLETED_RANGES_MAX + 100, 3)
+    )
+    checkpoint = None
+    for number, completed, delivery_count in (
+        (7, (SequenceRange(9, 9), SequenceRange(11, 20)), 0),
+        (7, (SequenceRange(9, 20),), 3),
+        (8, (), 2**31),
+        (9, largest, 1),
+        (10, (), 0),
+        (11, (SequenceRange(2**62, 2**63 - 1),), 1),
+    ):
+        checkpoint = await store_checkpoint(
+            bench.store,
+            group,
+            update_of(number, checkpoint, completed=completed, delivery_count=delivery_count),
+        )
+        read = await read_back(bench.other, group)
+        require(
+            (read.completed, read.delivery_count) == (completed, delivery_count),
+            "what is done above a position and its delivery count must be read as written: "
+            f"{read.completed[:3]}, {read.delivery_count}",
+        )
+        require(read == checkpoint, "a won update must return what is stored")
+
+
+async def what_is_done_above_leaves_the_state(bench: Bench) -> None:
+    """An update without state keeps the state, whatever else it says and whatever it replaces."""
+    group = bench.new_group()
+    checkpoint = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
+    done = (SequenceRange(9, 9),)
+    for number, completed, delivery_count in ((7, (), 1), (7, done, 0), (8, done, 0), (8, (), 0)):
+        for is_listed in (False, True):
+            if is_listed:
+                (checkpoint,) = await bench.other.list_checkpoints(group)
+            update = update_of(
+                number, checkpoint, completed=completed, delivery_count=delivery_count
+            )
+            checkpoint = await store_checkpoint(bench.store, group, update)
+            read = await read_back(bench.other, group)
+            require(
+                (read.state, read.state_sequence_number) == (b"seven", 7),
+                f"an update without state must keep the state and its position: {read}",
+            )
+            require(
+                (read.completed, read.delivery_count) == (completed, delivery_count)
+                and read == checkpoint,
+                f"an update must be stored as it is, also over a listed checkpoint: {read}",
+            )
+    (listed,) = await bench.other.list_checkpoints(group)
+    require(
+        listed.is_partial or replace(listed, is_partial=False) == checkpoint,
+        "a listing that leaves parts out must say so",
+    )
+
+
+async def reset_leaves_nothing_behind(bench: Bench) -> None:
+    """What was done, counted and kept before a reset does not come back at any position."""
+    group = bench.new_group()
+    counted = await store_checkpoint(bench.store, group, update_of(7, None, delivery_count=5))
+    moved = await store_checkpoint(
+        bench.store, group, update_of(9, counted, state=b"s", completed=[SequenceRange(11, 12)])
+    )
+    await store_checkpoint(bench.other, group, update_of(7, moved, state=b"", is_reset=True))
+    read = await read_back(bench.store, group)
+    require(
+        (read.state, read.completed, read.delivery_count) == (None, (), 0),
+        f"a reset must leave nothing behind: {read}",
+    )
+
+
+async def place_before_the_first_event_is_stored(bench: Bench) -> None:
+    """Offset and sequence number -1 come back, so that a new owner can adopt them."""
+    group = bench.new_group()
+    written = await store_checkpoint(
+        bench.store, group, update_of(-1, None, offset="-1", delivery_count=1)
+    )
+    read = await read_back(bench.other, group)
+    require(read == written, f"the place before the first event must be read as written: {read}")
+    await store_checkpoint(bench.other, group, update_of(-1, read, offset="-1", state=b"s"))
+    read = await read_back(bench.other, group)
+    require(read.state_sequence_number == -1, f"a state may belong to that place: {read}")
+
+
 async def state_and_position_are_one_write(bench: Bench) -> None:
     """No reader, at any moment, sees a position with another position's state."""
     group = bench.new_group()
@@ -276,6 +365,10 @@ CLAUSES = (
     adoption_shuts_out_the_former_writer,
     state_travels_with_the_position,
     state_may_be_left_alone_or_removed,
+    what_is_done_above_comes_back,
+    what_is_done_above_leaves_the_state,
+    reset_leaves_nothing_behind,
+    place_before_the_first_event_is_stored,
     largest_state_is_stored,
     state_and_position_are_one_write,
     checkpoints_keep_to_their_group,

@@ -10,7 +10,13 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc.errors import StoreCorruptError
 from eventproc.membership import Member
-from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
+from eventproc.models import (
+    CheckpointUpdate,
+    ConsumerGroup,
+    OwnershipClaim,
+    SequenceRange,
+    WriteOutcome,
+)
 
 GROUP = ConsumerGroup(
     fully_qualified_namespace="Contoso.ServiceBus.windows.net", eventhub_name="Hub", name="$Default"
@@ -25,6 +31,7 @@ UNUSABLE = {
     "no-offset-and-nothing": {"offset": "no offset", "sequencenumber": ""},
     "words": {"offset": "", "sequencenumber": "seven"},
     "below-zero": {"offset": "", "sequencenumber": "-1"},
+    "far-below-zero": {"offset": "", "sequencenumber": "-2"},
     "beyond-64-bits": {"offset": "", "sequencenumber": str(2**63)},
 }
 USABLE = {
@@ -38,6 +45,8 @@ USABLE = {
         {"offset": "1", "sequencenumber": "2", "clientidentifier": "x"},
         ("1", 2),
     ),
+    "before-the-first": ({"offset": "-1", "sequencenumber": "-1"}, ("-1", -1)),
+    "below-zero-elsewhere": ({"offset": "7", "sequencenumber": "-1"}, ("7", None)),
     "shouted": ({"Offset": "7", "SequenceNumber": "8"}, ("7", 8)),
 }
 
@@ -226,6 +235,48 @@ async def test_a_foreign_write_keeps_the_state_and_shows(azure, store):
 
     assert (read.sequence_number, read.state, read.state_sequence_number) == (9, b"seven", 7)
     assert read.writer is None
+
+
+@pytest.mark.parametrize(
+    ("number", "completed", "delivery_count"),
+    [
+        (7, (SequenceRange(9, 9), SequenceRange(12, 20)), 3),
+        (9, (SequenceRange(12, 20),), 0),
+        (15, (SequenceRange(16, 20),), 0),
+        (99, (), 0),
+    ],
+)
+async def test_a_foreign_write_leaves_what_is_done_above_it(
+    azure, store, number, completed, delivery_count
+):
+    """What an Azure SDK went past is done with, and nobody counted deliveries where it stopped."""
+    done = (SequenceRange(9, 9), SequenceRange(12, 20))
+    async with store:
+        await store.update_checkpoint(GROUP, an_update(7, completed=done, delivery_count=3))
+        blob = azure.get_blob_client(f"{HOME}/checkpoint/0")
+        seen_by_azure = blob.get_blob_properties().metadata
+        blob.set_blob_metadata({"offset": "1", "sequencenumber": str(number)})
+        read = await store.read_checkpoint(GROUP, "0")
+        await store.update_checkpoint(GROUP, an_update(number, read))
+        again = await store.read_checkpoint(GROUP, "0")
+
+    assert seen_by_azure == {"offset": "700", "sequencenumber": "7", "eventprocwriter": "pump-a"}
+    assert (read.completed, read.delivery_count) == (completed, delivery_count)
+    assert (again.completed, again.delivery_count) == ((), 0)
+
+
+async def test_a_reset_clears_what_a_foreign_write_hid(azure, store):
+    """A count that was left behind at a lower position must not be found there again."""
+    async with store:
+        await store.update_checkpoint(GROUP, an_update(7, state=b"s", delivery_count=3))
+        azure.get_blob_client(f"{HOME}/checkpoint/0").set_blob_metadata(
+            {"offset": "900", "sequencenumber": "9"}
+        )
+        read = await store.read_checkpoint(GROUP, "0")
+        await store.update_checkpoint(GROUP, an_update(7, read, is_reset=True))
+        again = await store.read_checkpoint(GROUP, "0")
+
+    assert (read.delivery_count, again.delivery_count, again.state) == (0, 0, b"s")
 
 
 async def test_a_damaged_state_is_not_taken_for_none(azure, store):

@@ -10,7 +10,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from checkpointstores.memory import MemoryCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
+from eventproc.models import (
+    CheckpointUpdate,
+    ConsumerGroup,
+    OwnershipClaim,
+    SequenceRange,
+    WriteOutcome,
+)
 
 GROUPS = [
     ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub", name=name)
@@ -87,13 +93,16 @@ class StoreMachine(RuleBasedStateMachine):
         partition_id=partitions,
         step=st.integers(0, 3),
         state=st.sampled_from([None, b"", b"x", b"yy"]),
+        done=st.lists(st.integers(1, 9), max_size=3, unique=True).map(sorted),
+        delivery_count=st.integers(0, 2),
         age=st.integers(0, 2),
     )
-    def checkpoint(self, process, group, partition_id, step, state, age):
+    def checkpoint(self, process, group, partition_id, step, state, done, delivery_count, age):
         """Move a checkpoint on from the latest one, or from an older one."""
         history = self.checkpoints.setdefault((group, partition_id), [None])
         replaces = history[-1 - min(age, len(history) - 1)]
         number = (replaces.sequence_number if replaces else 0) + step
+        completed = tuple(SequenceRange(number + 2 * above, number + 2 * above) for above in done)
         result = self.run_(
             self.stores[process].update_checkpoint(
                 group,
@@ -104,6 +113,8 @@ class StoreMachine(RuleBasedStateMachine):
                     replaces=replaces,
                     writer=f"w{process}",
                     state=state,
+                    completed=completed,
+                    delivery_count=delivery_count,
                 ),
             )
         )
@@ -118,6 +129,7 @@ class StoreMachine(RuleBasedStateMachine):
         else:
             meant = (state, number) if state else (None, None)
         assert (written.state, written.state_sequence_number) == meant
+        assert (written.completed, written.delivery_count) == (completed, delivery_count)
         assert (written.sequence_number, written.writer) == (number, f"w{process}")
         history.append(written)
 

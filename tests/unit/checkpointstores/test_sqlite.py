@@ -4,13 +4,22 @@ import asyncio
 import pickle
 import sqlite3
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from checkpointstores._sqlite_file import as_open_error
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.errors import ConfigurationError, StoreCorruptError, StoreError
-from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
+from eventproc.membership import Member
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    ConsumerGroup,
+    OwnershipClaim,
+    SequenceRange,
+    WriteOutcome,
+)
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
@@ -203,3 +212,96 @@ async def test_a_cancelled_write_harms_nobody_else(tmp_path):
 
     assert {getattr(result, "outcome", None) for result in results[1::2]} == {WriteOutcome.WON}
     assert listed >= {str(number) for number in range(1, 20, 2)}
+
+
+VERSION_1 = """
+CREATE TABLE ownership (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL, owner_id TEXT, etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE member (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL, incarnation TEXT NOT NULL, is_leaving INTEGER NOT NULL,
+    hands_over INTEGER NOT NULL, weight REAL NOT NULL, version TEXT NOT NULL, etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE checkpoint (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL, "offset" TEXT NOT NULL, sequence_number INTEGER NOT NULL,
+    writer TEXT NOT NULL, etag TEXT NOT NULL, last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE checkpoint_state (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL, sequence_number INTEGER NOT NULL, state BLOB NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) STRICT;
+INSERT INTO member
+VALUES ('ns', 'hub', '$default', 'a', '0', 0, 1, 1.0, '0.1', 'e0', 1000000);
+INSERT INTO ownership VALUES ('ns', 'hub', '$default', '0', 'a', 'e1', 1000000);
+INSERT INTO checkpoint VALUES ('ns', 'hub', '$default', '0', '700', 7, 'w', 'e2', 1000000);
+INSERT INTO checkpoint_state VALUES ('ns', 'hub', '$default', '0', 7, x'736576656e');
+PRAGMA application_id = 1702260850;
+PRAGMA user_version = 1;
+"""
+"""A file as the first version of the tables left it."""
+
+MOVED_BY_VERSION_1 = """
+INSERT OR REPLACE INTO checkpoint
+VALUES ('ns', 'hub', '$default', '0', '1000', 10, 'w1', 'e9', 2000000)
+"""
+
+
+def update_to(number: int, replaces: Checkpoint | None, **changes: Any) -> CheckpointUpdate:
+    """An update of partition 0."""
+    values: dict[str, Any] = {
+        "partition_id": "0",
+        "offset": str(number * 100),
+        "sequence_number": number,
+        "replaces": replaces,
+        "writer": "w",
+    }
+    return CheckpointUpdate(**(values | changes))
+
+
+async def test_a_file_of_the_first_version_goes_on(tmp_path):
+    """Everything in it is found, and it takes what the next version writes."""
+    path = tmp_path / "store.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(VERSION_1)
+    connection.close()
+    done = (SequenceRange(9, 9),)
+    async with SqliteCheckpointStore(path) as store:
+        owned = await store.list_ownership(GROUP)
+        newcomer = await store.announce_member(GROUP, Member(owner_id="a", incarnation="1"))
+        found = await store.read_checkpoint(GROUP, "0")
+        update = update_to(8, found, completed=done, delivery_count=2)
+        await store.update_checkpoint(GROUP, update)
+    async with SqliteCheckpointStore(path) as store:
+        again = await store.read_checkpoint(GROUP, "0")
+
+    assert found is not None
+    assert again is not None
+    assert newcomer.outcome is WriteOutcome.WON
+    assert [(o.owner_id, o.etag) for o in owned.ownerships] == [("a", "e1")]
+    assert (found.sequence_number, found.state, found.completed) == (7, b"seven", ())
+    assert (again.completed, again.delivery_count, again.state) == (done, 2, b"seven")
+
+
+async def test_a_process_of_the_first_version_may_still_write(tmp_path):
+    """One that had the file open meanwhile knows nothing of what lies beside the position."""
+    path = tmp_path / "store.db"
+    async with SqliteCheckpointStore(path) as store:
+        done = (SequenceRange(9, 10), SequenceRange(12, 12))
+        await store.update_checkpoint(GROUP, update_to(8, None, completed=done, delivery_count=2))
+        with sqlite3.connect(path) as connection:
+            connection.execute(MOVED_BY_VERSION_1)
+        connection.close()
+        found = await store.read_checkpoint(GROUP, "0")
+
+    assert found is not None
+    assert found.sequence_number == 10
+    assert (found.completed, found.delivery_count) == ((SequenceRange(12, 12),), 0)

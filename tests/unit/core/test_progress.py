@@ -4,10 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventproc.core.progress import adoption, is_behind, starting_position
-from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition
+from eventproc.core.progress import adoption, completed_above, is_behind, starting_position
+from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition, SequenceRange
 
 LATEST = EventPosition.latest()
+
+
+DONE = (SequenceRange(9, 9), SequenceRange(12, 20))
 
 
 def stored(offset: str | None = "4096", sequence_number: int | None = 7) -> Checkpoint:
@@ -17,6 +20,8 @@ def stored(offset: str | None = "4096", sequence_number: int | None = 7) -> Chec
         offset=offset,
         sequence_number=sequence_number,
         state=b"7",
+        completed=DONE,
+        delivery_count=2,
         etag="1",
         last_modified=datetime(2026, 1, 1, tzinfo=UTC),
     )
@@ -48,7 +53,33 @@ def test_adoption_repeats_the_position_and_leaves_the_state():
         replaces=found,
         writer="me/1",
         state=None,
+        completed=DONE,
+        delivery_count=2,
     )
+
+
+def test_adoption_may_count_one_more_delivery():
+    """In the write that is made anyway."""
+    update = adoption(stored(), "me/1", counts_delivery=True)
+
+    assert update is not None
+    assert (update.delivery_count, update.completed, update.state) == (3, DONE, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (8, DONE),
+        (9, DONE[1:]),
+        (11, DONE[1:]),
+        (12, (SequenceRange(13, 20),)),
+        (19, (SequenceRange(20, 20),)),
+        (20, ()),
+    ],
+)
+def test_what_a_position_covers_is_done_above_it_no_more(number, expected):
+    """Whole ranges go, and the beginning of one that it lies in."""
+    assert completed_above(DONE, number) == expected
 
 
 @pytest.mark.parametrize("found", [None, stored(offset=None), stored(sequence_number=None)])

@@ -9,6 +9,7 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import Backoff, CheckpointPolicy, OwnershipLostError
 from eventproc.checkpointer import Checkpointer, Progress
 from eventproc.logs import get_logger
+from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.scene import Scene
 
@@ -21,6 +22,8 @@ class Shelf:
         self.store = MemoryCheckpointStore(scene.account)
         self.owner = "a"
         self.before_verify: Callable[[], object] = lambda: None
+        self.unanswered_count = 0
+        self._pump_count = 0
 
     def checkpointer(self, owner: str) -> Checkpointer:
         """The one of a pump of this owner."""
@@ -32,16 +35,24 @@ class Shelf:
                 await result
             return is_owner
 
+        self._pump_count += 1
         return Checkpointer(
             "0",
-            writer=f"{owner}/1/1",
+            writer=f"{owner}/1/{self._pump_count}",
             read=lambda: self.store.read_checkpoint(self.scene.group, "0"),
-            write=lambda update: self.store.update_checkpoint(self.scene.group, update),
+            write=self._write,
             verify=verify,
             policy=CheckpointPolicy.manual(),
             backoff=Backoff(),
             log=get_logger("eventproc.test"),
         )
+
+    async def _write(self, update: CheckpointUpdate) -> CheckpointResult:
+        result = await self.store.update_checkpoint(self.scene.group, update)
+        if self.unanswered_count == 0:
+            return result
+        self.unanswered_count -= 1
+        return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
 
 
 async def write(checkpointer: Checkpointer, number: int) -> None:
@@ -100,7 +111,7 @@ def test_an_adoption_that_comes_too_late_is_refused():
             await following.adopt()
         return writer_of(scene)
 
-    assert run_virtual(story()) == "c/1/1"
+    assert run_virtual(story()) == "c/1/3"
 
 
 def test_a_proof_that_is_older_than_the_reading_is_none():
@@ -124,7 +135,7 @@ def test_a_proof_that_is_older_than_the_reading_is_none():
             await write(former, 9)
         return writer_of(scene), scene.checkpointed()
 
-    assert run_virtual(story()) == ("b/1/1", 5)
+    assert run_virtual(story()) == ("b/1/2", 5)
 
 
 def test_what_piles_up_goes_in_one_write():
@@ -141,3 +152,56 @@ def test_what_piles_up_goes_in_one_write():
 
     assert stored == 29
     assert writes <= 2
+
+
+def test_an_adoption_counts_a_delivery_once():
+    """Although nobody could tell whether the first attempt at the write took effect."""
+
+    async def story():
+        scene = Scene()
+        shelf, _, _ = await two(scene)
+        shelf.owner = "b"
+        shelf.unanswered_count = 1
+        found = await shelf.checkpointer("b").adopt(counts_delivery=True)
+        again = await shelf.checkpointer("b").adopt(counts_delivery=True)
+        return found, again, shelf.unanswered_count
+
+    found, again, unanswered_count = run_virtual(story())
+
+    assert unanswered_count == 0
+    assert (found.sequence_number, found.delivery_count) == (5, 1)
+    assert (again.sequence_number, again.delivery_count) == (5, 2)
+
+
+def test_leaving_in_good_order_takes_the_count_back():
+    """At the very position, where nothing else changed."""
+
+    async def story():
+        scene = Scene()
+        shelf, _, following = await two(scene)
+        shelf.owner = "b"
+        await following.adopt(counts_delivery=True)
+        await write(following, 5)
+        return scene.checkpoint()
+
+    stored = run_virtual(story())
+
+    assert stored is not None
+    assert (stored.sequence_number, stored.delivery_count) == (5, 0)
+
+
+def test_what_is_done_above_the_position_is_stored_with_it():
+    """A later pump finds it when it adopts the checkpoint."""
+
+    async def story():
+        scene = Scene()
+        shelf, former, following = await two(scene)
+        done = (SequenceRange(7, 8), SequenceRange(11, 11))
+        progress = Progress(sequence_number=5, offset="5", state=None, completed=done)
+        former.note(progress, 3)
+        await former.flush()
+        shelf.owner = "b"
+        found = await following.adopt()
+        return found is not None and found.completed == done
+
+    assert run_virtual(story())

@@ -1,0 +1,121 @@
+"""What a checkpoint blob holds beside its position: state, what is done above it, deliveries.
+
+The body is framed, so that a reader knows what it has, and names the sequence numbers that it
+belongs to. An Azure SDK that moves the checkpoint writes metadata only and keeps the body; without
+the numbers nobody could tell.
+"""
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final
+
+from eventproc.checkpoint import COMPLETED_RANGES_MAX, STATE_BYTES_MAX, SequenceRange
+from eventproc.errors import StoreCorruptError
+
+_MAGIC: Final = b"evpstate"
+_DIGEST_BYTES: Final = 16
+
+_VERSION: Final = 2
+_FRAME: Final = struct.Struct(f">8sHI{_DIGEST_BYTES}s")
+"""Magic, version, length of the head, digest of head and state. Then the head, then the state."""
+
+_VERSION_1: Final = 1
+_FRAME_1: Final = struct.Struct(f">8sHQQ{_DIGEST_BYTES}s")
+"""Magic, version, sequence number, length of the state, digest of all the rest. Then the state."""
+
+_RANGE_BYTES_MAX: Final = len(json.dumps([2**63, 2**63])) + 2
+_HEAD_BYTES_MAX: Final = 512 + COMPLETED_RANGES_MAX * _RANGE_BYTES_MAX
+
+BODY_BYTES_MAX: Final = _FRAME.size + _HEAD_BYTES_MAX + STATE_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointBody:
+    """The parts of a body; the default is an empty one, as the Azure SDKs write it."""
+
+    state: bytes | None = None
+    state_sequence_number: int | None = None
+    """The position that the state was written with."""
+
+    sequence_number: int = -1
+    """The position that the following belong to."""
+
+    completed: tuple[SequenceRange, ...] = ()
+    delivery_count: int = 0
+
+
+def frame_body(body: CheckpointBody) -> bytes:
+    """The bytes of a body; one that says nothing is empty."""
+    if not (body.state or body.completed or body.delivery_count):
+        return b""
+    head: dict[str, Any] = {"sequence_number": body.sequence_number}
+    if body.state:
+        head["state_sequence_number"] = body.state_sequence_number
+    if body.completed:
+        head["completed"] = [[done.first, done.last] for done in body.completed]
+    if body.delivery_count:
+        head["delivery_count"] = body.delivery_count
+    told = json.dumps(head, separators=(",", ":")).encode()
+    state = body.state or b""
+    return _FRAME.pack(_MAGIC, _VERSION, len(told), _digest(told, state)) + told + state
+
+
+def unframe_body(body: bytes, name: str) -> CheckpointBody | None:
+    """The parts of a body; ``None`` for an empty one and for a stranger's.
+
+    Raises:
+        StoreCorruptError: it was ours, and is damaged. Starting without the state would silently
+            count from nothing, so this is for a person to decide. Also for a later version.
+    """
+    if not body.startswith(_MAGIC):
+        return None
+    version = int.from_bytes(body[len(_MAGIC) : len(_MAGIC) + 2])
+    if version > _VERSION:
+        raise StoreCorruptError(
+            f"the state in {name} has version {version}, written by a later eventproc: use that"
+        )
+    try:
+        return {_VERSION_1: _unframe_1, _VERSION: _unframe_2}[version](body)
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise StoreCorruptError(
+            f"the state in {name} is damaged: restore the blob, or begin without state with "
+            "`eventproc checkpoints reset`"
+        ) from error
+
+
+def _unframe_2(body: bytes) -> CheckpointBody:
+    _, _, head_length, digest = _FRAME.unpack_from(body)
+    told = body[_FRAME.size : _FRAME.size + head_length]
+    state = body[_FRAME.size + head_length :]
+    if _digest(told, state) != digest:
+        raise ValueError("the digest is another one")
+    head: Mapping[str, Any] = json.loads(told)  # Keys of a later version are of no concern here.
+    return CheckpointBody(
+        state=state or None,
+        state_sequence_number=head["state_sequence_number"] if state else None,
+        sequence_number=head["sequence_number"],
+        completed=tuple(SequenceRange(*pair) for pair in head.get("completed", ())),
+        delivery_count=head.get("delivery_count", 0),
+    )
+
+
+def _unframe_1(body: bytes) -> CheckpointBody:
+    _, version, sequence_number, length, digest = _FRAME_1.unpack_from(body)
+    state = body[_FRAME_1.size :]
+    if (
+        len(state) != length
+        or _digest(struct.pack(">HQ", version, sequence_number), state) != digest
+    ):
+        raise ValueError("length or digest is another one")
+    return CheckpointBody(
+        state=state, state_sequence_number=sequence_number, sequence_number=sequence_number
+    )
+
+
+def _digest(head: bytes, state: bytes) -> bytes:
+    digest = blake2b(head, digest_size=_DIGEST_BYTES)
+    digest.update(state)
+    return digest.digest()

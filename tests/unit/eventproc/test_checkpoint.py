@@ -1,0 +1,61 @@
+"""An update that no store could keep, or no reader could use, is refused when it is built."""
+
+from typing import Any
+
+import pytest
+
+from eventproc.models import (
+    COMPLETED_RANGES_MAX,
+    STATE_BYTES_MAX,
+    CheckpointUpdate,
+    SequenceRange,
+)
+
+MANY = tuple(SequenceRange(at, at) for at in range(10, 2 * COMPLETED_RANGES_MAX + 12, 2))
+
+
+def update(**changes: Any) -> CheckpointUpdate:
+    """An update of partition 0 to position 7."""
+    values: dict[str, Any] = {
+        "partition_id": "0",
+        "offset": "700",
+        "sequence_number": 7,
+        "replaces": None,
+        "writer": "w",
+    }
+    return CheckpointUpdate(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"offset": ""}, "needs an offset"),
+        ({"sequence_number": -2}, "below any event's"),
+        ({"state": bytes(STATE_BYTES_MAX + 1)}, f"the limit is {STATE_BYTES_MAX}"),
+        ({"delivery_count": -1}, "below zero"),
+        ({"completed": (SequenceRange(7, 9),)}, "does not lie above it"),
+        ({"completed": (SequenceRange(12, 13), SequenceRange(9, 9))}, "sorted and disjoint"),
+        ({"completed": (SequenceRange(9, 12), SequenceRange(12, 13))}, "sorted and disjoint"),
+        ({"completed": MANY}, f"1001 ranges of completed events, the limit is {len(MANY) - 1}"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(changes, sentence):
+    """With a sentence that says what is wrong."""
+    with pytest.raises(ValueError, match=sentence):
+        update(**changes)
+
+
+def test_what_can_be_kept_is_not():
+    """Up to the limits; ranges may touch each other, and the position."""
+    touching = (SequenceRange(8, 9), SequenceRange(10, 12))
+
+    assert update(completed=touching).completed == touching
+    assert update(completed=MANY[:-1]).completed == MANY[:-1]
+    assert update(state=bytes(STATE_BYTES_MAX)).state == bytes(STATE_BYTES_MAX)
+
+
+def test_a_range_has_both_its_ends():
+    """And at least one number."""
+    assert [number in SequenceRange(3, 5) for number in (2, 3, 5, 6)] == [False, True, True, False]
+    with pytest.raises(ValueError, match="nothing in it"):
+        SequenceRange(5, 4)
