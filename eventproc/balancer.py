@@ -5,21 +5,30 @@ about it with pumps is the processor's business.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from eventproc.config import EventProcessorConfig
-from eventproc.core.balance import Moves, View, decide, due_since_s
+from eventproc.core.balance import (
+    MembershipSighting,
+    Moves,
+    View,
+    decide,
+    due_since_s,
+    see_members,
+)
 from eventproc.core.lease import Sighting, live_owners, present_members, sight
+from eventproc.core.reserve import taking_part
 from eventproc.leases import Leases
 from eventproc.logs import Logger
-from eventproc.membership import MembershipSnapshot
+from eventproc.membership import Member, MembershipSnapshot, MemberStatus
 from eventproc.models import (
     ClaimResult,
     ConsumerGroup,
     LoadBalancingStrategy,
     OwnershipClaim,
     OwnershipSnapshot,
+    PartitionOwnership,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
@@ -31,6 +40,24 @@ OUTAGE_EXPIRATION_FRACTION = 0.5
 GRACE_INTERVALS = 2
 """After an outage, how many intervals everybody has to renew before anybody is called dead."""
 
+SETTLED_AFTER_CYCLES = 0.8
+"""How many unsettled intervals a membership must have lasted to be acted upon: it was then the
+same at two looks, and whoever wrote presence at the same time has seen it, too."""
+
+SETTLING_CYCLES_MAX = 4
+"""In a group whose members change all the time, action waits for no more than this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farewell:
+    """What becomes of a leaver's partitions."""
+
+    targets: Mapping[str, str | None]
+    """Who shall have each; ``None`` where it is to be released."""
+
+    has_others: bool
+    """Whether anybody else is there to take them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
@@ -41,6 +68,17 @@ class Round:
     stolen: tuple[str, ...]
     conflict_count: int
     """Claims that somebody else won."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """What one look at the group showed."""
+
+    ownership_by_partition: Mapping[str, PartitionOwnership]
+    live_owner_by_partition: Mapping[str, str]
+    held: frozenset[str]
+    members: Sequence[Member]
+    """Those that are there."""
 
 
 class Balancer:
@@ -68,6 +106,7 @@ class Balancer:
         self._log = log
         self._sightings: dict[str, Sighting] = {}
         self._due_since_s: dict[str, float] = {}
+        self._membership: MembershipSighting | None = None
         self._read_at_s: float | None = None
         self._grace_until_s = float("-inf")
         self._looking = asyncio.Lock()
@@ -86,7 +125,8 @@ class Balancer:
         """
         async with self._looking:
             present, owned = await self._read()
-            view = self._view(partition_ids, busy, present, owned, is_leaving=False)
+            group = self._sight(present, owned, busy)
+            view = self._view(partition_ids, busy, group)
             await self._presence.refresh(
                 present,
                 owns_something=self._owner_id in view.live_owner_by_partition.values(),
@@ -96,26 +136,29 @@ class Balancer:
             self._due_since_s = due_since_s(
                 self._due_since_s, moves.owner_by_partition, view, self._clock()
             )
+            await self._presence.end_reserve(
+                group.members, has_settled=bool(view.held) and moves.is_settled
+            )
             await self._presence.forget(present, view.live_owner_by_partition.values())
             return await self._carry_out(moves, view)
 
-    async def farewell(self, partition_ids: Collection[str]) -> dict[str, str | None]:
-        """Tell everybody that this processor leaves; return who shall have what it holds.
-
-        ``None`` where nobody can be handed a partition: it is to be released.
-        """
+    async def farewell(self, partition_ids: Collection[str]) -> Farewell:
+        """Tell everybody that this processor leaves; return who shall have what it holds."""
         self._is_leaving = True
         async with self._looking:  # A look under way goes on, and may still win a claim.
             await self._presence.leave()
             present, owned = await self._read()
-            view = self._view(partition_ids, (), present, owned, is_leaving=True)
+            group = self._sight(present, owned, ())
+            view = self._view(partition_ids, (), group, is_leaving=True)
             moves = decide(view, self._config.load_balancing_strategy)
             mine = [
                 p for p, owner in view.live_owner_by_partition.items() if owner == self._owner_id
             ]
             targets = {p: moves.hand_overs.get(p) for p in mine}
             await self._give_untouched(targets, view)
-            return {p: targets[p] for p in view.held}
+            return Farewell(
+                targets={p: targets[p] for p in view.held}, has_others=bool(view.members)
+            )
 
     async def _read(self) -> tuple[MembershipSnapshot, OwnershipSnapshot]:
         """Read presence, then ownership: a newcomer is seen in one of them at least."""
@@ -133,15 +176,10 @@ class Balancer:
         await self._leases.compare(owned, asked_at_s)
         return present, owned
 
-    def _view(
-        self,
-        partition_ids: Collection[str],
-        busy: Collection[str],
-        present: MembershipSnapshot,
-        owned: OwnershipSnapshot,
-        *,
-        is_leaving: bool,
-    ) -> View:
+    def _sight(
+        self, present: MembershipSnapshot, owned: OwnershipSnapshot, busy: Collection[str]
+    ) -> _Group:
+        """Who is alive, and what does each of them own?"""
         now_s = self._clock()
         self._sightings = sight(self._sightings, owned.ownerships, now_s)
         live = live_owners(
@@ -160,24 +198,61 @@ class Balancer:
             expiration=self._config.ownership_expiration,
             owners=live.values(),
         )
+        return _Group(
+            ownership_by_partition={o.partition_id: o for o in owned.ownerships},
+            live_owner_by_partition=live,
+            held=held,
+            members=members,
+        )
+
+    def _view(
+        self,
+        partition_ids: Collection[str],
+        busy: Collection[str],
+        group: _Group,
+        *,
+        is_leaving: bool = False,
+    ) -> View:
+        """What the plan is made from."""
+        live, members = group.live_owner_by_partition, group.members
         everybody = {self._owner_id, *live.values(), *(member.owner_id for member in members)}
         leaving = {member.owner_id for member in members if member.is_leaving}
         leaving = leaving | {self._owner_id} if is_leaving else leaving - {self._owner_id}
         cooperative = {member.owner_id for member in members if member.hands_over}
         if self._config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE:
             cooperative.add(self._owner_id)
-        patience_s = self._config.handoff_timeout.total_seconds()
+        standing = taking_part(
+            len(partition_ids),
+            live,
+            everybody - leaving,
+            {m.owner_id for m in members if m.status is MemberStatus.RESERVE},
+        )
+        now_s, patience_s = self._clock(), self._config.handoff_timeout.total_seconds()
         return View(
             owner_id=self._owner_id,
             partition_ids=tuple(partition_ids),
-            ownership_by_partition={o.partition_id: o for o in owned.ownerships},
+            ownership_by_partition=group.ownership_by_partition,
             live_owner_by_partition=live,
-            members=frozenset(everybody - leaving),
+            members=standing,
             cooperative=frozenset(cooperative),
-            held=held,
+            held=group.held,
             overdue=frozenset(
                 p for p, since_s in self._due_since_s.items() if now_s - since_s > patience_s
             ),
+            leaving=frozenset(leaving),
+            handing_over=frozenset(busy),
+            is_settling=not is_leaving and self._is_settling(standing, now_s),
+        )
+
+    def _is_settling(self, members: frozenset[str], now_s: float) -> bool:
+        """Whether the membership is too new to be acted upon."""
+        unsettled_s = self._config.unsettled_interval.total_seconds()
+        settled_after_s = SETTLED_AFTER_CYCLES * unsettled_s
+        self._membership = see_members(
+            self._membership, members, now_s, settled_after_s=settled_after_s
+        )
+        return self._membership.is_settling(
+            now_s, settled_after_s=settled_after_s, most_s=SETTLING_CYCLES_MAX * unsettled_s
         )
 
     async def _carry_out(self, moves: Moves, view: View) -> Round:

@@ -83,10 +83,25 @@ class EventProcessorConfig:
 
     leaving_notice: timedelta | None = None
     """How long ``stop()`` serves on after it told the group that it leaves, so that the others
-    look often by the time they are handed its partitions, which are then without an owner's
+    look often by the time they get its partitions, which are then without an owner's
     attention for an ``unsettled_interval`` and not for a ``load_balancing_interval``. ``None``: as
     long as the others may take to notice, and at most a third of ``shutdown_timeout``. Nobody is
     waited for where nobody else is there."""
+
+    generation: str = ""
+    """Which deployment this processor belongs to: a version, an image tag. One that starts while
+    others of another generation are there waits in reserve until one of them goes, and takes over
+    what that one had: so a rolling deploy moves each partition once. Empty: it takes its share at
+    once, whoever is there."""
+
+    reserve_patience: timedelta = timedelta(minutes=5)
+    """How long to wait in reserve; then a processor takes its share in any case, as a canary
+    should."""
+
+    keeps_ownership_on_stop: bool = False
+    """Whether ``stop()`` leaves the partitions to this processor's next start under the same
+    ``owner_id``, so that a restart moves nothing. They are not served in between; who does not
+    come back within ``ownership_expiration`` is replaced. Needs an ``owner_id``."""
 
     initial_position: EventPosition = field(default_factory=EventPosition.earliest)
     """Where to begin a partition that has no checkpoint."""
@@ -122,6 +137,7 @@ class EventProcessorConfig:
             "handoff_timeout",
             "partition_ids_interval",
             "shutdown_timeout",
+            "reserve_patience",
         ):
             if getattr(self, name) <= timedelta(0):
                 raise ConfigurationError(f"{name} is {getattr(self, name)}: give a positive time")

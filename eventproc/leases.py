@@ -149,8 +149,15 @@ class Leases:
             await self._renew(suspect)
 
     def _agrees(self, lease: Lease, stored: Mapping[str, PartitionOwnership]) -> bool:
+        """Whether the record is as this processor wrote it, and not touched since.
+
+        A record in our name with another etag was touched by an operator, who wants the partition
+        to be begun anew; unless a write of our own with an unknown outcome is behind it.
+        """
         ownership = stored.get(lease.partition_id)
-        return ownership is not None and ownership.owner_id == self._owner_id
+        if ownership is None or ownership.owner_id != self._owner_id:
+            return False
+        return lease.is_doubtful or ownership.etag == lease.etag
 
     async def keep(self) -> None:
         """Renew for ever: each lease at a third of its life, and sooner again after a failure."""
@@ -158,6 +165,10 @@ class Leases:
         while True:
             await self.renew_due()
             await asyncio.sleep(pause_s)
+
+    async def renew_all(self) -> None:
+        """Renew every lease now."""
+        await self._renew(list(self._lease_by_partition.values()))
 
     async def renew_due(self) -> None:
         """Renew every lease that is due, all at once."""

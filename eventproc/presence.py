@@ -20,7 +20,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.lease import is_fresh, renewal_due_at_s, trusted_until_s
+from eventproc.core.lease import (
+    is_fresh,
+    present_members,
+    renewal_due_at_s,
+    trusted_until_s,
+)
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.logs import Logger
 from eventproc.membership import Member, MembershipSnapshot, MemberStatus
@@ -48,6 +53,7 @@ class Presence:
         member: Member,
         *,
         expiration: timedelta,
+        reserve_patience: timedelta,
         clock: Callable[[], float],
         log: Logger,
     ) -> None:
@@ -55,8 +61,10 @@ class Presence:
         self._group = group
         self._member = member
         self._expiration = expiration
+        self._reserve_patience = reserve_patience
         self._clock = clock
         self._log = log
+        self._entered_at_s = clock()
         self._sent_at_s = float("-inf")
         self._answer_within: timedelta | None = None
         self._displaced: set[str] = set()
@@ -75,7 +83,10 @@ class Presence:
             StoreUnavailableError: presence could not be written.
         """
         self._answer_within = answer_within
+        self._entered_at_s = self._clock()
         is_contested = await self._write_first()
+        if self._member.status is MemberStatus.RESERVE:
+            self._log.info("reserve_entered", generation=self._member.generation)
         if not is_contested:
             return
         self._log.info("owner_id_recovering", answer_within_s=answer_within.total_seconds())
@@ -97,6 +108,7 @@ class Presence:
             is_contested = is_contested or self._shows_life(mine, present, owned)
             if mine is not None and mine.incarnation != self._member.incarnation:
                 self._displaced.add(mine.incarnation)
+            self._member = replace(self._member, status=self._first_status(present, owned))
             if await self._write(replace(self._member, etag=mine.etag if mine else None)):
                 return is_contested
         raise StoreUnavailableError(
@@ -106,7 +118,9 @@ class Presence:
     def _shows_life(
         self, mine: Member | None, present: MembershipSnapshot, owned: OwnershipSnapshot
     ) -> bool:
-        if mine is not None and mine.incarnation == self._member.incarnation:
+        if mine is not None and (
+            mine.incarnation == self._member.incarnation or mine.status is MemberStatus.AWAY
+        ):
             return False
         times = [
             (ownership.last_modified, owned.as_of, owned.resolution)
@@ -119,6 +133,29 @@ class Presence:
             as_of is None or is_fresh(last_modified, as_of, resolution, self._expiration)
             for last_modified, as_of, resolution in times
         )
+
+    def _first_status(self, present: MembershipSnapshot, owned: OwnershipSnapshot) -> MemberStatus:
+        """In reserve, if this processor owns nothing and somebody is there to be replaced."""
+        owners = {
+            ownership.owner_id
+            for ownership in owned.ownerships
+            if ownership.owner_id is not None
+            and (
+                owned.as_of is None
+                or is_fresh(
+                    ownership.last_modified, owned.as_of, owned.resolution, self._expiration
+                )
+            )
+        }
+        members = present_members(
+            present.members,
+            as_of=present.as_of,
+            resolution=present.resolution,
+            expiration=self._expiration,
+            owners=owners,
+        )
+        is_replacing = self._member.owner_id not in owners and self._is_replacing(members)
+        return MemberStatus.RESERVE if is_replacing else MemberStatus.ACTIVE
 
     async def refresh(
         self, present: MembershipSnapshot, *, owns_something: bool, is_trusted: bool
@@ -170,9 +207,40 @@ class Presence:
         is_after = other.incarnation > self._member.incarnation
         return is_after and self._contests[other.incarnation] > CONTESTS_MAX
 
+    async def end_reserve(self, members: Iterable[Member], *, has_settled: bool) -> None:
+        """Take part from now on, if this processor waits in reserve and need not any longer.
+
+        Args:
+            members: Those that are there.
+            has_settled: Whether it has taken up what a leaver left to it.
+        """
+        if self._member.status is not MemberStatus.RESERVE:
+            return
+        is_over = self._clock() - self._entered_at_s > self._reserve_patience.total_seconds()
+        if has_settled or is_over or not self._is_replacing(members):
+            self._log.info("reserve_ended", has_replaced=has_settled)
+            self._member = replace(self._member, status=MemberStatus.ACTIVE)
+            await self._write(self._member)
+
+    def _is_replacing(self, members: Iterable[Member]) -> bool:
+        """Whether somebody of another generation is there, who is going to be replaced."""
+        return bool(self._member.generation) and any(
+            member.generation != self._member.generation
+            and member.owner_id != self._member.owner_id
+            and member.status in {MemberStatus.ACTIVE, MemberStatus.LEAVING}
+            for member in members
+        )
+
     async def leave(self) -> None:
         """Tell everybody that this processor goes, so that no plan gives it anything."""
-        self._member = replace(self._member, status=MemberStatus.LEAVING)
+        await self._change_to(MemberStatus.LEAVING)
+
+    async def step_away(self) -> None:
+        """Tell everybody that this processor has stopped, and comes back under its id."""
+        await self._change_to(MemberStatus.AWAY)
+
+    async def _change_to(self, status: MemberStatus) -> None:
+        self._member = replace(self._member, status=status)
         for _ in range(ATTEMPTS_MAX):
             if await self._write(self._member):
                 return

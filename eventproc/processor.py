@@ -92,6 +92,11 @@ class EventProcessor:
         self._config = config or EventProcessorConfig()
         name = owner_id if owner_id is not None else self._draw_owner_id()
         _check_owner_id(name)
+        if self._config.keeps_ownership_on_stop and owner_id is None:
+            raise ConfigurationError(
+                "keeps_ownership_on_stop needs an owner_id that stays the same over restarts: "
+                "give one, or nobody could take up what this processor kept"
+            )
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,
             eventhub_name=source.eventhub_name,
@@ -109,6 +114,7 @@ class EventProcessor:
                 hands_over=(
                     self._config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
                 ),
+                generation=self._config.generation,
                 version=EVENTPROC_VERSION,
             ),
             config=self._config,

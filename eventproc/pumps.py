@@ -163,12 +163,20 @@ class Pumps:
             self._changed()
 
     async def drain(
-        self, owned: Collection[str], targets: Mapping[str, str | None], within: timedelta
+        self,
+        owned: Collection[str],
+        targets: Mapping[str, str | None] | None,
+        within: timedelta,
     ) -> None:
-        """End every pump, and give each lease to its target as soon as its pump has closed."""
+        """End every pump, and give each lease to its target as soon as its pump has closed.
+
+        Without *targets* the leases stay.
+        """
 
         async def part(partition_id: str) -> None:
             await self._end(partition_id, CloseReason.SHUTDOWN, within * DRAIN_FRACTION)
+            if targets is None:
+                return
             outcome = await self._give(partition_id, targets.get(partition_id))
             self._log.info(
                 "partition_released",

@@ -6,7 +6,7 @@ on the processor's loop the source and the pumps. What crosses goes through ``Co
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from eventproc.balancer import Balancer, Round
+from eventproc.balancer import Balancer, Farewell, Round
 from eventproc.blocking import ThreadedHandler
 from eventproc.checkpointer import Checkpointer
 from eventproc.config import EventProcessorConfig
@@ -107,6 +107,7 @@ class Session:
             group,
             parts.member,
             expiration=self._config.ownership_expiration,
+            reserve_patience=self._config.reserve_patience,
             clock=self._clock,
             log=parts.log,
         )
@@ -171,36 +172,51 @@ class Session:
         try:
             if is_displaced:
                 self.pumps.lose_all()
+            elif self._config.keeps_ownership_on_stop:
+                await self._step_away()
             else:
                 await self._leave()
         finally:
             await self._stack.aclose()
 
     async def _leave(self) -> None:
-        budget_s = self._config.shutdown_timeout.total_seconds()
-        until_s = asyncio.get_running_loop().time() + budget_s
-        targets = await self._say_farewell()
-        if any(targets.values()):
+        """Give everything to the others, and go."""
+        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
+        farewell = await self._say_farewell()
+        if farewell.has_others and farewell.targets:
             await asyncio.sleep(self._leaving_notice_s())
-            targets = await self._say_farewell()
+            farewell = await self._say_farewell()
         elif self._is_expecting:
             await asyncio.sleep(self._last_gifts_s())
-            targets = await self._say_farewell()
-        with suppress(TimeoutError):
-            drained_s = until_s - budget_s * WITHDRAWAL_FRACTION
-            async with asyncio.timeout_at(drained_s):
-                left_s = drained_s - asyncio.get_running_loop().time()
-                await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
+            farewell = await self._say_farewell()
+        await self._drain(until_s, farewell.targets)
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
                 await self._control.call(self._presence.withdraw())
 
-    async def _say_farewell(self) -> dict[str, str | None]:
+    async def _step_away(self) -> None:
+        """Stop serving, and leave everything to the next start under this name."""
+        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
+        await self._drain(until_s, None)
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout_at(until_s):
+                # The next start has a whole expiration from now on.
+                await self._control.call(self.leases.renew_all())
+                await self._control.call(self._presence.step_away())
+
+    async def _drain(self, until_s: float, targets: Mapping[str, str | None] | None) -> None:
+        drained_s = until_s - self._config.shutdown_timeout.total_seconds() * WITHDRAWAL_FRACTION
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(drained_s):
+                left_s = drained_s - asyncio.get_running_loop().time()
+                await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
+
+    async def _say_farewell(self) -> Farewell:
         budget_s = self._config.shutdown_timeout.total_seconds() * FAREWELL_FRACTION
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(budget_s):
                 return await self._control.call(self._balancer.farewell(self.partition_ids))
-        return {}
+        return Farewell(targets={}, has_others=False)
 
     def _leaving_notice_s(self) -> float:
         notice = self._config.leaving_notice

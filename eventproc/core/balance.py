@@ -4,6 +4,9 @@ Rule 1: a processor touches only what the plan gives to it, and what it holds an
 Rule 2: at most one steal in each cycle, whatever the strategy, and only from an owner that does
 not hand over, or that kept what the plan takes from it for longer than it was given.
 Rule 3: ``BALANCED`` makes at most one claim or steal in each cycle.
+Rule 4: who leaves is not robbed: it lets go by itself, or is robbed when it did not in time.
+Rule 5: just after the membership changed nobody begins anything. Others may not have seen the
+change yet, and would carry out another plan; a moment later all of them follow the same one.
 """
 
 from collections.abc import Mapping
@@ -33,7 +36,46 @@ class View:
     """The partitions whose lease this processor keeps."""
 
     overdue: frozenset[str] = frozenset()
-    """Partitions due to me that a cooperative owner kept for longer than it may."""
+    """Partitions due to me that an owner who should let go kept for longer than it may."""
+
+    leaving: frozenset[str] = frozenset()
+    """Owners that said they go; they let go of what they have."""
+
+    handing_over: frozenset[str] = frozenset()
+    """Partitions of those held that are being handed over already."""
+
+    is_settling: bool = False
+    """Whether the membership changed so lately that others may not have seen it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipSighting:
+    """Since when, on my own clock, the group has had these members."""
+
+    members: frozenset[str]
+    since_s: float
+    restless_since_s: float
+    """Since when no membership has lasted."""
+
+    def is_settling(self, now_s: float, *, settled_after_s: float, most_s: float) -> bool:
+        """Whether it is too new to act upon; in a group that never rests, not for ever."""
+        is_new = now_s - self.since_s < settled_after_s
+        return is_new and now_s - self.restless_since_s < most_s
+
+
+def see_members(
+    known: MembershipSighting | None,
+    members: frozenset[str],
+    now_s: float,
+    *,
+    settled_after_s: float,
+) -> MembershipSighting:
+    """Note since when the group has had these members."""
+    if known is not None and known.members == members:
+        return known
+    lasted = known is None or now_s - known.since_s >= settled_after_s
+    restless_since_s = now_s if lasted or known is None else known.restless_since_s
+    return MembershipSighting(members=members, since_s=now_s, restless_since_s=restless_since_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +110,16 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
         stealable = [] if orphans else stealable
     steal = min(stealable, key=rank, default=None)
     hand_overs = _surplus(view, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
+    is_settled = not due and not hand_overs
+    if view.is_settling:
+        orphans, steal = [], None
+        hand_overs = {p: to for p, to in hand_overs.items() if p in view.handing_over}
     return Moves(
         owner_by_partition=planned,
         claims=tuple(_claim(view, p) for p in [*resumed, *orphans]),
         steal=None if steal is None else _claim(view, steal),
         hand_overs=hand_overs,
-        is_settled=not due and not hand_overs,
+        is_settled=is_settled,
     )
 
 
@@ -95,11 +141,12 @@ def _recorded_owner(view: View, partition_id: str) -> str | None:
 
 
 def _is_stealable(view: View, partition_id: str) -> bool:
-    """Whether a live other owner has it who does not hand over, or did not in time."""
+    """Whether a live other owner has it who will not let go, or did not in time."""
     owner_id = view.live_owner_by_partition.get(partition_id)
     if owner_id is None or owner_id == view.owner_id:
         return False
-    return owner_id not in view.cooperative or partition_id in view.overdue
+    lets_go = owner_id in view.cooperative or owner_id in view.leaving
+    return not lets_go or partition_id in view.overdue
 
 
 def _surplus(view: View, planned: Mapping[str, str]) -> dict[str, str | None]:

@@ -41,11 +41,11 @@ class Scene:
         return BEGIN + timedelta(seconds=asyncio.get_running_loop().time())
 
     def processor(
-        self, handler: HandlerFactory | None = None, owner_id: str = "a", **settings: Any
+        self, handler: HandlerFactory | None = None, owner_id: str | None = "a", **settings: Any
     ) -> EventProcessor:
         """A processor that is not started yet; *settings* go to its config."""
         store = FaultyCheckpointStore(MemoryCheckpointStore(self.account), Random(owner_id))
-        self.store_by_owner[owner_id] = store
+        self.store_by_owner[owner_id or ""] = store
         return EventProcessor(
             source=MemoryEventSource(self.hub),
             store=store,

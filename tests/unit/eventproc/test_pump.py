@@ -31,6 +31,7 @@ def test_the_policy_decides_when_progress_is_stored(policy, after_s, expected):
     async def story():
         scene = Scene()
         async with scene.processor(checkpoint_policy=policy, batch_size_max=1):
+            await seconds(1)
             for _ in range(4):
                 await seconds(0.01)
                 scene.publish(1)
