@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from eventproc.config import Backoff, CheckpointPolicy
-from eventproc.core.policy import backoff_s, checkpoint_due_in_s
+from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
 from eventproc.core.progress import adoption, is_behind
 from eventproc.errors import OwnershipLostError, StoreError
 from eventproc.logs import Logger
@@ -75,7 +75,9 @@ class Checkpointer:
         self._handled_count = 0
         self._oldest_at_s = 0.0
         self._writing = asyncio.Lock()
+        self._in_flight: asyncio.Future[CheckpointResult] | None = None
         self._wake = asyncio.Event()
+        self._progressed = asyncio.Event()
         self._is_lost = False
         self._is_failing = False
 
@@ -139,6 +141,21 @@ class Checkpointer:
         self._pending = progress
         self._wake.set()
 
+    async def until_room(self) -> None:
+        """Wait while too much of what was handled is not stored, because the store fails.
+
+        Raises:
+            OwnershipLostError: the partition belongs to somebody else; there will be no room.
+        """
+        policy = self._policy
+        while not has_room(
+            self._handled_count, policy.every_events, policy.every, policy.unwritten_events_max
+        ):
+            if self._is_lost:
+                raise OwnershipLostError(self._partition_id)
+            self._progressed.clear()
+            await self._progressed.wait()
+
     async def run(self) -> None:
         """Write for ever what the policy calls due; ends when ownership is lost."""
         while not self._is_lost:
@@ -157,6 +174,7 @@ class Checkpointer:
                 oldest_age_s=loop.time() - self._oldest_at_s,
                 every_events=self._policy.every_events,
                 every=self._policy.every,
+                unwritten_events_max=self._policy.unwritten_events_max,
             )
             try:
                 async with asyncio.timeout(due_in_s):
@@ -188,6 +206,7 @@ class Checkpointer:
         """The partition is lost: nothing more is written, and whoever waits is told."""
         self._is_lost = True
         self._wake.set()
+        self._progressed.set()
 
     async def _write_newest(self) -> bool:
         """Try one write; return whether to go on at once, with it written or not."""
@@ -207,7 +226,7 @@ class Checkpointer:
             writer=self._writer,
         )
         try:
-            result = await self._write(update)
+            result = await self._write_alone(update)
         except StoreError:
             return False
         if result.outcome is WriteOutcome.WON:
@@ -217,10 +236,19 @@ class Checkpointer:
         is_known = await self._learn()
         return is_known and result.outcome is WriteOutcome.LOST
 
+    async def _write_alone(self, update: CheckpointUpdate) -> CheckpointResult:
+        """Write once nothing is in flight: a caller that was cancelled may have left a write."""
+        if self._in_flight is not None:
+            await asyncio.wait([self._in_flight])
+        self._in_flight = asyncio.ensure_future(self._write(update))
+        self._in_flight.add_done_callback(_retrieve)
+        return await asyncio.shield(self._in_flight)
+
     def _note_stored(self, noted_count: int, handled_count: int) -> None:
         self._stored_count = noted_count
         self._handled_count -= handled_count
         self._oldest_at_s = asyncio.get_running_loop().time()
+        self._progressed.set()
 
     async def _learn(self) -> bool:
         """Learn what stands in the store now; return whether that succeeded.
@@ -262,6 +290,12 @@ class Checkpointer:
         elif self._is_failing and not is_failing:
             self._log.info("checkpoint_recovered")
         self._is_failing = is_failing
+
+
+def _retrieve(write: asyncio.Future[CheckpointResult]) -> None:
+    """Look at how a write ended that nobody may wait for any more."""
+    if not write.cancelled():
+        write.exception()
 
 
 def _progress(checkpoint: Checkpoint | None) -> Progress | None:

@@ -26,8 +26,18 @@ class CheckpointPolicy:
     every: timedelta | None = timedelta(seconds=5)
     """When the oldest handled event that is not yet checkpointed is this old."""
 
+    unwritten_events_max: int | None = 100_000
+    """While the store fails, handling goes on until so many handled events are not checkpointed;
+    then it waits for the store, for all of them would come again after a crash. A hundred times
+    ``every_events``: a healthy store is never waited for. ``None``, and where nothing is written
+    on its own accord: no limit."""
+
     def __post_init__(self) -> None:
         """Refuse a policy that would never or always write."""
+        if self.unwritten_events_max is not None and self.unwritten_events_max < 1:
+            raise ConfigurationError(
+                f"unwritten_events_max is {self.unwritten_events_max}: give 1 or more"
+            )
         if self.every_events is not None and self.every_events < 1:
             raise ConfigurationError(f"every_events is {self.every_events}: give 1 or more")
         if self.every is not None and self.every <= timedelta(0):
@@ -36,7 +46,7 @@ class CheckpointPolicy:
     @classmethod
     def manual(cls) -> "CheckpointPolicy":
         """Only ``context.checkpoint()`` and the close write."""
-        return cls(every_events=None, every=None)
+        return cls(every_events=None, every=None, unwritten_events_max=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

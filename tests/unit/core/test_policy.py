@@ -6,31 +6,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.policy import backoff_s, checkpoint_due_in_s
+from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
 
 FIVE_SECONDS = timedelta(seconds=5)
 
 
 @pytest.mark.parametrize(
-    ("handled_count", "age_s", "every_events", "every", "expected"),
+    ("handled_count", "age_s", "every_events", "every", "unwritten_max", "expected"),
     [
-        (0, 99.0, 10, FIVE_SECONDS, None),
-        (10, 0.0, 10, FIVE_SECONDS, 0.0),
-        (11, 0.0, 10, None, 0.0),
-        (9, 2.0, 10, FIVE_SECONDS, 3.0),
-        (9, 7.0, 10, FIVE_SECONDS, 0.0),
-        (9, 7.0, 10, None, None),
-        (9, 2.0, None, FIVE_SECONDS, 3.0),
-        (9, 2.0, None, None, None),
+        (0, 99.0, 10, FIVE_SECONDS, None, None),
+        (10, 0.0, 10, FIVE_SECONDS, None, 0.0),
+        (11, 0.0, 10, None, None, 0.0),
+        (9, 2.0, 10, FIVE_SECONDS, None, 3.0),
+        (9, 7.0, 10, FIVE_SECONDS, None, 0.0),
+        (9, 7.0, 10, None, None, None),
+        (9, 2.0, None, FIVE_SECONDS, None, 3.0),
+        (9, 2.0, None, None, None, None),
+        (9, 2.0, 20, FIVE_SECONDS, 10, 3.0),
+        (10, 2.0, 20, FIVE_SECONDS, 10, 0.0),
+        (10, 2.0, None, FIVE_SECONDS, 10, 0.0),
+        (10, 2.0, None, None, 10, None),
     ],
 )
-def test_whichever_comes_first(handled_count, age_s, every_events, every, expected):
+def test_whichever_comes_first(handled_count, age_s, every_events, every, unwritten_max, expected):
     """Enough events, or an old enough one; nothing to write is never due."""
     due_in_s = checkpoint_due_in_s(
-        handled_count=handled_count, oldest_age_s=age_s, every_events=every_events, every=every
+        handled_count=handled_count,
+        oldest_age_s=age_s,
+        every_events=every_events,
+        every=every,
+        unwritten_events_max=unwritten_max,
     )
 
     assert due_in_s == expected
+
+
+@pytest.mark.parametrize(
+    ("handled_count", "every", "unwritten_max", "expected"),
+    [
+        (9, FIVE_SECONDS, 10, True),
+        (10, FIVE_SECONDS, 10, False),
+        (99, FIVE_SECONDS, None, True),
+        (99, None, 10, True),
+    ],
+)
+def test_there_is_room_below_the_limit(handled_count, every, unwritten_max, expected):
+    """And always where nothing is written on its own accord: nobody would ever make room."""
+    assert has_room(handled_count, None, every, unwritten_max) is expected
 
 
 attempts = st.integers(1, 10_000)

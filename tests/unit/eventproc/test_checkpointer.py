@@ -1,17 +1,21 @@
 """Who may write a checkpoint: the owner who can prove it, and never the one before."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import Backoff, CheckpointPolicy, OwnershipLostError
+from eventproc import Backoff, CheckpointPolicy, OwnershipLostError, StoreUnavailableError
 from eventproc.checkpointer import Checkpointer, Progress
 from eventproc.logs import get_logger
 from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.scene import Scene
+
+MANUAL = CheckpointPolicy.manual()
+EAGER = CheckpointPolicy(every_events=1, unwritten_events_max=10)
 
 
 class Shelf:
@@ -23,9 +27,13 @@ class Shelf:
         self.owner = "a"
         self.before_verify: Callable[[], object] = lambda: None
         self.unanswered_count = 0
+        self.is_failing = False
+        self.write_s = 0.0
+        self.in_flight_count = 0
+        self.in_flight_count_max = 0
         self._pump_count = 0
 
-    def checkpointer(self, owner: str) -> Checkpointer:
+    def checkpointer(self, owner: str, policy: CheckpointPolicy = MANUAL) -> Checkpointer:
         """The one of a pump of this owner."""
 
         async def verify() -> bool:
@@ -42,13 +50,25 @@ class Shelf:
             read=lambda: self.store.read_checkpoint(self.scene.group, "0"),
             write=self._write,
             verify=verify,
-            policy=CheckpointPolicy.manual(),
+            policy=policy,
             backoff=Backoff(),
             log=get_logger("eventproc.test"),
         )
 
     async def _write(self, update: CheckpointUpdate) -> CheckpointResult:
-        result = await self.store.update_checkpoint(self.scene.group, update)
+        # As on a thread of its own: who stops waiting does not stop the write.
+        return await asyncio.shield(asyncio.ensure_future(self._carry_out(update)))
+
+    async def _carry_out(self, update: CheckpointUpdate) -> CheckpointResult:
+        self.in_flight_count += 1
+        self.in_flight_count_max = max(self.in_flight_count, self.in_flight_count_max)
+        try:
+            await asyncio.sleep(self.write_s)
+            if self.is_failing:
+                raise StoreUnavailableError("nobody answers")
+            result = await self.store.update_checkpoint(self.scene.group, update)
+        finally:
+            self.in_flight_count -= 1
         if self.unanswered_count == 0:
             return result
         self.unanswered_count -= 1
@@ -205,3 +225,106 @@ def test_what_is_done_above_the_position_is_stored_with_it():
         return found is not None and found.completed == done
 
     assert run_virtual(story())
+
+
+@asynccontextmanager
+async def writing(checkpointer: Checkpointer) -> AsyncIterator[None]:
+    """Write in the background, as under a pump."""
+    task = asyncio.create_task(checkpointer.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def handle(checkpointer: Checkpointer, number: int) -> None:
+    """Note one more event."""
+    checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
+
+
+def test_one_write_at_a_time_whoever_asks():
+    """The policy, the handler and the close ask at once, and one gives up in the middle."""
+
+    async def story():
+        scene = Scene()
+        shelf = Shelf(scene)
+        shelf.write_s = 1.0
+        await shelf.store.open()
+        checkpointer = shelf.checkpointer("a", EAGER)
+        await checkpointer.adopt()
+        async with writing(checkpointer):
+            handle(checkpointer, 0)
+            await asyncio.sleep(0.1)
+            impatient = [asyncio.create_task(write(checkpointer, n)) for n in (1, 2, 3)]
+            await asyncio.sleep(1.5)
+            for task in impatient:
+                task.cancel()
+            await write(checkpointer, 4)
+        return shelf.in_flight_count_max, scene.checkpointed()
+
+    assert run_virtual(story()) == (1, 4)
+
+
+def test_a_write_that_was_given_up_is_waited_for():
+    """Its caller was cancelled, but it may still take effect: the next one comes after it."""
+
+    async def story():
+        scene = Scene()
+        shelf = Shelf(scene)
+        shelf.write_s = 1.0
+        await shelf.store.open()
+        checkpointer = shelf.checkpointer("a")
+        await checkpointer.adopt()
+        handle(checkpointer, 0)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await checkpointer.flush()
+        await write(checkpointer, 1)
+        return shelf.in_flight_count_max, scene.checkpointed()
+
+    assert run_virtual(story()) == (1, 1)
+
+
+def test_a_failing_store_holds_handling_up_only_at_the_limit():
+    """Until then it goes on, and when the store is back the newest position is stored."""
+
+    async def story():
+        scene = Scene()
+        shelf = Shelf(scene)
+        await shelf.store.open()
+        checkpointer = shelf.checkpointer("a", EAGER)
+        await checkpointer.adopt()
+        shelf.is_failing = True
+        loop = asyncio.get_running_loop()
+        held_up_at = []
+        async with writing(checkpointer):
+            for number in range(25):
+                before_s = loop.time()
+                if number == 10:
+                    loop.call_later(60, setattr, shelf, "is_failing", False)
+                await checkpointer.until_room()
+                if loop.time() > before_s:
+                    held_up_at.append((number, scene.checkpointed()))
+                handle(checkpointer, number)
+                await asyncio.sleep(0.001)
+            await checkpointer.flush()
+        return held_up_at, scene.checkpointed()
+
+    assert run_virtual(story()) == ([(10, 9)], 24)
+
+
+def test_who_waits_for_room_hears_of_a_loss():
+    """There will never be any."""
+
+    async def story():
+        shelf = Shelf(Scene())
+        await shelf.store.open()
+        checkpointer = shelf.checkpointer("a", EAGER)
+        for number in range(10):
+            handle(checkpointer, number)
+        asyncio.get_running_loop().call_later(1, checkpointer.lose)
+        with pytest.raises(OwnershipLostError):
+            await checkpointer.until_room()
+
+    run_virtual(story())

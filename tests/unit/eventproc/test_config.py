@@ -41,6 +41,7 @@ def test_an_expiration_of_three_intervals_is_enough():
     "build",
     [
         lambda: CheckpointPolicy(every_events=0),
+        lambda: CheckpointPolicy(unwritten_events_max=0),
         lambda: CheckpointPolicy(every=ZERO),
         lambda: Backoff(first=ZERO),
         lambda: Backoff(first=2 * SECOND, most=SECOND),
