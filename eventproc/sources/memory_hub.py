@@ -152,9 +152,12 @@ class MemoryHub:
         for number in range(len(self._logs), partition_count):
             self._logs[str(number)] = MemoryLog(str(number))
 
-    def events(self, partition_id: str) -> Sequence[ReceivedEvent]:
-        """The events that the partition still has, oldest first."""
-        return tuple(self._log(partition_id).read(0))
+    def events(
+        self, partition_id: str, position: EventPosition | None = None
+    ) -> Sequence[ReceivedEvent]:
+        """The events that the partition still has, oldest first; or those from a position on."""
+        log = self._log(partition_id)
+        return tuple(log.read(0 if position is None else log.find(position)))
 
     # --- asking and reading ----------------------------------------------------------------------
 

@@ -1,9 +1,11 @@
-"""What eventproc is tested with, for those who test their own stores, sources and handlers."""
+"""What eventproc is tested with, for those who test their own handlers, stores and sources."""
 
+from eventproc.testing._stage_record import Closing, HandlerCall
 from eventproc.testing._store_bench import LoseAnswers
 from eventproc.testing.azurite import Azurite
 from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
 from eventproc.testing.lossy_proxy import LossyProxy
+from eventproc.testing.stage import HandlerStage
 from eventproc.testing.store_contract import (
     ClauseReport,
     check_checkpoint_store,
@@ -14,8 +16,11 @@ from eventproc.testing.virtual_time import DeadlockError, VirtualTimeLoop, run_v
 __all__ = [
     "Azurite",
     "ClauseReport",
+    "Closing",
     "DeadlockError",
     "FaultyCheckpointStore",
+    "HandlerCall",
+    "HandlerStage",
     "LoseAnswers",
     "LossyProxy",
     "StoreFaults",

@@ -16,7 +16,7 @@ from eventproc.models import (
     PartitionOwnership,
     ReceivedEvent,
 )
-from tests.simulation.processes import Process
+from eventproc.testing.processes import Process
 
 OPERATOR = "operator"
 """Whoever writes a checkpoint by hand."""

@@ -8,8 +8,8 @@ import pytest
 
 from eventproc import CheckpointPolicy, EventProcessorConfig
 from eventproc.testing import StoreFaults
+from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
-from tests.simulation.processes import run_processes
 from tests.simulation.world import World
 
 SETTLED_WITHIN_S = 120.0

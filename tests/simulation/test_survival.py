@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from eventproc import LoadBalancingStrategy
+from eventproc.testing.processes import run_processes
 from tests.simulation.faults import draw, play
 from tests.simulation.invariants import Violation
-from tests.simulation.processes import run_processes
 from tests.simulation.world import World
 
 HEALED_WITHIN_S = 400.0
@@ -43,7 +43,7 @@ async def survive(seed, strategy):
 
 REPEATED = """
 from eventproc import LoadBalancingStrategy
-from tests.simulation.processes import run_processes
+from eventproc.testing.processes import run_processes
 from tests.simulation.test_survival import survive
 print(run_processes(survive(7, LoadBalancingStrategy.COOPERATIVE)))
 """

@@ -32,8 +32,8 @@ from eventproc.models import (
 )
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
+from eventproc.testing.processes import Process
 from tests.simulation.invariants import OPERATOR, Call, Invariants, Violation
-from tests.simulation.processes import Process
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 START_AGAIN_AFTER_S = 2.0

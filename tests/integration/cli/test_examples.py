@@ -13,6 +13,7 @@ LAST_WORDS = {
     "first_program.py": "10 greeted",
     "orders.py": "",
     "running_totals.py": "150 deliveries of 100 events, total 5050",
+    "testing_a_handler.py": "2 tests of a handler, passed",
 }
 """What each says at its end; a handler alone says nothing."""
 

@@ -12,7 +12,7 @@ from eventproc import (
     LoadBalancingStrategy,
 )
 from eventproc.testing import StoreFaults
-from tests.simulation.processes import run_processes
+from eventproc.testing.processes import run_processes
 from tests.simulation.world import Node, World
 
 EXPIRATION_S = 60.0

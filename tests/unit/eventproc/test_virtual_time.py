@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from eventproc.testing.processes import Process, run_processes
 from eventproc.testing.virtual_time import DeadlockError, run_virtual
-from tests.simulation.processes import Process, run_processes
 
 
 def test_hours_pass_at_once():

@@ -23,7 +23,13 @@ class _Guarded:
 
     __slots__ = ("args", "callback", "context", "handle", "process")
 
-    def __init__(self, process: "Process", callback, args, context: Context | None) -> None:
+    def __init__(
+        self,
+        process: "Process",
+        callback: Callable[..., object],
+        args: tuple[object, ...],
+        context: Context | None,
+    ) -> None:
         self.process = process
         self.callback = callback
         self.args = args
@@ -70,7 +76,9 @@ class ProcessLoop(VirtualTimeLoop):
         return handle
 
     @staticmethod
-    def _guard(callback, args, context) -> _Guarded | None:
+    def _guard(
+        callback: Callable[..., object], args: tuple[object, ...], context: Context | None
+    ) -> _Guarded | None:
         process = _current.get() if context is None else context.get(_current)
         return None if process is None else _Guarded(process, callback, args, context)
 

@@ -1,0 +1,162 @@
+"""What happened on a stage: every call, every closing, and the story that they make."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from eventproc.handler import PartitionContext
+from eventproc.models import CloseReason, ReceivedEvent
+
+STORY_LINES_MAX: Final = 40
+"""Of a story, in the message of an assertion that failed: its end says most."""
+
+
+@dataclass(slots=True, kw_only=True)
+class HandlerCall:
+    """One call of ``process_events``."""
+
+    number: int
+    """From 1, over all calls on the stage, repeated ones included."""
+
+    owner_id: str
+    partition_id: str
+    events: Sequence[ReceivedEvent]
+    began_at: datetime
+    error: BaseException | None = None
+    """What came out of it; ``asyncio.CancelledError`` if the call was cut off."""
+
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """One call of ``close``."""
+
+    owner_id: str
+    partition_id: str
+    reason: CloseReason
+    at: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """Takes down what handlers are asked to do, and what comes of it."""
+
+    now: Callable[[], datetime]
+    now_s: Callable[[], float]
+    calls: list[HandlerCall] = field(default_factory=list)
+    closings: list[Closing] = field(default_factory=list)
+    handled: list[tuple[str, ReceivedEvent]] = field(default_factory=list)
+    """Partition id and event, in the order in which calls ended."""
+
+    serving: set[tuple[str, str]] = field(default_factory=set)
+    """Owner and partition, from the end of ``initialize`` to ``close``."""
+
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    lines: list[str] = field(default_factory=list)
+    last_error: BaseException | None = None
+
+    def tell(self, owner_id: str, text: str) -> None:
+        """Add a line to the story."""
+        self.lines.append(f"{self.now_s():12.3f}  {owner_id}  {text}")
+        self.changed.set()
+
+    def opened(self, context: PartitionContext) -> None:
+        """``initialize`` is done."""
+        self.serving.add((context.owner_id, context.partition_id))
+        after = context.sequence_number
+        self.tell(
+            context.owner_id,
+            f"partition {context.partition_id}: open, "
+            + ("nothing checkpointed" if after is None else f"handled up to {after}"),
+        )
+
+    def not_opened(self, context: PartitionContext, error: BaseException) -> None:
+        """``initialize`` raised."""
+        self.last_error = error
+        self.tell(
+            context.owner_id, f"partition {context.partition_id}: initialize failed: {error!r}"
+        )
+
+    def began(self, context: PartitionContext, events: Sequence[ReceivedEvent]) -> HandlerCall:
+        """``process_events`` is called."""
+        call = HandlerCall(
+            number=len(self.calls) + 1,
+            owner_id=context.owner_id,
+            partition_id=context.partition_id,
+            events=tuple(events),
+            began_at=self.now(),
+        )
+        self.calls.append(call)
+        self.tell(context.owner_id, f"{_name(call)}: {_range(events)}")
+        return call
+
+    def ended(self, call: HandlerCall, context: PartitionContext) -> None:
+        """The call returned, so all of its events are handled."""
+        self._note(call, None, call.events)
+        self.tell(context.owner_id, f"{_name(call)}: done")
+
+    def failed(self, call: HandlerCall, context: PartitionContext, error: BaseException) -> None:
+        """The call raised; what it had checkpointed before that is handled."""
+        handled = context.sequence_number
+        kept = [e for e in call.events if handled is not None and e.sequence_number <= handled]
+        self._note(call, error, kept)
+        if isinstance(error, asyncio.CancelledError):
+            self.tell(context.owner_id, f"{_name(call)}: cut off")
+        else:
+            self.last_error = error
+            self.tell(context.owner_id, f"{_name(call)}: failed: {error!r}")
+
+    def _note(
+        self, call: HandlerCall, error: BaseException | None, handled: Sequence[ReceivedEvent]
+    ) -> None:
+        call.is_over = True
+        call.error = error
+        self.handled += [(call.partition_id, event) for event in handled]
+
+    def closed(self, context: PartitionContext, reason: CloseReason) -> None:
+        """``close`` is called."""
+        self.serving.discard((context.owner_id, context.partition_id))
+        self.closings.append(
+            Closing(
+                owner_id=context.owner_id,
+                partition_id=context.partition_id,
+                reason=reason,
+                at=self.now(),
+            )
+        )
+        self.tell(
+            context.owner_id, f"partition {context.partition_id}: close, reason {reason.value}"
+        )
+
+    def died(self, owner_id: str) -> None:
+        """An owner is gone without a word."""
+        self.serving = {(owner, p) for owner, p in self.serving if owner != owner_id}
+        self.tell(owner_id, "is killed")
+
+    def story(self) -> str:
+        """Everything so far, a line for each thing: seconds, owner, what happened."""
+        return "\n".join(self.lines)
+
+    def failure(self, what: str) -> AssertionError:
+        """An assertion's message with the end of the story; caused by what a handler raised."""
+        shown = self.lines[-STORY_LINES_MAX:]
+        left_out = len(self.lines) - len(shown)
+        before = f"  ({left_out} lines before)\n" if left_out else ""
+        failure = AssertionError(
+            f"{what}\n\nWhat happened (seconds of the stage's clock, owner):\n{before}"
+            + "\n".join(shown)
+        )
+        failure.__cause__ = self.last_error
+        return failure
+
+
+def _name(call: HandlerCall) -> str:
+    return f"partition {call.partition_id}: call {call.number}"
+
+
+def _range(events: Sequence[ReceivedEvent]) -> str:
+    first, last = events[0].sequence_number, events[-1].sequence_number
+    return f"event {first}" if first == last else f"{len(events)} events, {first} to {last}"

@@ -1,0 +1,373 @@
+"""The stage for users' tests: what it lets happen, and what it shows."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from eventproc import (
+    BlockingPartitionHandler,
+    CheckpointPolicy,
+    CloseReason,
+    EventPosition,
+    EventProcessorConfig,
+    PartitionHandler,
+)
+from eventproc.testing import DeadlockError, HandlerStage
+
+MANUAL = EventProcessorConfig(checkpoint_policy=CheckpointPolicy.manual())
+
+
+class Counting(PartitionHandler):
+    """Counts events in its state."""
+
+    async def process_events(self, context, events):
+        context.state = str(int(context.state or 0) + len(events)).encode()
+
+
+class Slow(PartitionHandler):
+    """Takes a second for each event, in a task of its own, and notes what it got done."""
+
+    done: list[bytes]
+
+    def __init__(self):
+        type(self).done = getattr(type(self), "done", [])
+
+    async def process_events(self, context, events):
+        async def work(event):
+            await asyncio.sleep(1)
+            self.done.append(event.body)
+
+        for event in events:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(work(event))
+
+
+class Ordinary(BlockingPartitionHandler):
+    """Blocks for a moment of real time, and checkpoints each event."""
+
+    def process_events(self, context, events):
+        for event in events:
+            time.sleep(0.002)
+            context.state = str(int(context.state or 0) + 1).encode()
+            context.checkpoint(event)
+
+
+def test_events_are_handled_and_later_checkpointed():
+    """Time passes only in the stage's methods, and what the policy says happens in it."""
+    with HandlerStage(Counting) as stage:
+        published = stage.publish("one", b"two")
+        before = stage.handled
+        stage.settle()
+        at_once = stage.checkpointed()
+        stage.advance(timedelta(seconds=5))
+        later = stage.checkpointed()
+
+        stage.assert_handled("one", "two")
+        stage.assert_each_handled_once()
+        stage.assert_checkpointed()
+
+    assert (before, at_once, later) == ((), None, 1)
+    assert stage.handled == published
+    assert stage.state() == b"2"
+    stage.assert_closed(CloseReason.SHUTDOWN)
+
+
+def test_a_call_that_fails_comes_again():
+    """After a wait, with the same events; the handler need not know."""
+    with HandlerStage(Counting) as stage:
+        stage.fail_call(2, ValueError("bad day"))
+        stage.publish("one")
+        stage.settle()
+        stage.publish("two")
+        stage.settle()
+
+        stage.assert_each_handled_once()
+
+    assert [repr(call.error) for call in stage.calls] == ["None", "ValueError('bad day')", "None"]
+    assert stage.calls[1].events == stage.calls[2].events
+    assert stage.state() == b"2"
+
+
+def test_a_call_that_fails_after_its_work_has_its_effects_twice():
+    """But its state once."""
+    effects: list[bytes] = []
+
+    class Effective(Counting):
+        async def process_events(self, context, events):
+            await super().process_events(context, events)
+            effects.extend(event.body for event in events)
+
+    with HandlerStage(Effective) as stage:
+        stage.fail_call(is_after_work=True)
+        stage.publish("one")
+        stage.settle()
+
+    assert effects == [b"one", b"one"]
+    assert stage.state() == b"1"
+
+
+def test_what_a_failing_call_had_checkpointed_is_handled():
+    """It does not come again."""
+
+    class Halfway(PartitionHandler):
+        has_failed = False
+
+        async def process_events(self, context, events):
+            if not Halfway.has_failed:
+                Halfway.has_failed = True
+                await context.checkpoint(events[0])
+                raise RuntimeError("half-way")
+
+    with HandlerStage(Halfway) as stage:
+        stage.publish("one", "two")
+        stage.settle()
+
+        stage.assert_each_handled_once()
+
+    assert [len(call.events) for call in stage.calls] == [2, 1]
+
+
+def test_a_crash_after_the_work_brings_the_events_again():
+    """To another owner; the state has them once."""
+    with HandlerStage(Counting) as stage:
+        stage.publish("one")
+        stage.settle()
+        stage.advance(timedelta(seconds=10))
+        stage.crash_call()
+        stage.publish("two")
+        stage.settle()
+        stage.advance(timedelta(seconds=10))
+
+        stage.assert_each_handled_once()
+
+    assert [call.owner_id for call in stage.calls] == ["owner-1", "owner-1", "owner-2"]
+    assert [call.is_over for call in stage.calls] == [True, False, True]
+    assert stage.state() == b"2"
+    assert [closing.owner_id for closing in stage.closings] == ["owner-2"]
+
+
+def test_who_is_killed_does_nothing_more():
+    """Not in tasks that the handler started, not at the end of the stage either."""
+    Slow.done = []
+    with HandlerStage(Slow) as stage:
+        stage.publish("one", "two")
+        stage.advance(timedelta(seconds=1.5))
+        stage.kill()
+        stage.settle()
+        done = list(Slow.done)
+
+    assert done == Slow.done == [b"one", b"one", b"two"]
+    assert [call.owner_id for call in stage.calls] == ["owner-1", "owner-2"]
+
+
+def test_a_frozen_owner_that_goes_on_is_fenced():
+    """It finishes its call too late, and can neither checkpoint nor go on."""
+    with HandlerStage(Slow, config=MANUAL) as stage:
+        stage.join()
+        stage.publish("one")
+        stage.advance(timedelta(seconds=0.5))
+        frozen = stage.freeze()
+        stage.settle()
+        stage.thaw(frozen)
+        stage.advance(timedelta(seconds=30))
+
+    assert [call.owner_id for call in stage.calls] == ["owner-1", "owner-2"]
+    assert isinstance(stage.calls[0].error, asyncio.CancelledError)
+    assert [c.reason for c in stage.closings if c.owner_id == frozen] == [
+        CloseReason.OWNERSHIP_LOST
+    ]
+
+
+def test_a_move_repeats_nothing():
+    """The former owner stops in good order; the new one has the state."""
+    with HandlerStage(Counting, config=MANUAL) as stage:
+        first = stage.handler()
+        stage.publish("one")
+        stage.settle()
+        joined = stage.move()
+        stage.publish("two")
+        stage.settle()
+
+        stage.assert_each_handled_once()
+        stage.assert_closed(CloseReason.SHUTDOWN)
+
+        assert stage.owner_of() == joined == "owner-2"
+        assert stage.handler() is not first
+        assert isinstance(stage.handler(), Counting)
+    assert stage.state() == b"2"
+
+
+def test_a_theft_repeats_what_was_not_checkpointed():
+    """And the former handler is told that it lost the partition."""
+    with HandlerStage(Counting, config=MANUAL) as stage:
+        stage.publish("one")
+        stage.settle()
+        thief = stage.steal()
+        stage.publish("two")
+        stage.settle()
+        stage.advance(timedelta(seconds=30))
+
+        stage.assert_nothing_lost()
+        stage.assert_closed(CloseReason.OWNERSHIP_LOST)
+        with pytest.raises(AssertionError, match="more than once: event 0 of partition '0'"):
+            stage.assert_each_handled_once()
+
+        assert stage.owner_of() == thief
+
+
+def test_who_joins_is_handed_a_share():
+    """By the plan, without a repetition; the handler hears the reason."""
+    with HandlerStage(Counting, partition_count=4, config=MANUAL) as stage:
+        stage.publish(*"abcdefgh")
+        stage.settle()
+        joined = stage.join()
+        stage.advance(timedelta(seconds=30))
+        stage.publish(*"ijkl")
+        stage.settle()
+
+        stage.assert_each_handled_once()
+
+        owned = Counter(stage.owner_of(p) for p in "0123")
+        assert owned == {"owner-1": 2, joined: 2}
+        assert {closing.reason for closing in stage.closings} == {CloseReason.HANDED_OVER}
+
+
+def test_an_outage_of_the_store_is_survived():
+    """What is handled meanwhile is checkpointed when it is over, also by somebody new."""
+    with HandlerStage(Counting) as stage:
+        stage.publish("one")
+        stage.settle()
+        with stage.store_outage():
+            stage.publish("two")
+            stage.advance(timedelta(seconds=20))
+            during = stage.checkpointed()
+        stage.advance(timedelta(seconds=20))
+
+        stage.assert_checkpointed()
+        stage.assert_each_handled_once()
+
+    assert during is None
+
+
+def test_an_outage_of_the_hub_is_survived():
+    """Receivers are opened again."""
+    with HandlerStage(Counting) as stage:
+        with stage.hub_outage():
+            stage.publish("one")
+            stage.advance(timedelta(seconds=3))
+            during = stage.handled
+        stage.settle()
+
+        stage.assert_handled("one")
+
+    assert during == ()
+
+
+def test_enqueued_times_and_properties_are_those_given():
+    """As a publisher and the hub would have set them."""
+    seen: list[object] = []
+
+    class Looking(PartitionHandler):
+        async def process_events(self, context, events):
+            seen.extend((e.enqueued_time, e.partition_key, dict(e.properties)) for e in events)
+
+    with HandlerStage(Looking, config=EventProcessorConfig()) as stage:
+        old = stage.now - timedelta(days=1)
+        stage.publish("one", enqueued_time=old, partition_key="k", properties={"p": 1})
+        begun = stage.now
+        stage.publish("two")
+        stage.settle()
+
+    assert seen == [(old, "k", {"p": 1}), (begun, None, {})]
+
+
+def test_events_before_the_first_position_are_not_waited_for():
+    """``settle`` and the assertions know where the group begins."""
+    begin = datetime(2026, 11, 21, tzinfo=UTC)
+    config = EventProcessorConfig(initial_position=EventPosition.from_enqueued_time(begin))
+    stage = HandlerStage(Counting, config=config, begin=begin)
+    stage.publish("old", enqueued_time=begin - timedelta(hours=1))
+    with stage:
+        stage.settle()
+        stage.publish("new")
+        stage.settle()
+
+        stage.assert_handled("new")
+        stage.assert_each_handled_once()
+
+
+def test_ordinary_functions_run_while_the_clock_stands_still():
+    """In a thread of real time; waiting for a checkpoint lets the clock run."""
+    with HandlerStage(Ordinary, partition_count=2) as stage:
+        stage.publish(*"abcdef")
+        stage.settle()
+        took = stage.now - stage.calls[0].began_at
+        with stage.store_outage():
+            stage.publish("g", partition_id="0")
+            stage.advance(timedelta(seconds=10))
+            during = stage.state("0")
+        stage.settle()
+
+        stage.assert_each_handled_once()
+        stage.assert_checkpointed()
+
+    assert took < timedelta(seconds=1)
+    assert (during, stage.state("0"), stage.state("1")) == (b"3", b"4", b"3")
+    assert isinstance(stage.handler(), Ordinary)
+
+
+def test_ordinary_functions_die_with_their_owner():
+    """A crash at the end of their call, too."""
+    with HandlerStage(Ordinary, config=MANUAL) as stage:
+        stage.crash_call()
+        stage.publish("one")
+        stage.settle()
+        stage.publish("two")
+        stage.settle()
+
+    assert [call.owner_id for call in stage.calls] == ["owner-1", "owner-2"]
+    assert stage.state() == b"2"
+
+
+def test_a_thread_that_never_comes_back_is_reported(monkeypatch):
+    """It would hold the clock for ever."""
+    monkeypatch.setattr("eventproc.testing.virtual_time.THREAD_WAIT_MAX_S", 0.05)
+    release = threading.Event()
+
+    class Stuck(BlockingPartitionHandler):
+        def process_events(self, context, events):
+            release.wait(20)
+
+    with HandlerStage(Stuck) as stage:
+        stage.publish("one")
+        with pytest.raises(DeadlockError, match="a thread has not come back"):
+            stage.settle()
+        release.set()
+
+
+async def test_it_works_inside_a_running_loop():
+    """For tests that are coroutines: in a thread of its own."""
+    with HandlerStage(Counting) as stage:
+        stage.publish("one")
+        stage.settle()
+        stage.kill()
+        stage.settle()
+
+        stage.assert_nothing_lost()
+
+    assert stage.owner_ids == ()
+
+
+def test_one_handler_may_play_on_several_stages():
+    """An instance that a factory returns again and again is watched once, by its stage."""
+    handler = Counting()
+    for _ in range(2):
+        with HandlerStage(lambda: handler, partition_count=2) as stage:
+            stage.publish("a", "b")
+            stage.settle()
+
+            stage.assert_each_handled_once()

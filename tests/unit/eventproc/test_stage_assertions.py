@@ -1,0 +1,75 @@
+"""How a test on a stage fails: the message says what was, what was expected, and the story."""
+
+from datetime import timedelta
+
+import pytest
+
+from eventproc import CloseReason, PartitionHandler
+from eventproc.testing import HandlerStage
+from tests.unit.eventproc.test_stage import MANUAL, Counting
+
+
+def test_a_handler_that_always_fails_does_not_settle():
+    """The message says how far it came, and why; the handler's own error is the cause."""
+
+    class Broken(PartitionHandler):
+        async def process_events(self, context, events):
+            raise KeyError("no such order")
+
+    with HandlerStage(Broken) as stage:
+        stage.publish("one", "two")
+        with pytest.raises(AssertionError) as caught:
+            stage.settle(within=timedelta(seconds=30))
+
+    message = str(caught.value)
+    assert message.startswith(
+        "not settled after 0:00:30: partition '0': none of its events is handled"
+    )
+    assert "owner-1  partition 0: call 1: 2 events, 0 to 1" in message
+    assert "owner-1  partition 0: call 1: failed: KeyError('no such order')" in message
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_handler_that_cannot_be_set_up_does_not_settle():
+    """Nobody serves the partition."""
+
+    class Unready(Counting):
+        async def initialize(self, context):
+            raise OSError("no database")
+
+    with HandlerStage(Unready) as stage:
+        with pytest.raises(
+            AssertionError, match="its owner does not serve partition '0'"
+        ) as caught:
+            stage.settle(within=timedelta(seconds=5))
+
+    assert "initialize failed: OSError('no database')" in str(caught.value)
+
+
+def test_assertions_say_what_was_and_what_was_expected():
+    """Each tells its own story."""
+    with HandlerStage(Counting, config=MANUAL) as stage:
+        stage.publish("one")
+        with pytest.raises(AssertionError, match="never handled: event 0 of partition '0'"):
+            stage.assert_nothing_lost()
+        stage.settle()
+        with pytest.raises(AssertionError, match=r"handled were \[b'one'\], expected \[b'two'\]"):
+            stage.assert_handled("two")
+        with pytest.raises(AssertionError, match="up to 0, but its checkpoint says None"):
+            stage.assert_checkpointed()
+        with pytest.raises(AssertionError, match="no handler of partition '0' was closed"):
+            stage.assert_closed(CloseReason.SHUTDOWN)
+        stage.move()
+        with pytest.raises(AssertionError, match="because of 'shutdown', expected 'stalled'"):
+            stage.assert_closed(CloseReason.STALLED)
+
+
+def test_what_cannot_happen_is_refused():
+    """A call that was made already, an owner who is not there."""
+    with HandlerStage(Counting) as stage:
+        stage.publish("one")
+        stage.settle()
+        with pytest.raises(ValueError, match="call 1 was made already"):
+            stage.fail_call(1)
+        with pytest.raises(AssertionError, match="there is no owner nobody"):
+            stage.kill("nobody")
