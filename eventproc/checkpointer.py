@@ -4,7 +4,7 @@ Rule 1: at most one write is in flight, and each carries the newest position: wh
 meanwhile goes in one write.
 Rule 2: every write replaces exactly the checkpoint that was read or written last. If another
 checkpoint stands there, ownership decides: whoever can prove, after reading that checkpoint, to own
-the partition goes on.
+the partition goes on. But if an operator moved it, nobody goes on from what was handled before.
 Rule 3: a failing store loses nothing. The newest position waits here and is tried again.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from eventproc.config import Backoff, CheckpointPolicy
 from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
-from eventproc.core.progress import adoption, is_behind
+from eventproc.core.progress import adoption, is_behind, is_moved_by_operator
 from eventproc.errors import OwnershipLostError, StoreError
 from eventproc.logs import Logger
 from eventproc.models import (
@@ -157,7 +157,7 @@ class Checkpointer:
             await self._progressed.wait()
 
     async def run(self) -> None:
-        """Write for ever what the policy calls due; ends when ownership is lost."""
+        """Write for ever what the policy calls due; ends when nothing may be written any more."""
         while not self._is_lost:
             await self._until_due()
             try:
@@ -258,6 +258,12 @@ class Checkpointer:
         """
         try:
             found = await self._read()
+            if found is not None and is_moved_by_operator(found):
+                self._log.warning(
+                    "checkpoint_moved_by_operator", sequence_number=found.sequence_number
+                )
+                self.lose()
+                return True
             if self._is_of_another(found) and not await self._verify():
                 self.lose()
                 return True

@@ -44,7 +44,8 @@ class CloseReason(Enum):
     """The plan gives the partition to another processor. Progress was checkpointed."""
 
     OWNERSHIP_LOST = "ownership_lost"
-    """Another processor has the partition. Checkpoints are refused from here on."""
+    """Another processor has the partition, or an operator moved its checkpoint: then it begins
+    anew from there. Checkpoints are refused from here on."""
 
     HANDLER_FAILED = "handler_failed"
     """The handler could not be set up, or gave up for good."""

@@ -121,7 +121,7 @@ class PartitionPump:
 
     async def run(self) -> CloseReason:
         """Serve the partition until told to end; return why it ended."""
-        writing = asyncio.create_task(self._checkpointer.run())
+        writing = asyncio.create_task(self._write_progress())
         try:
             await self._serve()
         except EndedError:
@@ -136,6 +136,11 @@ class PartitionPump:
                 writing.cancel()
                 await asyncio.wait([writing])
         return reason
+
+    async def _write_progress(self) -> None:
+        """Store progress; where none may be stored any more, there is nothing left to do here."""
+        await self._checkpointer.run()
+        self.lose()
 
     async def _serve(self) -> None:
         first = await self._begin()

@@ -15,6 +15,19 @@ BEFORE_FIRST_OFFSET: Final = "-1"
 """Where a partition begins that never had an event; Event Hubs' own name for it, which every
 processor of Azure's understands as a place to start after."""
 
+_OPERATOR: Final = "operator//"
+"""Begins the ``writer`` of a checkpoint that an operator moved. A pump's has no empty part."""
+
+
+def operators_writer(token: str) -> str:
+    """Return the ``writer`` of one operator's moves."""
+    return _OPERATOR + token
+
+
+def is_moved_by_operator(checkpoint: Checkpoint) -> bool:
+    """Whether nobody adopted the checkpoint since an operator moved it."""
+    return checkpoint.writer is not None and checkpoint.writer.startswith(_OPERATOR)
+
 
 def starting_position(checkpoint: Checkpoint | None, otherwise: EventPosition) -> EventPosition:
     """Return where to begin reading: after the checkpoint, else where the user said.
