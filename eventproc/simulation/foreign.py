@@ -36,7 +36,8 @@ CHECKPOINT_EVERY_S: Final = 5.0
 """What a user's handler would do; the SDKs leave it to the handler. As our own policy has it."""
 
 EVENTS_MAX: Final = 300
-WAIT_MAX: Final = timedelta(minutes=10)
+WAIT_MIN_S: Final = 0.001
+WAIT_MAX_S: Final = 600.0
 """For events, while there is nothing to checkpoint."""
 
 AGAIN_LEAST_S: Final = 0.001
@@ -291,7 +292,8 @@ class ForeignProcessor:
         last: ReceivedEvent | None = None
         due_at_s = float("inf")
         while True:
-            wait = min(timedelta(seconds=min(due_at_s - loop.time(), 1e6)), WAIT_MAX)
+            wait_s = max(due_at_s - loop.time(), WAIT_MIN_S)
+            wait = timedelta(seconds=min(wait_s, WAIT_MAX_S))
             events = await receiver.receive(events_max=EVENTS_MAX, wait_max=wait)
             if events:
                 await self._on_events(partition_id, events)

@@ -28,10 +28,8 @@ class Observer:
         self._record_by_partition: dict[str, tuple[str | None, float]] = {}
         self._owner_by_etag: dict[str, str | None] = {}
         self._handled_by_partition: dict[str, int] = {}
-        self._members: frozenset[str] = frozenset()
-        self._partition_ids: tuple[str, ...] = ()
-        self.balanced_since_s: float | None = None
-        """Since when everything is owned, evenly, by those who shall; ``None``: it is not."""
+        self.changed_at_s = 0.0
+        """When a partition last came to another owner."""
 
         self.is_watching = True
         """False when the world is over: what happens then is no part of the history."""
@@ -42,11 +40,9 @@ class Observer:
 
     def expects(self, now_s: float, members: frozenset[str], partition_ids: Sequence[str]) -> None:
         """From now on these shall share these partitions."""
-        self._members, self._partition_ids = members, tuple(partition_ids)
         self.history.memberships.append(
-            Membership(at_s=now_s, members=members, partition_ids=self._partition_ids)
+            Membership(at_s=now_s, members=members, partition_ids=tuple(partition_ids))
         )
-        self._weigh(now_s)
 
     def listed(self, now_s: float, owner_id: str, *, is_look: bool) -> None:
         """A listing was asked for."""
@@ -64,7 +60,6 @@ class Observer:
             return
         self.wrote(now_s, len(results))
         steal_count = conflict_count = 0
-        has_changed = False
         for result in results:
             claim = result.claim
             if result.outcome is not WriteOutcome.WON or result.ownership is None:
@@ -76,7 +71,7 @@ class Observer:
             self._record_by_partition[claim.partition_id] = (claim.owner_id, now_s)
             if claim.owner_id == owner_id:
                 continue
-            has_changed = True
+            self.changed_at_s = now_s
             self.history.changes.append(
                 Change(at_s=now_s, partition_id=claim.partition_id, owner_id=claim.owner_id)
             )
@@ -87,8 +82,6 @@ class Observer:
             self.history.conflicts.append(Count(at_s=now_s, count=conflict_count))
         if steal_count:
             self.history.steals.append(Count(at_s=now_s, count=steal_count))
-        if has_changed:
-            self._weigh(now_s)
 
     def handled(self, now: datetime, now_s: float, partition_id: str, event: ReceivedEvent) -> None:
         """A handler is through with an event."""
@@ -112,16 +105,3 @@ class Observer:
                 waited_s = (now - event.enqueued_time).total_seconds()
                 self.history.waits.append(Wait(at_s=now_s, seconds=waited_s))
                 return
-
-    def _weigh(self, now_s: float) -> None:
-        counts = dict.fromkeys(self._members, 0)
-        for partition_id in self._partition_ids:
-            owner_id, _ = self._record_by_partition.get(partition_id, (None, 0.0))
-            if owner_id not in counts:
-                self.balanced_since_s = None
-                return
-            counts[owner_id] += 1
-        if max(counts.values()) - min(counts.values()) > 1:
-            self.balanced_since_s = None
-        elif self.balanced_since_s is None:
-            self.balanced_since_s = now_s

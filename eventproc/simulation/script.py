@@ -27,8 +27,13 @@ class Action(Enum):
     RESTART = "restart"
     """Processors crash, and come back under their own names after ``RESTART_AFTER_S``."""
 
+    BOUNCE = "bounce"
+    """One after the other, processors stop in good order, keep what they own, and come back under
+    their own names after ``RESTART_AFTER_S``: a rolling deploy where names stay."""
+
     ROLL = "roll"
-    """A rolling deploy: one after the other, a new one starts and an old one stops."""
+    """A rolling deploy: one after the other, a new one starts and an old one stops. The new ones
+    are of another generation, and wait for the old ones' shares."""
 
     GROW = "grow"
     """Partitions are added to the hub."""
@@ -107,7 +112,7 @@ class Script:
             raise ConfigurationError("a thread cannot take part in virtual time: turn it off")
         count = self.processor_count
         for _, event in self.timed():
-            taken = event.action in {Action.LEAVE, Action.CRASH, Action.RESTART, Action.ROLL}
+            taken = event.action not in {Action.JOIN, Action.GROW}
             if taken and event.count > count:
                 raise ConfigurationError(
                     f"event {event.name}: there are only {count} processors by then"
@@ -117,6 +122,11 @@ class Script:
             ) * event.count
             if count == 0:
                 raise ConfigurationError(f"event {event.name}: would leave nobody")
+
+    @property
+    def has_bounce(self) -> bool:
+        """Whether processors come back in it, so that all keep what they own when they stop."""
+        return any(event.action is Action.BOUNCE for event in self.events)
 
     def timed(self) -> list[tuple[float, ScriptedEvent]]:
         """The events with their times, in order; those without one are spread evenly."""

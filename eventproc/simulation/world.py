@@ -5,8 +5,9 @@ and the hub, which is in memory.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Final
@@ -15,6 +16,7 @@ from eventproc.handler import PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.ports import CheckpointStore
 from eventproc.processor import EventProcessor
+from eventproc.simulation.foreign import ForeignProcessor, Habits
 from eventproc.simulation.history import History
 from eventproc.simulation.line import Line
 from eventproc.simulation.observer import Observer
@@ -29,6 +31,9 @@ StoreFactory = Callable[[Clock], Callable[[], CheckpointStore]]
 
 BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
+FIRST_GENERATION: Final = "1"
+"""Of the processors that start in the beginning. A rolling deploy brings the next one."""
+
 TICK_S: Final = 0.25
 """How often some partitions, each time others, are given an event."""
 
@@ -38,9 +43,10 @@ there are few partitions."""
 
 TICKS_MIN: Final = 2
 
-LEAD_S: Final = 12.0
-"""How long before something happens, and after it is settled, events are published. In between
-they would only cost time: nothing moves, so nothing can come twice or late."""
+LEAD_INTERVALS: Final = 1.5
+"""How long before something happens, and after anything changed, events are published. In between
+they would only cost time: nothing moves, so nothing can come twice, and what waits for an owner
+waits since before."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +54,8 @@ class Node:
     """One processor, and its line to the store."""
 
     owner_id: str
-    processor: EventProcessor
+    generation: str
+    processor: EventProcessor | ForeignProcessor
     line: Line
     task: asyncio.Task[None] = field(repr=False)
     """Its start, and when it was told to leave its stop."""
@@ -66,18 +73,21 @@ class Probe(PartitionHandler):
     ) -> None:
         """Take them all."""
         await self._line.alive()
-        world = self._world
-        now, now_s = world.now(), world.now_s
-        for event in events:
-            world.observer.handled(now, now_s, context.partition_id, event)
+        self._world.handled(context.partition_id, events)
 
 
 class World:
     """A hub, a store, a publisher, and processors that come and go."""
 
-    def __init__(self, script: Script, make_account: StoreFactory) -> None:
-        """Build it on the running loop, whose time must be virtual."""
+    def __init__(
+        self, script: Script, make_account: StoreFactory, habits: Habits | None = None
+    ) -> None:
+        """Build it on the running loop, whose time must be virtual.
+
+        With *habits* all processors are of another make.
+        """
         self._script = script
+        self._habits = habits
         self._rng = Random(f"{script.seed}")  # noqa: S311 - a simulation, no secrets
         self._loop = asyncio.get_running_loop()
         self._make_store = make_account(self.now)
@@ -105,7 +115,7 @@ class World:
         """Let everything happen; return what was seen."""
         publishing = asyncio.create_task(self._publish())
         self.observer.happened(self.now_s, f"start:{self._script.processor_count}")
-        self._join(self._script.processor_count)
+        self._join(self._script.processor_count, FIRST_GENERATION)
         for at_s, event in self._script.timed():
             await asyncio.sleep(at_s - self.now_s)
             self.observer.happened(self.now_s, event.name)
@@ -120,13 +130,15 @@ class World:
     def _begin(self, event: ScriptedEvent) -> None:
         match event.action:
             case Action.JOIN:
-                self._join(event.count)
+                self._join(event.count, self._generation())
             case Action.LEAVE:
                 self._leave(self._drawn(event.count))
             case Action.CRASH:
                 self._crash(self._drawn(event.count))
             case Action.RESTART:
                 self._last(self._restart(self._drawn(event.count)))
+            case Action.BOUNCE:
+                self._last(self._bounce(self._drawn(event.count)))
             case Action.ROLL:
                 self._last(self._roll(event.count))
             case Action.GROW:
@@ -139,9 +151,10 @@ class World:
     def _drawn(self, count: int) -> list[Node]:
         return self._rng.sample(self._there, count)
 
-    def _join(self, count: int) -> None:
+    def _join(self, count: int, generation: str) -> None:
         for _ in range(count):
-            self._start(f"p{len({node.owner_id for node in self._nodes}) + 1:02}")
+            name = f"p{len({node.owner_id for node in self._nodes}) + 1:02}"
+            self._start(name, generation)
         self._tell()
 
     def _leave(self, nodes: Sequence[Node]) -> None:
@@ -160,18 +173,34 @@ class World:
         self._crash(nodes)
         await asyncio.sleep(RESTART_AFTER_S)
         for node in nodes:
-            self._start(node.owner_id)
+            self._start(node.owner_id, node.generation)
         self._tell()
 
+    async def _bounce(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if node in self._there:
+                node.task = asyncio.create_task(self._stop(node, node.task))
+                await asyncio.wait([node.task])
+                await asyncio.sleep(RESTART_AFTER_S)
+                self._there.remove(node)
+                self._start(node.owner_id, node.generation)
+                await asyncio.sleep(self._script.config.load_balancing_interval.total_seconds())
+
     async def _roll(self, count: int) -> None:
+        generation = str(max(int(node.generation) for node in self._nodes) + 1)
         for node in list(self._there[:count]):
-            self._join(1)
+            self._join(1, generation)
             await asyncio.sleep(self._script.config.load_balancing_interval.total_seconds())
             if node in self._there:
                 self._leave([node])
                 await asyncio.wait([node.task])
 
-    def _start(self, owner_id: str) -> None:
+    def _generation(self) -> str:
+        """The one of most who are there: who joins is one more of these."""
+        ((generation, _),) = Counter(node.generation for node in self._there).most_common(1)
+        return generation
+
+    def _start(self, owner_id: str, generation: str) -> None:
         name = f"{self._script.seed}/{len(self._nodes)}"
         line = Line(
             self._make_store(),
@@ -180,22 +209,62 @@ class World:
             latency=self._script.latency,
             rng=Random(f"line/{name}"),  # noqa: S311
         )
-        processor = EventProcessor(
-            source=MemoryEventSource(self._hub),
-            store=line,
-            handler=lambda: Probe(self, line),
-            owner_id=owner_id,
-            config=self._script.config,
-            rng=Random(f"processor/{name}"),  # noqa: S311
-        )
+        rng = Random(f"processor/{name}")  # noqa: S311
+        if self._habits is None:
+            processor = self._make_ours(owner_id, generation, line, rng)
+        else:
+            processor = self._make_foreign(owner_id, self._habits, line, rng)
         node = Node(
             owner_id=owner_id,
+            generation=generation,
             processor=processor,
             line=line,
             task=asyncio.create_task(processor.start()),
         )
         self._nodes.append(node)
         self._there.append(node)
+
+    def _make_ours(
+        self, owner_id: str, generation: str, line: Line, rng: Random
+    ) -> EventProcessor | ForeignProcessor:
+        return EventProcessor(
+            source=MemoryEventSource(self._hub),
+            store=line,
+            handler=lambda: Probe(self, line),
+            owner_id=owner_id,
+            config=replace(
+                self._script.config,
+                generation=generation,
+                keeps_ownership_on_stop=self._script.has_bounce,
+            ),
+            rng=rng,
+        )
+
+    def _make_foreign(
+        self, owner_id: str, habits: Habits, line: Line, rng: Random
+    ) -> EventProcessor | ForeignProcessor:
+        async def on_events(partition_id: str, events: Sequence[ReceivedEvent]) -> None:
+            await line.alive()
+            self.handled(partition_id, events)
+
+        return ForeignProcessor(
+            source=MemoryEventSource(self._hub),
+            store=line,
+            on_events=on_events,
+            owner_id=owner_id,
+            habits=habits,
+            interval=self._script.config.load_balancing_interval,
+            expiration=self._script.config.ownership_expiration,
+            rng=rng,
+            clock=self.now,
+            listed=lambda: [node.owner_id for node in self._there],
+        )
+
+    def handled(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
+        """A handler is through with these."""
+        now, now_s = self.now(), self.now_s
+        for event in events:
+            self.observer.handled(now, now_s, partition_id, event)
 
     @staticmethod
     async def _stop(node: Node, starting: asyncio.Task[None]) -> None:
@@ -209,14 +278,12 @@ class World:
     # What goes on meanwhile.
 
     async def _publish(self) -> None:
-        begins_s = [at_s - LEAD_S for at_s, _ in self._script.timed()]
+        lead_s = LEAD_INTERVALS * self._script.config.load_balancing_interval.total_seconds()
+        begins_s = [at_s for at_s, _ in self._script.timed()]
         tick = 0
         while True:
-            balanced_since_s = self.observer.balanced_since_s
-            is_of_use = (
-                balanced_since_s is None
-                or self.now_s - balanced_since_s <= LEAD_S
-                or any(0 <= self.now_s - begin_s <= 2 * LEAD_S for begin_s in begins_s)
+            is_of_use = self.now_s - self.observer.changed_at_s <= lead_s or any(
+                abs(self.now_s - begin_s) <= lead_s for begin_s in begins_s
             )
             partition_ids = self._hub.partition_ids()
             ticks = max(TICKS_MIN, -(-len(partition_ids) // PARTITIONS_PER_TICK_MAX))
@@ -240,10 +307,13 @@ class World:
         await asyncio.gather(*stopping, *self._lasting, return_exceptions=True)
 
 
-def play(script: Script, make_account: StoreFactory) -> History:
-    """Play a script on virtual time; the same history for the same script."""
+def play(script: Script, make_account: StoreFactory, habits: Habits | None = None) -> History:
+    """Play a script on virtual time; the same history for the same script.
+
+    With *habits* by processors of another make: see ``eventproc.simulation.systems``.
+    """
 
     async def main() -> History:
-        return await World(script, make_account).play()
+        return await World(script, make_account, habits).play()
 
     return run_virtual(main())
