@@ -1,8 +1,8 @@
 """What a fleet will do, before it is built: whole groups of the real processor on virtual time.
 
 ``Script`` says what happens, ``play`` lets it happen and returns the ``History``, and
-``report_of`` says what it cost. The store is passed in, as a ``StoreFactory``. ``SYSTEMS`` names the
-processors of other makes that can play instead.
+``report_of`` says what it cost. The store is passed in, as a ``StoreFactory``. ``SYSTEMS`` names
+the processors of other makes that can play instead.
 """
 
 from eventproc.simulation.foreign import ForeignProcessor, Habits
