@@ -69,7 +69,7 @@ fmt: venv ## format, and repair what can be repaired
 
 .PHONY: sim
 sim: venv ## simulate many more groups than the tests do (SEEDS=2000)
-	@$(run)/pytest -m simulation --seeds $(SEEDS) --timeout 0 $(ARGS)
+	@$(run)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
 
 .PHONY: bench
 bench: venv azurite ## measure, side by side with others where there are any

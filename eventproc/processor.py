@@ -8,6 +8,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Generator
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from random import Random
 from types import TracebackType
@@ -110,7 +111,7 @@ class EventProcessor:
             group=group,
             member=Member(
                 owner_id=name,
-                incarnation=f"{self._rng.getrandbits(64):016x}",
+                incarnation="",
                 hands_over=(
                     self._config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
                 ),
@@ -233,7 +234,11 @@ class EventProcessor:
         """
         if self._session is not None:
             raise ConfigurationError(f"processor {self.owner_id!r} is running already")
-        session = self._session = Session(self._parts, changed=self._wake.set)
+        # One that failed half-way may have written its presence over the sign of a live namesake:
+        # under its incarnation the next start would take that record for its own.
+        member = replace(self._parts.member, incarnation=f"{self._rng.getrandbits(64):016x}")
+        parts = replace(self._parts, member=member)
+        session = self._session = Session(parts, changed=self._wake.set)
         self._finished.clear()
         try:
             await session.open()

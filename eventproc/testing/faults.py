@@ -1,12 +1,13 @@
 """A store that misbehaves on purpose, the same way for the same seed."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 from eventproc.membership import Member, MemberResult, MembershipSnapshot
@@ -23,6 +24,10 @@ from eventproc.models import (
 from eventproc.ports import CheckpointStore
 
 T = TypeVar("T")
+Snapshot = TypeVar("Snapshot", OwnershipSnapshot, MembershipSnapshot)
+
+LISTINGS_KEPT: Final = 64
+"""From which a stale one is chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +49,32 @@ class StoreFaults:
     silence: timedelta = timedelta(0)
     """How long a caller waits for an answer that does not come."""
 
+    stale_rate: float = 0.0
+    """A listing of ownership or members shows what an earlier one through this store showed, as
+    from a replica that lags, but under the time of now. Writes are judged by what is."""
+
+    stale_max: timedelta = timedelta(0)
+    """How old what it shows may be."""
+
     def __post_init__(self) -> None:
         """Refuse what is no chance."""
         rates = (self.throttle_rate, self.request_lost_rate, self.answer_lost_rate)
         if min(rates) < 0 or sum(rates) > 1:
             raise ConfigurationError(f"the rates {rates} must not be below 0 nor above 1 together")
+        if not 0 <= self.stale_rate <= 1:
+            raise ConfigurationError(f"stale_rate is {self.stale_rate}: give a chance, 0 to 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What becomes of one call."""
+
+    way_there_s: float
+    way_back_s: float
+    is_carried_out: bool
+    is_answered: bool
+    silence_s: float
+    """How long the caller waits where no answer comes."""
 
 
 class FaultyCheckpointStore(CheckpointStore):
@@ -68,6 +94,8 @@ class FaultyCheckpointStore(CheckpointStore):
         """True during an outage: no call is carried out."""
 
         self._rng = rng
+        self._owned: deque[tuple[float, OwnershipSnapshot]] = deque(maxlen=LISTINGS_KEPT)
+        self._present: deque[tuple[float, MembershipSnapshot]] = deque(maxlen=LISTINGS_KEPT)
 
     @contextmanager
     def outage(self) -> Iterator[None]:
@@ -88,11 +116,13 @@ class FaultyCheckpointStore(CheckpointStore):
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
         """As the store behind, or no answer."""
-        return await self._read(lambda: self.store.list_ownership(group))
+        newest = await self._read(lambda: self.store.list_ownership(group))
+        return self._aged(newest, self._owned)
 
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
         """As the store behind, or no answer."""
-        return await self._read(lambda: self.store.list_members(group))
+        newest = await self._read(lambda: self.store.list_members(group))
+        return self._aged(newest, self._present)
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         """As the store behind, or no answer."""
@@ -135,27 +165,48 @@ class FaultyCheckpointStore(CheckpointStore):
             raise StoreUnavailableError("no answer (a fault injected on purpose)")
         return answer[0]
 
+    def _aged(self, newest: Snapshot, shown: deque[tuple[float, Snapshot]]) -> Snapshot:
+        """Return the newest listing, or one that was shown before."""
+        faults = self.faults
+        if not faults.stale_rate:
+            return newest
+        now_s = asyncio.get_running_loop().time()
+        shown.append((now_s, newest))
+        if self._rng.random() >= faults.stale_rate:
+            return newest
+        oldest_s = now_s - faults.stale_max.total_seconds()
+        stale = self._rng.choice([snapshot for at_s, snapshot in shown if at_s >= oldest_s])
+        return replace(stale, as_of=newest.as_of)
+
+    def draw_fate(self) -> Fate:
+        """Draw what becomes of the next call: always as many chances, whatever comes of them."""
+        faults, chance = self.faults, self._rng.random()
+        half_s = faults.delay_max.total_seconds() / 2
+        way_there_s, way_back_s = self._rng.random() * half_s, self._rng.random() * half_s
+        is_throttled = chance < faults.throttle_rate
+        chance -= faults.throttle_rate
+        is_request_lost = not is_throttled and chance < faults.request_lost_rate
+        chance -= faults.request_lost_rate
+        return Fate(
+            way_there_s=way_there_s,
+            way_back_s=way_back_s,
+            is_carried_out=not is_throttled and not is_request_lost,
+            is_answered=not is_throttled
+            and not is_request_lost
+            and chance >= faults.answer_lost_rate,
+            silence_s=0.0 if is_throttled else faults.silence.total_seconds(),
+        )
+
     async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
         """Let the call meet its fate; ``None``: the caller gets no answer."""
-        faults = self.faults
-        fate = self._rng.random()
-        way_there = self._rng.random() * faults.delay_max / 2
-        way_back = self._rng.random() * faults.delay_max / 2
-        await asyncio.sleep(way_there.total_seconds())
-        if self.is_out:
-            await asyncio.sleep(faults.silence.total_seconds())
-            return None
-        if fate < faults.throttle_rate:
-            return None
-        fate -= faults.throttle_rate
-        if fate < faults.request_lost_rate:
-            await asyncio.sleep(faults.silence.total_seconds())
-            return None
-        fate -= faults.request_lost_rate
-        answer = (await call(),)
-        await asyncio.sleep(way_back.total_seconds())
+        fate = self.draw_fate()
+        await asyncio.sleep(fate.way_there_s)
+        answer: tuple[T] | None = None
+        if fate.is_carried_out and not self.is_out:
+            answer = (await call(),)
+            await asyncio.sleep(fate.way_back_s)
         # An outage that began meanwhile swallows the answer too.
-        if fate < faults.answer_lost_rate or self.is_out:
-            await asyncio.sleep(faults.silence.total_seconds())
-            return None
-        return answer
+        if fate.is_answered and not self.is_out:
+            return answer
+        await asyncio.sleep(fate.silence_s)
+        return None

@@ -6,14 +6,15 @@ waits for ever, and that is reported instead of waited for.
 """
 
 import asyncio
-import selectors
-from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
-
-if TYPE_CHECKING:
-    from _typeshed import FileDescriptorLike
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
+from heapq import heappop, heappush
+from typing import Final, TypeVar, TypeVarTuple
 
 _T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 
 THREAD_WAIT_MAX_S: Final = 10.0
 """How long, in real time, a held clock waits for a thread to say something."""
@@ -23,62 +24,161 @@ class DeadlockError(RuntimeError):
     """Every task waits for something that can never come."""
 
 
-class _NoWaiting(selectors.BaseSelector):
-    """A selector that never waits: it tells the loop's clock how long it would have."""
+class Callback(asyncio.TimerHandle):
+    """A call that the loop will make, unless it is cancelled before.
+
+    It keeps nothing of asyncio's own handle, which asks for debug modes at every step.
+    """
+
+    __slots__ = ("arguments", "context", "due_s", "function")
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        arguments: tuple[object, ...],
+        context: Context,
+        due_s: float,
+    ) -> None:
+        self.function: Callable[..., object] | None = function
+        self.arguments = arguments
+        self.context = context
+        self.due_s = due_s
+
+    def __repr__(self) -> str:
+        return f"<Callback {self.function!r} at {self.due_s}>"
+
+    def cancel(self) -> None:
+        """Let it not be made."""
+        self.function, self.arguments = None, ()
+
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self.function is None
+
+    def when(self) -> float:
+        """When it is due, in virtual seconds."""
+        return self.due_s
+
+    def run(self) -> None:
+        """Make the call, if it is still wanted."""
+        if self.function is not None:
+            self.context.run(self.function, *self.arguments)
+
+
+class VirtualTimeLoop(asyncio.BaseEventLoop):
+    """Use it by ``run_virtual``; ``time()`` begins at zero."""
+
+    _stopping: bool  # asyncio's own
 
     def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
+        super().__init__()
         self.now_s = 0.0
-        self.is_held: Callable[[], bool] = lambda: False
+        """What ``time()`` tells."""
 
-    def register(
-        self, fileobj: "FileDescriptorLike", events: int, data: object = None
-    ) -> selectors.SelectorKey:
-        return self._selector.register(fileobj, events, data)
+        self._due: deque[Callback] = deque()
+        self._later: list[tuple[float, int, Callback]] = []
+        self._timer_count = 0
+        self._is_held: Callable[[], bool] = lambda: False
+        self._thread_called = threading.Event()
 
-    def unregister(self, fileobj: "FileDescriptorLike") -> selectors.SelectorKey:
-        return self._selector.unregister(fileobj)
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self.now_s
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if self.is_held():
-            return self._wait_for_thread(timeout)
-        if timeout is None:
+    def hold_while(self, is_held: Callable[[], bool]) -> None:
+        """Let the clock stand still while this is so: threads work in real time."""
+        self._is_held = is_held
+
+    def call_soon(
+        self,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Make the call at the next turn of the loop."""
+        due = Callback(callback, args, context or copy_context(), self.now_s)
+        self._due.append(due)
+        return due
+
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Make the call soon, from a thread that the clock is held for."""
+        due = self.call_soon(callback, *args, context=context)
+        self._thread_called.set()
+        return due
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Make the call then."""
+        return self._put(Callback(callback, args, context or copy_context(), when))
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Make the call after so many seconds."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def _put(self, callback: Callback) -> Callback:
+        self._timer_count += 1
+        heappush(self._later, (callback.due_s, self._timer_count, callback))
+        return callback
+
+    def _run_once(self) -> None:
+        """One turn, which asyncio's ``run_forever`` asks for: what is due, and nothing newer."""
+        due, later = self._due, self._later
+        if not due and not self._stopping:
+            self._jump()
+        while later and later[0][0] <= self.now_s:
+            due.append(heappop(later)[2])
+        for _ in range(len(due)):
+            callback = due.popleft()
+            try:
+                callback.run()
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 - as asyncio's own loop does
+                self.call_exception_handler(
+                    {"message": f"Exception in callback {callback!r}", "exception": error}
+                )
+
+    def _jump(self) -> None:
+        """Let the clock go on to the next timer that somebody still waits for."""
+        later = self._later
+        while later and later[0][2].cancelled():
+            heappop(later)
+        if self._is_held() and not (later and later[0][0] <= self.now_s):
+            self._wait_for_thread()
+            return
+        if not later:
             raise DeadlockError("every task waits, and no timer is set that could wake one")
-        self.now_s += max(timeout, 0.0)
-        return []
+        self.now_s = max(self.now_s, later[0][0])
 
-    def _wait_for_thread(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
-        is_idle = timeout is None or timeout > 0
-        ready = self._selector.select(THREAD_WAIT_MAX_S if is_idle else 0)
-        if is_idle and not ready:
+    def _wait_for_thread(self) -> None:
+        if not self._thread_called.wait(THREAD_WAIT_MAX_S):
             raise DeadlockError(
                 f"a thread has not come back for {THREAD_WAIT_MAX_S:g} s of real time, during "
                 "which the clock stood still"
             )
-        return ready
-
-    def get_map(self) -> Mapping["FileDescriptorLike", selectors.SelectorKey]:
-        mapping: Mapping[FileDescriptorLike, selectors.SelectorKey] = self._selector.get_map()
-        return mapping
+        self._thread_called.clear()
 
     def close(self) -> None:
-        self._selector.close()
-
-
-class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Use it by ``run_virtual``; ``time()`` begins at zero."""
-
-    def __init__(self) -> None:
-        self._no_waiting = _NoWaiting()
-        super().__init__(self._no_waiting)
-
-    def time(self) -> float:
-        """Virtual seconds since the loop was made."""
-        return self._no_waiting.now_s
-
-    def hold_while(self, is_held: Callable[[], bool]) -> None:
-        """Let the clock stand still while this is so: threads work in real time."""
-        self._no_waiting.is_held = is_held
+        """Forget what was never called."""
+        self._due.clear()
+        self._later.clear()
+        super().close()
 
 
 def run_virtual(main: Coroutine[object, object, _T]) -> _T:

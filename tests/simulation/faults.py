@@ -1,32 +1,37 @@
-"""What goes wrong in a world, and when: drawn from one seed before it begins."""
+"""What can go wrong, each kind as a coroutine that returns when it is over."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 
-from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
 from eventproc.testing import StoreFaults
 from tests.simulation.world import Node, World
 
-SLOW_LINE = StoreFaults(delay_max=timedelta(seconds=0.3))
-"""No fault, but time in which things can happen."""
-
 NOISES = (
-    SLOW_LINE,
+    StoreFaults(delay_max=timedelta(seconds=0.3)),
     StoreFaults(delay_max=timedelta(seconds=3)),
     StoreFaults(answer_lost_rate=0.2, silence=timedelta(seconds=1)),
     StoreFaults(request_lost_rate=0.2, silence=timedelta(seconds=4)),
     StoreFaults(throttle_rate=0.3),
+    StoreFaults(stale_rate=0.3, stale_max=timedelta(seconds=15)),
     StoreFaults(
         delay_max=timedelta(seconds=1),
         throttle_rate=0.1,
         request_lost_rate=0.1,
         answer_lost_rate=0.1,
         silence=timedelta(seconds=2),
+        stale_rate=0.1,
+        stale_max=timedelta(seconds=40),
     ),
 )
+
+STEPS_MAX = 400
+"""Within how many steps a process breaks that shall break at one of them, ..."""
+
+STEPS_WITHIN_S = 30.0
+"""... unless it does not do as many in this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,90 +41,22 @@ class Fault:
     at_s: float
     kind: str
     which: int
-    """Which node or partition, modulo how many there are."""
+    """Which node, partition or variety: taken modulo how many there are."""
 
     duration_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """A world and everything that goes wrong in it."""
-
-    partition_count: int
-    node_count: int
-    checkpoint_rate: float
-    config: EventProcessorConfig
-    noise: StoreFaults
-    """How the store behaves all the time, until everything is well."""
-
-    faults: tuple[Fault, ...]
-
-
-def draw(seed: int, strategy: LoadBalancingStrategy) -> Story:
-    """Draw a story; the same for the same seed."""
-    rng = Random(f"story/{seed}")
-    expiration_s = rng.choice([30, 60, 120])
-    faults = [
-        Fault(
-            at_s=rng.uniform(0, 200),
-            kind=rng.choice(KINDS),
-            which=rng.randrange(1000),
-            duration_s=rng.choice([0.5, 3, 0.4, 1.2, 2.5]) * rng.choice([1, expiration_s]),
-        )
-        for _ in range(rng.randint(1, 12))
-    ]
-    return Story(
-        partition_count=rng.randint(1, 12),
-        node_count=rng.randint(1, 4),
-        checkpoint_rate=rng.choice([0, 0, 0.2]),
-        config=EventProcessorConfig(
-            load_balancing_strategy=strategy,
-            ownership_expiration=timedelta(seconds=expiration_s),
-            handoff_timeout=timedelta(seconds=rng.choice([5, 30])),
-            shutdown_timeout=timedelta(seconds=rng.choice([5, 30])),
-            checkpoint_policy=rng.choice(
-                [
-                    CheckpointPolicy(),
-                    CheckpointPolicy(every_events=3),
-                    CheckpointPolicy(every_events=None, every=timedelta(seconds=20)),
-                    CheckpointPolicy.manual(),
-                ]
-            ),
-            handler_backoff=Backoff(most=timedelta(seconds=5)),
-            receiver_backoff=Backoff(most=timedelta(seconds=10)),
-            batch_size_max=rng.choice([1, 7, 300]),
-            uses_store_thread=False,
-        ),
-        noise=rng.choice([StoreFaults(), *NOISES]),
-        faults=tuple(sorted(faults, key=lambda fault: fault.at_s)),
-    )
-
-
-async def play(story: Story, world: World) -> None:
-    """Let a story happen in a world, and end with everything that was broken well again."""
-    world.set_faults(story.noise)
-    for number in range(story.node_count):
-        world.start(f"n{number}")
-    lasting: list[asyncio.Task[None]] = []
-    for fault in story.faults:
-        await asyncio.sleep(max(0.0, fault.at_s - world.now_s))
-        world.invariants.note(world.now_s, fault.kind, str(fault.which))
-        lasting.append(asyncio.create_task(HAPPENINGS[fault.kind](world, fault)))
-    if lasting:
-        await asyncio.wait(lasting)
-    for task in lasting:
-        task.result()
-    world.set_faults(SLOW_LINE)
-    if not world.there:
-        world.start("last")
-
-
-# What can happen. Each returns when it is over.
 
 
 def _chosen(world: World, fault: Fault) -> Node | None:
     nodes = [node for node in world.there if not node.process.is_paused]
     return nodes[fault.which % len(nodes)] if nodes else None
+
+
+def _partition(world: World, fault: Fault) -> str:
+    ids = world.hub.partition_ids()
+    return ids[fault.which // 7 % len(ids)]
+
+
+# Who is there.
 
 
 async def _join(world: World, _: Fault) -> None:
@@ -132,9 +69,59 @@ async def _leave(world: World, fault: Fault) -> None:
         world.leave(node)
 
 
+async def _storm(world: World, fault: Fault) -> None:
+    """Many come and go at once."""
+    rng = Random(fault.which)
+    for _ in range(rng.randint(2, 6)):
+        await (_join if rng.random() < 0.5 else _leave)(world, fault)
+        await asyncio.sleep(rng.uniform(0, fault.duration_s / 5))
+
+
+async def _deploy(world: World, fault: Fault) -> None:
+    """Each is replaced by a new one, one after the other: the new one before or after."""
+    is_before, keeps_names = fault.which % 2 == 0, fault.which % 3 == 0
+    for node in world.there:
+        if is_before and not keeps_names:
+            await _join(world, fault)
+            await asyncio.sleep(fault.duration_s / 5)
+        world.leave(node)
+        if keeps_names:
+            await world.until_gone(node)
+            world.start(node.owner_id)
+        elif not is_before:
+            await _join(world, fault)
+        await asyncio.sleep(fault.duration_s / 5)
+
+
+async def _flap(world: World, fault: Fault) -> None:
+    """One crashes and is started again under its name, again and again."""
+    node = _chosen(world, fault)
+    for _ in range(4):
+        if node is None or not node.is_there:
+            return
+        world.crash(node)
+        await asyncio.sleep(fault.duration_s / 20)
+        node = world.start(node.owner_id)
+        await asyncio.sleep(fault.duration_s / 10)
+
+
+async def _grow(world: World, fault: Fault) -> None:
+    world.hub.grow(len(world.hub.partition_ids()) + 1 + fault.which % 4)
+
+
+# Processes.
+
+
 async def _crash(world: World, fault: Fault) -> None:
     node = _chosen(world, fault)
     if node is not None:
+        world.crash(node)
+
+
+async def _crash_at_step(world: World, fault: Fault) -> None:
+    """At any await of whatever it does now."""
+    node = _chosen(world, fault)
+    if node is not None and await _breaks(node, fault):
         world.crash(node)
 
 
@@ -152,6 +139,74 @@ async def _pause(world: World, fault: Fault) -> None:
         node.process.pause()
         await asyncio.sleep(fault.duration_s)
         node.process.resume()
+
+
+async def _sleep(world: World, fault: Fault) -> None:
+    """The machine under a process sleeps; afterwards its timers know nothing of that."""
+    node = _chosen(world, fault)
+    if node is not None:
+        node.process.pause()
+        await asyncio.sleep(fault.duration_s)
+        node.process.wake(fault.duration_s)
+
+
+async def _pause_at_step(world: World, fault: Fault) -> None:
+    """At any await of whatever it does now."""
+    node = _chosen(world, fault)
+    if node is not None and await _breaks(node, fault):
+        await asyncio.sleep(fault.duration_s)
+        if fault.which % 2:
+            node.process.resume()
+        else:
+            node.process.wake(fault.duration_s)
+
+
+async def _breaks(node: Node, fault: Fault) -> bool:
+    """Pause a process at one of its next steps; return whether it came so far."""
+    process, paused = node.process, asyncio.Event()
+
+    def pause() -> None:
+        process.pause()
+        paused.set()
+
+    process.break_in(1 + fault.which % STEPS_MAX, pause)
+    try:
+        async with asyncio.timeout(STEPS_WITHIN_S):
+            await paused.wait()
+    except TimeoutError:
+        return False
+    finally:
+        process.break_at = 0
+    return True
+
+
+async def _replace_paused(world: World, fault: Fault) -> None:
+    """One is paused, a new one takes its name, and the old one wakes up."""
+    node = _chosen(world, fault)
+    if node is None:
+        return
+    node.process.pause()
+    await asyncio.sleep(fault.duration_s / 2)
+    world.start(node.owner_id, is_supervised=False)
+    await asyncio.sleep(fault.duration_s / 2)
+    node.process.resume()
+
+
+async def _twin(world: World, fault: Fault) -> None:
+    """A second one is started under the name of one that lives."""
+    node = _chosen(world, fault)
+    if node is not None:
+        world.start(node.owner_id, is_supervised=False)
+
+
+async def _jump(world: World, fault: Fault) -> None:
+    """The clock for leases goes forward without any reason."""
+    node = _chosen(world, fault)
+    if node is not None:
+        node.process.jump(fault.duration_s)
+
+
+# The store.
 
 
 async def _cut_off(world: World, fault: Fault) -> None:
@@ -178,6 +233,48 @@ async def _noise(world: World, fault: Fault) -> None:
     world.set_faults(before)
 
 
+async def _slow_node(world: World, fault: Fault) -> None:
+    """One node's line is slow, for the others it is as before."""
+    node = _chosen(world, fault)
+    if node is not None:
+        node.line.faults = replace(world.faults, delay_max=timedelta(seconds=3))
+
+
+async def _operator(world: World, fault: Fault) -> None:
+    """Checkpoints are written by hand as they stand."""
+    for partition_id in world.hub.partition_ids():
+        await world.operator.rewrite_checkpoint(partition_id)
+        await asyncio.sleep(fault.duration_s / 100)
+
+
+async def _delete_ownership(world: World, fault: Fault) -> None:
+    """Somebody cleans up: one record of ownership, or all of them."""
+    ids = world.hub.partition_ids() if fault.which % 2 else [_partition(world, fault)]
+    for partition_id in ids:
+        world.operator.delete_ownership(partition_id)
+
+
+async def _edit_ownership(world: World, fault: Fault) -> None:
+    """Somebody writes another owner into a record by hand: nobody, a stranger, or a neighbour."""
+    names = [None, "stranger", "N0", " ", "\N{SNOWMAN}", *(node.owner_id for node in world.nodes)]
+    world.operator.edit_ownership(_partition(world, fault), names[fault.which % len(names)])
+
+
+async def _delete_members(world: World, fault: Fault) -> None:
+    """Somebody cleans up: one presence record, or all of them."""
+    names = sorted(world.records().member_by_owner)
+    for name in names if fault.which % 2 else names[:1]:
+        world.operator.delete_member(name)
+
+
+async def _delete_checkpoint(world: World, fault: Fault) -> None:
+    """An operator resets a partition: it may be read again from its beginning."""
+    world.operator.delete_checkpoint(_partition(world, fault))
+
+
+# The hub.
+
+
 async def _hub_outage(world: World, fault: Fault) -> None:
     world.hub.begin_outage()
     await asyncio.sleep(fault.duration_s)
@@ -185,12 +282,14 @@ async def _hub_outage(world: World, fault: Fault) -> None:
 
 
 async def _displace(world: World, fault: Fault) -> None:
-    ids = world.hub.partition_ids()
-    world.hub.displace(ids[fault.which % len(ids)], group=world.group.name)
+    world.hub.displace(_partition(world, fault), group=world.group.name)
 
 
 async def _break_links(world: World, _: Fault) -> None:
     world.hub.break_links()
+
+
+# Handlers.
 
 
 async def _slow(world: World, fault: Fault) -> None:
@@ -199,45 +298,66 @@ async def _slow(world: World, fault: Fault) -> None:
     world.behaviour.seconds_per_event = 0.0
 
 
+async def _deaf(world: World, fault: Fault) -> None:
+    """Handlers take long, and do not hear that they are cancelled."""
+    world.behaviour.is_deaf = True
+    world.behaviour.seconds_per_event = fault.duration_s / 3
+    await asyncio.sleep(fault.duration_s)
+    world.behaviour.seconds_per_event = 0.0
+    await asyncio.sleep(fault.duration_s / 3)
+    world.behaviour.is_deaf = False
+
+
 async def _failing(world: World, fault: Fault) -> None:
     world.behaviour.failure_rate = (0.1, 0.5, 1.0)[fault.which % 3]
     await asyncio.sleep(fault.duration_s)
     world.behaviour.failure_rate = 0.0
 
 
-async def _grow(world: World, fault: Fault) -> None:
-    world.hub.grow(len(world.hub.partition_ids()) + 1 + fault.which % 4)
-
-
-async def _storm(world: World, fault: Fault) -> None:
-    rng = Random(fault.which)
-    for _ in range(rng.randint(2, 6)):
-        await (_join if rng.random() < 0.5 else _leave)(world, fault)
-        await asyncio.sleep(rng.uniform(0, fault.duration_s / 5))
-
-
-async def _operator(world: World, fault: Fault) -> None:
-    for partition_id in world.hub.partition_ids():
-        await world.write_as_operator(partition_id)
-        await asyncio.sleep(fault.duration_s / 100)
+async def _poison(world: World, fault: Fault) -> None:
+    """The next event of a partition is one that no handler gets through, for some time or ever."""
+    partition_id = _partition(world, fault)
+    newest = world.hub.partition_properties(partition_id).last_enqueued_sequence_number
+    event = (partition_id, newest + 1)
+    world.behaviour.poison.add(event)
+    if fault.which % 2:
+        await asyncio.sleep(fault.duration_s)
+        world.behaviour.poison.discard(event)
 
 
 HAPPENINGS: dict[str, Callable[[World, Fault], Coroutine[object, object, None]]] = {
-    "join": _join,
-    "leave": _leave,
-    "crash": _crash,
-    "restart": _restart,
-    "pause": _pause,
-    "cut_off": _cut_off,
-    "store_outage": _store_outage,
-    "noise": _noise,
-    "hub_outage": _hub_outage,
-    "displace": _displace,
-    "break_links": _break_links,
-    "slow": _slow,
-    "failing": _failing,
-    "grow": _grow,
-    "storm": _storm,
-    "operator": _operator,
+    function.__name__.lstrip("_"): function
+    for function in (
+        _join,
+        _leave,
+        _storm,
+        _deploy,
+        _flap,
+        _grow,
+        _crash,
+        _crash_at_step,
+        _restart,
+        _pause,
+        _sleep,
+        _pause_at_step,
+        _replace_paused,
+        _twin,
+        _jump,
+        _cut_off,
+        _store_outage,
+        _noise,
+        _slow_node,
+        _operator,
+        _delete_ownership,
+        _edit_ownership,
+        _delete_members,
+        _delete_checkpoint,
+        _hub_outage,
+        _displace,
+        _break_links,
+        _slow,
+        _deaf,
+        _failing,
+        _poison,
+    )
 }
-KINDS = tuple(HAPPENINGS)

@@ -1,16 +1,25 @@
 """What must hold in every world, checked at every write and at every call of a handler.
 
 The names in a violation are those of the tests' report:
-*overlap*, *fence*, *back*, *former*, *gap*, *state*, *order*, *steals*, *given*, *budget*, *left*.
+
+- *overlap*: two processes act on a partition under leases that both may trust;
+- *fence*: a handler is called without a lease that may be trusted;
+- *twice*: two writes replaced one version of a record;
+- *back*, *former*, *gap*, *state*: a checkpoint goes back, comes from a former owner, covers what
+  was not handled, or carries another state than that of its events;
+- *order*: the events of a partition come out of order;
+- *steals*, *hasty*: two steals in a cycle; a steal from a cooperative owner who had time left;
+- *given*: a partition is given away during a call of its handler;
+- *budget*, *left*: a stop takes too long, or leaves something behind.
 """
 
 from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from eventproc.handler import PartitionContext
 from eventproc.models import (
-    Checkpoint,
     CheckpointUpdate,
     OwnershipClaim,
     PartitionOwnership,
@@ -18,21 +27,53 @@ from eventproc.models import (
 )
 from eventproc.testing.processes import Process
 
-OPERATOR = "operator"
-"""Whoever writes a checkpoint by hand."""
+CLOCK_RATE_MARGIN = 0.9
+"""A stealer's clock may run 5 % fast against one that runs 5 % slow."""
 
 
 class Violation(AssertionError):  # noqa: N818 - that is what it is
     """A promise was broken."""
 
 
-@dataclass
+@dataclass(eq=False, slots=True)
+class Actor:
+    """Whoever writes into the store: a processor, or by hand an operator."""
+
+    name: str
+    process: Process | None = None
+    """``None`` for an operator."""
+
+    hands_over: bool = False
+    """Whether it gives away what the plan takes from it, and so may not be robbed at once."""
+
+    is_foreign: bool = False
+    """Whether it is another vendor's, and keeps that one's promises only."""
+
+    steal_count: int = 0
+    """Steals that it asked for since it last looked at the group."""
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether it can do nothing any more."""
+        return self.process is not None and self.process.is_killed
+
+
+@dataclass(eq=False, slots=True)
 class Call:
     """One call of a handler, while it is under way."""
 
-    process: Process
-    owner_id: str
+    actor: Actor
     context: PartitionContext
+
+
+@dataclass(slots=True)
+class Holding:
+    """Who holds a partition by its record, and since when it stands there."""
+
+    actor: Actor
+    since_s: float
+    has_served: bool = False
+    """Whether it called its handler since."""
 
 
 @dataclass
@@ -40,6 +81,11 @@ class Invariants:
     """Sees everything that happens, and raises nothing: violations are collected."""
 
     expiration: timedelta
+    handoff_timeout: timedelta
+    now_s: Callable[[], float]
+    is_presence_whole: bool = True
+    """Whether everybody can see who hands over: nobody took presence away, no listing is stale."""
+
     handled: dict[str, defaultdict[int, int]] = field(default_factory=dict)
     """For each partition, how often each sequence number was handled."""
 
@@ -49,127 +95,201 @@ class Invariants:
     """When a partition last changed hands, or was released."""
 
     _calls: dict[str, list[Call]] = field(default_factory=dict)
-    _stolen_at_s: dict[tuple[str, str], float] = field(default_factory=dict)
+    _holding: dict[str, Holding] = field(default_factory=dict)
+    _robbed_at_s: dict[tuple[str, Actor], float] = field(default_factory=dict)
+    _stolen_count: int = 0
+    _replaced: set[str] = field(default_factory=set)
     _writers: dict[str, list[str]] = field(default_factory=dict)
+    _covered: dict[str, int] = field(default_factory=dict)
+    """For each partition, up to where everything is known to be handled."""
 
-    def note(self, now_s: float, what: str, who: str) -> None:
+    def note(self, what: str, who: str) -> None:
         """Add a line to the history."""
-        self.history.append((round(now_s, 9), what, who))
+        self.history.append((round(self.now_s(), 9), what, who))
 
-    def report(self, now_s: float, kind: str, what: str) -> None:
+    def report(self, kind: str, what: str) -> None:
         """Add a violation."""
-        self.violations.append(f"{now_s:.3f} {kind}: {what}")
+        self.violations.append(f"{self.now_s():.3f} {kind}: {what}")
 
     # Ownership.
 
+    def looked(self, actor: Actor) -> None:
+        """An actor lists who owns what: a new cycle may have begun."""
+        actor.steal_count = 0
+
     def asked(
         self,
-        now_s: float,
-        owner_id: str,
-        claims: list[OwnershipClaim],
-        live: dict[str, PartitionOwnership],
+        actor: Actor,
+        claims: Collection[OwnershipClaim],
+        stored: Mapping[str, PartitionOwnership],
+        now: datetime,
     ) -> None:
         """A processor asks for these writes at once: at most one of them takes from the living.
 
         A renewal of what was taken from it meanwhile is none: it names an etag of the past.
         """
-        steals = [
-            claim.partition_id
-            for claim in claims
-            if claim.owner_id == owner_id
-            and (record := live.get(claim.partition_id)) is not None
-            and record.owner_id != owner_id
-            and record.etag == claim.expected_etag
-        ]
-        if len(steals) > 1:
-            self.report(now_s, "steals", f"{owner_id} asked for {steals} at once")
+        for claim in claims:
+            record = stored.get(claim.partition_id)
+            if (
+                claim.owner_id == actor.name
+                and record is not None
+                and record.owner_id not in (None, actor.name)
+                and record.etag == claim.expected_etag
+                and now - record.last_modified <= self.expiration
+            ):
+                self._stealing(actor, claim.partition_id)
+
+    def _stealing(self, actor: Actor, partition_id: str) -> None:
+        actor.steal_count += 1
+        if actor.steal_count > 1:
+            self.report("steals", f"{actor.name} asked for {actor.steal_count} in a cycle")
+        victim = self._holding.get(partition_id)
+        is_strange = victim is None or not victim.actor.hands_over or not actor.hands_over
+        if victim is None or is_strange or not self.is_presence_whole:
+            return
+        had_s = self.now_s() - victim.since_s
+        if had_s < self.handoff_timeout.total_seconds() * CLOCK_RATE_MARGIN:
+            self.report(
+                "hasty",
+                f"{actor.name} robs {victim.actor.name} of {partition_id} after {had_s} s",
+            )
 
     def owned(
-        self,
-        now_s: float,
-        writer: str,
-        before: PartitionOwnership | None,
-        after: PartitionOwnership,
+        self, actor: Actor, before: PartitionOwnership | None, after: PartitionOwnership
     ) -> None:
-        """An ownership record was written by *writer*."""
+        """An ownership record was written by *actor*."""
         partition_id = after.partition_id
+        if before is not None:
+            self._replace(before.etag)
         former = None if before is None else before.owner_id
-        if former == after.owner_id:
+        holding = self._holding.get(partition_id)
+        is_mine = after.owner_id == actor.name
+        if former == after.owner_id and (holding is None or holding.actor is actor):
             return
-        self.moved_at_s = now_s
-        self.note(now_s, f"{partition_id}: {former} -> {after.owner_id}", writer)
-        if former is None or before is None:
-            return
-        if former == writer:
-            self._gave(now_s, writer, partition_id)
-        elif after.last_modified - before.last_modified <= self.expiration:
-            self._stolen_at_s[partition_id, former] = now_s
+        now_s = self.now_s()
+        if former != after.owner_id:
+            self.moved_at_s = now_s
+            self.note(f"{partition_id}: {former} -> {after.owner_id}", actor.name)
+        if former == actor.name and not is_mine:
+            self._check_given(actor, partition_id)
+        was_live = (
+            before is not None
+            and former is not None
+            and after.last_modified - before.last_modified <= self.expiration
+        )
+        if holding is not None and holding.actor is not actor and was_live:
+            self._robbed_at_s[partition_id, holding.actor] = now_s
+            self._stolen_count += former != after.owner_id
+        if is_mine:
+            self._holding[partition_id] = Holding(actor, now_s)
+        else:
+            self._holding.pop(partition_id, None)
 
-    def _gave(self, now_s: float, owner_id: str, partition_id: str) -> None:
+    def edited(self, partition_id: str) -> None:
+        """An operator took a record away, or wrote another owner into it."""
+        holding = self._holding.pop(partition_id, None)
+        if holding is not None:
+            self._robbed_at_s[partition_id, holding.actor] = self.now_s()
+
+    def _replace(self, etag: str | None) -> None:
+        if etag is None:
+            return
+        if etag in self._replaced:
+            self.report("twice", f"two writes replaced {etag}")
+        self._replaced.add(etag)
+
+    def _check_given(self, actor: Actor, partition_id: str) -> None:
         """Who gives a partition away has nothing under way in it."""
         calls = self._calls.get(partition_id, ())
-        if any(call.owner_id == owner_id and not call.process.is_killed for call in calls):
-            self.report(now_s, "given", f"{owner_id} gave {partition_id} away during a call")
+        if any(call.actor is actor for call in calls) and not actor.is_killed:
+            self.report("given", f"{actor.name} gave {partition_id} away during a call")
 
     # Checkpoints.
 
-    def checkpointed(
-        self, now_s: float, before: Checkpoint | None, update: CheckpointUpdate
-    ) -> None:
+    def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
         """A checkpoint was stored."""
-        partition_id, number = update.partition_id, update.sequence_number
-        self.note(now_s, f"{partition_id} at {number}", update.writer)
-        if before is not None and number < (before.sequence_number or 0):
-            self.report(now_s, "back", f"{partition_id} from {before.sequence_number} to {number}")
-        writers = self._writers.setdefault(partition_id, [])
-        if update.writer != OPERATOR and (not writers or writers[-1] != update.writer):
-            if update.writer in writers:
-                self.report(
-                    now_s, "former", f"{update.writer} wrote {partition_id} after {writers[-1]}"
-                )
-            writers.append(update.writer)
-        missing = [n for n in range(number + 1) if not self._count(partition_id)[n]]
-        if missing:
-            self.report(now_s, "gap", f"{partition_id} at {number} without {missing[:5]}")
+        partition_id, number, before = update.partition_id, update.sequence_number, update.replaces
+        self.note(f"{partition_id} at {number}", update.writer)
+        if before is not None:
+            self._replace(before.etag)
+            if number < (before.sequence_number or 0):
+                self.report("back", f"{partition_id} from {before.sequence_number} to {number}")
+        if actor.process is not None:
+            self._check_writer(actor, update)
+        missing = self._find_missing(partition_id, number)
+        if missing is not None:
+            self.report("gap", f"{partition_id} at {number} without {missing}")
         if update.state is not None and int(update.state or b"0") != number + 1:
-            self.report(now_s, "state", f"{partition_id} at {number} has counted {update.state!r}")
+            self.report("state", f"{partition_id} at {number} has counted {update.state!r}")
+
+    def _check_writer(self, actor: Actor, update: CheckpointUpdate) -> None:
+        partition_id, writer = update.partition_id, update.writer
+        writers = self._writers.setdefault(partition_id, [])
+        if not writers or writers[-1] != writer:
+            if writer in writers:
+                self.report("former", f"{writer} wrote {partition_id} after {writers[-1]}")
+            writers.append(writer)
+        # Where there was no checkpoint there was none to adopt either, which would shut others out.
+        holding = self._holding.get(partition_id)
+        is_former = holding is not None and holding.actor is not actor and holding.has_served
+        if holding is not None and is_former and update.replaces is not None:
+            self.report("former", f"{writer} wrote {partition_id} of {holding.actor.name}")
+
+    def reset(self, partition_id: str) -> None:
+        """An operator took a checkpoint away: what it proved is gone with it."""
+        self._writers.pop(partition_id, None)
+
+    def _find_missing(self, partition_id: str, number: int) -> int | None:
+        """The first event up to this one that nobody handled."""
+        counts = self._count(partition_id)
+        covered = self._covered.get(partition_id, 0)
+        while covered <= number:
+            if not counts.get(covered):
+                return covered
+            covered += 1
+            self._covered[partition_id] = covered
+        return None
 
     # Handlers.
 
-    def begun(self, now_s: float, call: Call, events: list[ReceivedEvent]) -> None:
+    def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
         """A handler was called."""
-        context = call.context
+        context, actor = call.context, call.actor
         partition_id = context.partition_id
-        self.note(now_s, f"{partition_id} gets {events[0].sequence_number}", call.owner_id)
+        self.note(f"{partition_id} gets {events[0].sequence_number}", actor.name)
         if not context.is_owned:
-            self.report(now_s, "fence", f"{call.owner_id} got {partition_id} without a lease")
+            self.report("fence", f"{actor.name} got {partition_id} without a lease")
         expected = -1 if context.sequence_number is None else context.sequence_number
         for event in events:
             expected += 1
             if event.sequence_number != expected:
-                self.report(now_s, "order", f"{partition_id}: {expected} expected, not {event}")
+                self.report("order", f"{partition_id}: {expected} expected, not {event}")
                 break
+        holding = self._holding.get(partition_id)
+        if holding is not None and holding.actor is actor:
+            holding.has_served = True
         calls = self._calls.setdefault(partition_id, [])
         for other in calls:
-            self._check_overlap(now_s, call, other)
+            self._check_overlap(call, other)
         calls.append(call)
 
-    def _check_overlap(self, now_s: float, call: Call, other: Call) -> None:
+    def _check_overlap(self, call: Call, other: Call) -> None:
         partition_id = call.context.partition_id
-        if other.process.is_killed or not other.context.is_owned:
+        if other.actor.is_killed or not other.context.is_owned:
             return
-        if other.owner_id == call.owner_id:
-            return  # Who takes the name of one that is only paused asks for this.
+        if other.actor is call.actor:
+            self.report("overlap", f"{call.actor.name} has two pumps of {partition_id}")
+            return
         # Who was robbed learns it late; until then both act, which no protocol can avoid.
         robbed_at_s = max(
-            self._stolen_at_s.get((partition_id, owner_id), float("-inf"))
-            for owner_id in (call.owner_id, other.owner_id)
+            self._robbed_at_s.get((partition_id, actor), float("-inf"))
+            for actor in (call.actor, other.actor)
         )
-        if now_s - robbed_at_s > self.expiration.total_seconds():
+        if self.now_s() - robbed_at_s > self.expiration.total_seconds():
             self.report(
-                now_s,
                 "overlap",
-                f"{call.owner_id} and {other.owner_id} both trust their lease of {partition_id}",
+                f"{call.actor.name} and {other.actor.name} both trust their lease of "
+                f"{partition_id}",
             )
 
     def done(self, partition_id: str, event: ReceivedEvent) -> None:
@@ -185,8 +305,8 @@ class Invariants:
 
     @property
     def stolen_count(self) -> int:
-        """From how many owners of a partition it was taken while they lived."""
-        return len(self._stolen_at_s)
+        """How often a partition was taken from an owner that lived."""
+        return self._stolen_count
 
     @property
     def duplicate_count(self) -> int:

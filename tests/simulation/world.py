@@ -5,126 +5,44 @@ behind a faulty line, and the hub is the one in memory.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from checkpointstores.memory import MemoryAccount
 from eventproc import (
+    DuplicateOwnerError,
     EventProcessor,
     EventProcessorConfig,
-    PartitionContext,
-    PartitionHandler,
-    ReceivedEvent,
     SourceError,
     StoreError,
 )
 from eventproc.models import (
-    CheckpointResult,
-    CheckpointUpdate,
-    ClaimResult,
     ConsumerGroup,
-    OwnershipClaim,
+    LoadBalancingStrategy,
     PartitionOwnership,
-    WriteOutcome,
 )
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing import FaultyCheckpointStore, StoreFaults
-from eventproc.testing.processes import Process
-from tests.simulation.invariants import OPERATOR, Call, Invariants, Violation
+from eventproc.testing import StoreFaults
+from eventproc.testing.processes import Process, Wire
+from tests.simulation.handlers import Behaviour, CountingHandler
+from tests.simulation.invariants import Actor, Invariants, Violation
+from tests.simulation.line import Ledger, Line
+from tests.simulation.operators import Operator
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 START_AGAIN_AFTER_S = 2.0
-"""How soon a supervisor starts a processor again that could not start."""
+"""How soon a supervisor starts a processor again that could not start, or that ended."""
 
 BUDGET_TOLERANCE_S = 0.01
 
+POLL_S = 0.5
+"""How often to look whether a world is well again."""
 
-@dataclass
-class Behaviour:
-    """How the handlers of a world behave; may change at any time."""
-
-    seconds_per_event: float = 0.0
-    failure_rate: float = 0.0
-
-
-class Counting(PartitionHandler):
-    """Counts what it handled in its state, event by event, and tells the invariants."""
-
-    def __init__(self, world: "World", process: Process, owner_id: str) -> None:
-        self._world = world
-        self._process = process
-        self._owner_id = owner_id
-
-    async def process_events(
-        self, context: PartitionContext, events: Sequence[ReceivedEvent]
-    ) -> None:
-        """Take its time for each event, and fail as often as it shall."""
-        world = self._world
-        call = Call(process=self._process, owner_id=self._owner_id, context=context)
-        world.invariants.begun(world.now_s, call, list(events))
-        try:
-            for event in events:
-                context.state = str(int(context.state or b"0") + 1).encode()
-                await asyncio.sleep(world.behaviour.seconds_per_event)
-                if world.rng.random() < world.behaviour.failure_rate:
-                    raise RuntimeError("failed on purpose")
-                world.invariants.done(context.partition_id, event)
-                if world.rng.random() < world.checkpoint_rate:
-                    await context.checkpoint(event)
-        finally:
-            world.invariants.ended(call)
-
-
-class Line(FaultyCheckpointStore):
-    """The faulty line of one processor to the store, where every question is seen."""
-
-    def __init__(self, world: "World", owner_id: str, rng: Random) -> None:
-        super().__init__(Ledger(world, owner_id), rng)
-        self._world = world
-        self._owner_id = owner_id
-
-    async def claim_ownership(
-        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
-    ) -> Sequence[ClaimResult]:
-        """Show the claims to the invariants before they meet their fates."""
-        world = self._world
-        world.invariants.asked(world.now_s, self._owner_id, list(claims), world.live_records())
-        return await super().claim_ownership(group, claims)
-
-
-class Ledger(MemoryCheckpointStore):
-    """The store itself, where every write that takes effect is seen."""
-
-    def __init__(self, world: "World", owner_id: str) -> None:
-        super().__init__(world.account)
-        self._world = world
-        self._owner_id = owner_id
-
-    async def claim_ownership(
-        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
-    ) -> Sequence[ClaimResult]:
-        """Show what was written to the invariants; one claim at a time comes through a line."""
-        (claim,) = claims
-        await self._turn(group)
-        before = self._world.records().ownership_by_partition.get(claim.partition_id)
-        result = self._claim(self._world.records().ownership_by_partition, claim)
-        if result.outcome is WriteOutcome.WON and result.ownership is not None:
-            self._world.invariants.owned(
-                self._world.now_s, self._owner_id, before, result.ownership
-            )
-        return [result]
-
-    async def update_checkpoint(
-        self, group: ConsumerGroup, update: CheckpointUpdate
-    ) -> CheckpointResult:
-        """Show what was written to the invariants."""
-        result = await super().update_checkpoint(group, update)
-        if result.outcome is WriteOutcome.WON:
-            self._world.invariants.checkpointed(self._world.now_s, update.replaces, update)
-        return result
+CLOCK_OFFSET_MAX_S = 1e6
+CLOCK_RATE_MAX = 0.05
 
 
 @dataclass(eq=False)
@@ -135,13 +53,21 @@ class Node:
     process: Process
     processor: EventProcessor
     line: Line
+    actor: Actor
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
+    is_over: bool = False
+    """Whether it ended by itself, or never began."""
+
+    is_cut_off: bool = False
+    """Whether it will never reach the store again."""
 
     @property
     def is_there(self) -> bool:
-        """Whether it shall have its share: neither killed nor asked to leave."""
-        return not self.process.is_killed and not self.leaving.is_set()
+        """Whether it shall have its share."""
+        return not (
+            self.process.is_killed or self.leaving.is_set() or self.is_over or self.is_cut_off
+        )
 
 
 class World:
@@ -153,37 +79,52 @@ class World:
         *,
         partition_count: int,
         config: EventProcessorConfig,
-        checkpoint_rate: float = 0.0,
         publish_every_s: float = 1.0,
+        clock_rate_max: float = 0.0,
     ) -> None:
-        """*checkpoint_rate* is how often a handler asks for a checkpoint after an event."""
+        """*clock_rate_max* is by how much clocks may run fast or slow, the store's included."""
         self.rng = Random(f"world/{seed}")
         self.config = config
-        self.checkpoint_rate = checkpoint_rate
         self.behaviour = Behaviour()
         self.faults = StoreFaults()
         self.nodes: list[Node] = []
-        self.account = MemoryAccount(now=self.now)
+        self.wire = Wire()
+        self._loop = self.wire.loop
+        self._seed = seed
+        self._drawn_count = 0
+        self._clock_rate_max = clock_rate_max
+        self._store_rate = self._draw_rate()
+        self._publish_every_s = publish_every_s
+        self.account = MemoryAccount(now=self.store_now)
         self.hub = MemoryHub(partition_count, clock=self.now)
         self.group = ConsumerGroup(
             fully_qualified_namespace=self.hub.namespace, eventhub_name=self.hub.name
         )
-        self.invariants = Invariants(expiration=config.ownership_expiration)
-        self._seed = seed
-        self._drawn_count = 0
-        self._publish_every_s = publish_every_s
+        self.invariants = Invariants(
+            expiration=config.ownership_expiration,
+            handoff_timeout=config.handoff_timeout,
+            now_s=lambda: self._loop.now_s,
+        )
+        self.operator = Operator(self.account, self.group, self.invariants)
         self._publisher = asyncio.create_task(self._publish())
+
+    def _draw_rate(self) -> float:
+        return 1 + self.rng.uniform(-1, 1) * self._clock_rate_max
 
     # What it looks like.
 
     @property
     def now_s(self) -> float:
         """Virtual seconds since the beginning."""
-        return asyncio.get_running_loop().time()
+        return self._loop.now_s
 
     def now(self) -> datetime:
-        """The store's and the hub's clock."""
-        return BEGIN + timedelta(seconds=self.now_s)
+        """The hub's clock."""
+        return BEGIN + timedelta(seconds=self._loop.now_s)
+
+    def store_now(self) -> datetime:
+        """The store's clock."""
+        return BEGIN + timedelta(seconds=self._loop.now_s * self._store_rate)
 
     def records(self):
         """What the store holds now, read without asking it."""
@@ -191,11 +132,11 @@ class World:
 
     def live_records(self) -> dict[str, PartitionOwnership]:
         """The records that name an owner and are not expired."""
+        oldest = self.store_now() - self.config.ownership_expiration
         return {
             ownership.partition_id: ownership
             for ownership in self.records().ownership_by_partition.values()
-            if ownership.owner_id is not None
-            and self.now() - ownership.last_modified <= self.config.ownership_expiration
+            if ownership.owner_id is not None and ownership.last_modified >= oldest
         }
 
     def owner_by_partition(self) -> dict[str, str | None]:
@@ -208,8 +149,8 @@ class World:
         return [node for node in self.nodes if node.is_there]
 
     def node(self, owner_id: str) -> Node:
-        """The newest node of this name."""
-        return next(node for node in reversed(self.nodes) if node.owner_id == owner_id)
+        """The newest node of this name that did not end by itself."""
+        return next(n for n in reversed(self.nodes) if n.owner_id == owner_id and not n.is_over)
 
     def owned_counts(self) -> dict[str, int]:
         """How many partitions each node that is there has by the store's records."""
@@ -230,105 +171,146 @@ class World:
 
     @property
     def is_all_handled(self) -> bool:
-        """Whether every event that was published was handled."""
-        handled = self.invariants.handled
-        return all(
-            p in handled and handled[p][event.sequence_number]
-            for p in self.hub.partition_ids()
-            for event in self.hub.events(p)
-        )
+        """Whether every event that was published was handled, up to one that nobody can."""
+        poison = self.behaviour.poison
+        for p in self.hub.partition_ids():
+            counts: Mapping[int, int] = self.invariants.handled.get(p, {})
+            for number in range(self.hub.partition_properties(p).last_enqueued_sequence_number + 1):
+                if (p, number) in poison:
+                    break
+                if not counts.get(number):
+                    return False
+        return True
 
     # What happens in it.
 
-    def start(self, owner_id: str) -> Node:
+    def start(self, owner_id: str, *, is_supervised: bool = True) -> Node:
         """Start a process with a processor of this name in it."""
         self._drawn_count += 1
         name = f"{self._seed}/{self._drawn_count}/{owner_id}"
-        process = Process(owner_id)
-        line = Line(self, owner_id, Random(f"line/{name}"))
+        process = Process(
+            owner_id,
+            began_s=self.now_s,
+            clock_s=self.rng.uniform(0, CLOCK_OFFSET_MAX_S),
+            rate=self._draw_rate(),
+        )
+        actor = Actor(
+            owner_id,
+            process,
+            hands_over=(self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE),
+        )
+        line = Line(Ledger(self.account, actor, self.invariants), Random(f"line/{name}"), self.wire)
         line.faults = self.faults
+        rng = Random(f"processor/{name}")
         processor = EventProcessor(
             source=MemoryEventSource(self.hub),
             store=line,
-            handler=lambda: Counting(self, process, owner_id),
+            handler=lambda: CountingHandler(actor, self.behaviour, self.invariants, self.rng),
             owner_id=owner_id,
             config=self.config,
-            rng=Random(f"processor/{name}"),
+            rng=rng,
+            clock=process.boot_s,
         )
-        node = Node(owner_id=owner_id, process=process, processor=processor, line=line)
-        node.task = process.spawn(self._run(node))
+        node = Node(owner_id, process, processor, line, actor)
+        node.task = process.spawn(self._run(node, is_supervised=is_supervised))
         self.nodes.append(node)
-        self.invariants.note(self.now_s, "started", owner_id)
+        self.invariants.note("started", owner_id)
         return node
 
-    async def _run(self, node: Node) -> None:
+    async def _run(self, node: Node, *, is_supervised: bool) -> None:
         """What the process does: start, serve, and stop when it is asked to."""
-        while True:
+        while not node.leaving.is_set():
             try:
                 await node.processor.start()
             except (StoreError, SourceError):
-                if node.leaving.is_set():
-                    return
                 await asyncio.sleep(START_AGAIN_AFTER_S)
-            else:
-                break
-        await node.leaving.wait()
-        begun_s, was_well = self.now_s, self._is_well(node)
+                continue
+            except DuplicateOwnerError:
+                self._end_by_itself(node, is_supervised=is_supervised)
+                return
+            await self._until_told_or_ended(node)
+            is_duplicate = await self._stop(node)
+            if is_duplicate:
+                self._end_by_itself(node, is_supervised=is_supervised)
+            return
+
+    async def _until_told_or_ended(self, node: Node) -> None:
+        waits = [
+            asyncio.ensure_future(node.leaving.wait()),
+            asyncio.ensure_future(node.processor._finished.wait()),
+        ]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    async def _stop(self, node: Node) -> bool:
+        """Stop it; return whether it had ended because its name is taken."""
+        time = asyncio.get_running_loop().time
+        begun_s, was_well, is_duplicate = time(), self._is_well(node), False
+        stops_unasked = not node.leaving.is_set()
         try:
             await node.processor.stop()
+        except DuplicateOwnerError:
+            is_duplicate = True
         except Exception as error:  # noqa: BLE001 - whatever ended it must not have
-            self.invariants.report(self.now_s, "failed", f"{node.owner_id}: {error!r}")
-        took_s = self.now_s - begun_s
-        self.invariants.note(self.now_s, "stopped", node.owner_id)
-        if was_well and self._is_well(node):
+            self.invariants.report("failed", f"{node.owner_id}: {error!r}")
+        took_s = time() - begun_s
+        self.invariants.note("stopped", node.owner_id)
+        if stops_unasked and not is_duplicate:
+            self.invariants.report("failed", f"{node.owner_id} ended without a reason")
+        if was_well and self._is_well(node) and not is_duplicate:
             self._check_left(node)
         if took_s > self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S:
-            self.invariants.report(self.now_s, "budget", f"{node.owner_id} stopped in {took_s} s")
+            self.invariants.report("budget", f"{node.owner_id} stopped in {took_s} s")
+        return is_duplicate
+
+    def _end_by_itself(self, node: Node, *, is_supervised: bool) -> None:
+        """Another one has its name. A supervisor sees only that it ended, and starts it again."""
+        node.is_over = True
+        self.invariants.note("refused", node.owner_id)
+        if is_supervised:
+            self.wire.after(START_AGAIN_AFTER_S, self._start_again, node)
+
+    def _start_again(self, node: Node) -> None:
+        names = {other.owner_id for other in self.there}
+        if node.owner_id not in names and not node.leaving.is_set():
+            self.start(node.owner_id)
 
     def _is_well(self, node: Node) -> bool:
-        """Whether it reaches the store in time, and is always told."""
+        """Whether it reaches the store in time, is always told, and can end its calls."""
         faults = node.line.faults
         is_slow = faults.delay_max > timedelta(seconds=0.5)
-        return not (is_slow or faults.silence or faults.throttle_rate or node.line.is_out)
+        is_lossy = faults.silence or faults.throttle_rate or faults.stale_rate
+        return not (is_slow or is_lossy or node.line.is_out or self.behaviour.is_deaf)
 
     def _check_left(self, node: Node) -> None:
         """Who stopped owns nothing any more."""
-        left = [p for p, owner_id in self.owner_by_partition().items() if owner_id == node.owner_id]
+        left = [
+            p
+            for p, owner_id in self.owner_by_partition().items()
+            if owner_id == node.owner_id
+            and not any(o.owner_id == owner_id for o in self.nodes if o is not node and o.is_there)
+        ]
         if left:
-            self.invariants.report(self.now_s, "left", f"{node.owner_id} still has {left}")
+            self.invariants.report("left", f"{node.owner_id} still has {left}")
 
     def leave(self, node: Node) -> None:
         """Ask a process to stop in good order."""
-        self.invariants.note(self.now_s, "leaves", node.owner_id)
+        self.invariants.note("leaves", node.owner_id)
         node.leaving.set()
 
     def crash(self, node: Node) -> None:
         """End a process without a word."""
-        self.invariants.note(self.now_s, "crashed", node.owner_id)
+        self.invariants.note("crashed", node.owner_id)
         node.process.kill()
 
     def set_faults(self, faults: StoreFaults) -> None:
         """Let every line behave like this from now on."""
         self.faults = faults
+        if faults.stale_rate:
+            self.invariants.is_presence_whole = False
         for node in self.nodes:
             node.line.faults = faults
-
-    async def write_as_operator(self, partition_id: str) -> None:
-        """Write a checkpoint again as it stands, as another program may."""
-        async with Ledger(self, OPERATOR) as store:
-            found = await store.read_checkpoint(self.group, partition_id)
-            if found is None or found.offset is None or found.sequence_number is None:
-                return
-            await store.update_checkpoint(
-                self.group,
-                CheckpointUpdate(
-                    partition_id=partition_id,
-                    offset=found.offset,
-                    sequence_number=found.sequence_number,
-                    replaces=found,
-                    writer=OPERATOR,
-                ),
-            )
 
     async def _publish(self) -> None:
         number = 0
@@ -347,8 +329,13 @@ class World:
         while not getattr(self, what):
             if self.now_s - begun_s > within_s:
                 raise Violation(f"not {what} within {within_s} s: {self.describe()}")
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(POLL_S)
         return self.now_s - begun_s
+
+    async def until_gone(self, node: Node) -> None:
+        """Wait until a node that leaves has left, or is killed over it."""
+        while not (node.process.is_killed or (node.task and node.task.done())):  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)  # A killed task never ends.
 
     async def rest(self, intervals: int) -> None:
         """Let time pass, in which nothing may move."""
@@ -362,19 +349,27 @@ class World:
         self._publisher.cancel()
 
     async def end(self) -> None:
-        """Stop everybody in good order, then let the dead go, too."""
+        """Stop everybody in good order, then see what they left behind."""
         self.stop_publishing()
         stopping = [node for node in self.nodes if not node.process.is_killed]
+        was_well = all(self._is_well(node) for node in stopping)
         for node in stopping:
+            node.process.break_at = 0
+            node.process.resume()
             self.leave(node)
         tasks = [node.task for node in stopping if node.task is not None]
         if tasks:
             await asyncio.wait(tasks)
-        left = {o.owner_id for o in self.records().ownership_by_partition.values()} - {None}
-        killed = {node.owner_id for node in self.nodes if node.process.is_killed}
-        if left - killed:
-            self.invariants.report(self.now_s, "left", f"{sorted(left)} stand in the records")
-        self._check()
+        left = {str(o.owner_id) for o in self.live_records().values()}
+        left -= {node.owner_id for node in self.nodes if node.process.is_killed}
+        if was_well and left:
+            self.invariants.report("left", f"{sorted(left)} stand in the records")
+        self.check()
+
+    def check(self) -> None:
+        """Raise what was collected."""
+        if self.invariants.violations:
+            raise Violation("\n".join(self.invariants.violations[:10]))
 
     def bury(self) -> None:
         """Let what was killed run to its end, so that nothing is left behind."""
@@ -383,10 +378,6 @@ class World:
                 node.process.bury()
                 if node.task is not None:
                     node.task.cancel()
-
-    def _check(self) -> None:
-        if self.invariants.violations:
-            raise Violation("\n".join(self.invariants.violations[:10]))
 
     def describe(self) -> str:
         """Who has what, for a message."""

@@ -1,0 +1,93 @@
+"""Play many seeds on all cores: ``make sim SEEDS=10000``, or one of them again."""
+
+import argparse
+import gc
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from itertools import product
+
+from tests.simulation.invariants import Violation
+from tests.simulation.suites import SUITES, play
+
+CHUNK = 10
+"""Seeds that a process plays before it tells about them."""
+
+PROGRESS_EVERY_S = 5.0
+
+Play = tuple[str, int]
+
+
+def main() -> int:
+    """Play what the command line asks for; return 1 if a promise was broken."""
+    parser = argparse.ArgumentParser(prog="make sim", description=__doc__)
+    parser.add_argument("--suite", choices=SUITES, action="append", help="default: every one")
+    parser.add_argument("--seeds", type=int, default=2000, help="how many (default: %(default)s)")
+    parser.add_argument("--first-seed", type=int, default=0, help="the first of them")
+    parser.add_argument("--seed", type=int, help="this one alone; prints its history")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
+    parser.add_argument("--stop-at-first", action="store_true", help="end at the first failure")
+    asked = parser.parse_args()
+    suites = asked.suite or list(SUITES)
+    if asked.seed is not None:
+        return sum(_show(suite, asked.seed) for suite in suites) and 1
+    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+    plays = [(suite, seed) for seed, suite in product(seeds, suites)]
+    return _play_all(plays, asked.jobs, stops_at_first=asked.stop_at_first)
+
+
+def _show(suite: str, seed: int) -> int:
+    """Play one seed and print what happened in it."""
+    try:
+        world = play(suite, seed)
+    except Violation as violation:
+        print(violation)
+        return 1
+    for at_s, what, who in world.invariants.history:
+        print(f"{at_s:10.3f}  {who}: {what}")
+    return 0
+
+
+def _play_all(plays: list[Play], jobs: int, *, stops_at_first: bool) -> int:
+    begun_s = told_s = time.monotonic()
+    chunks = [plays[n : n + CHUNK] for n in range(0, len(plays), CHUNK)]
+    played = failed = 0
+    with multiprocessing.Pool(jobs, initializer=gc.disable) as pool:
+        for count, failures in pool.imap_unordered(_play_chunk, chunks):
+            played += count
+            failed += len(failures)
+            for failure in failures:
+                print(f"\n{failure}", flush=True)
+            now_s = time.monotonic()
+            if now_s - told_s > PROGRESS_EVERY_S:
+                told_s = now_s
+                left_s = (now_s - begun_s) / played * (len(plays) - played)
+                print(
+                    f"{played} of {len(plays)} worlds, {failed} failed, {left_s:.0f} s to go",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            if failed and stops_at_first:
+                break
+    took_s = time.monotonic() - begun_s
+    print(f"{played} worlds in {took_s:.0f} s: {failed} failed")
+    return 1 if failed else 0
+
+
+def _play_chunk(plays: list[Play]) -> tuple[int, list[str]]:
+    return len(plays), list(_failures(plays))
+
+
+def _failures(plays: list[Play]) -> Iterator[str]:
+    for suite, seed in plays:
+        try:
+            play(suite, seed)
+        except Violation as violation:
+            yield f"{suite} {seed}: {violation}"
+    gc.collect()  # A world is one great ring of references.
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The handlers of a world: they count, and behave as badly as they are told."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
+from tests.simulation.invariants import Actor, Call, Invariants
+
+
+@dataclass
+class Behaviour:
+    """How the handlers of a world behave; may change at any time."""
+
+    seconds_per_event: float = 0.0
+    failure_rate: float = 0.0
+    checkpoint_rate: float = 0.0
+    """How often a handler asks for a checkpoint after an event."""
+
+    is_deaf: bool = False
+    """Whether they go on although they are cancelled."""
+
+    poison: set[tuple[str, int]] = field(default_factory=set)
+    """Events that no handler gets through."""
+
+
+class CountingHandler(PartitionHandler):
+    """Counts what it handled in its state, event by event, and tells the invariants."""
+
+    def __init__(
+        self, actor: Actor, behaviour: Behaviour, invariants: Invariants, rng: Random
+    ) -> None:
+        self._actor = actor
+        self._behaviour = behaviour
+        self._invariants = invariants
+        self._rng = rng
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Take its time for each event, and fail as often as it shall."""
+        call = Call(self._actor, context)
+        self._invariants.begun(call, events)
+        try:
+            for event in events:
+                await self._handle(context, event)
+        finally:
+            self._invariants.ended(call)
+
+    async def _handle(self, context: PartitionContext, event: ReceivedEvent) -> None:
+        behaviour, chance = self._behaviour, self._rng.random
+        context.state = str(int(context.state or b"0") + 1).encode()
+        if behaviour.seconds_per_event:
+            wait = _sleep_deaf if behaviour.is_deaf else asyncio.sleep
+            await wait(behaviour.seconds_per_event)
+        if behaviour.failure_rate and chance() < behaviour.failure_rate:
+            raise RuntimeError("failed on purpose")
+        if (context.partition_id, event.sequence_number) in behaviour.poison:
+            raise RuntimeError("poison")
+        self._invariants.done(context.partition_id, event)
+        if behaviour.checkpoint_rate and chance() < behaviour.checkpoint_rate:
+            await context.checkpoint(event)
+
+
+async def _sleep_deaf(seconds: float) -> None:
+    time = asyncio.get_running_loop().time
+    until_s = time() + seconds
+    while (left_s := until_s - time()) > 0:
+        try:
+            await asyncio.sleep(left_s)
+        except asyncio.CancelledError:
+            continue

@@ -1,0 +1,127 @@
+"""Between a processor and the store: a wire on which requests live longer than who sent them.
+
+What was sent is carried out when it arrives, whether its sender is paused, killed or gone by then.
+The answer waits until the sender can take it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.models import (
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    WriteOutcome,
+)
+from eventproc.testing import FaultyCheckpointStore
+from eventproc.testing.faults import Fate
+from eventproc.testing.processes import Wire
+from tests.simulation.invariants import Actor, Invariants
+
+T = TypeVar("T")
+
+
+class Line(FaultyCheckpointStore):
+    """The faulty line of one processor to the store, where every question is seen."""
+
+    def __init__(self, ledger: "Ledger", rng: Random, wire: Wire) -> None:
+        super().__init__(ledger, rng)
+        self._ledger = ledger
+        self._wire = wire
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        """Tell the invariants that somebody looks."""
+        self._ledger.invariants.looked(self._ledger.actor)
+        return await super().list_ownership(group)
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        """Show the claims to the invariants before they meet their fates."""
+        self._ledger.show(group, claims)
+        if len(claims) == 1:
+            return [await self._claim(group, claims[0])]
+        return await super().claim_ownership(group, claims)
+
+    async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
+        fate = self.draw_fate()
+        answered: asyncio.Future[tuple[T] | None] = asyncio.get_running_loop().create_future()
+        self._wire.after(fate.way_there_s, self._arrive, call, fate, answered)
+        return await answered
+
+    def _arrive(
+        self, call: Callable[[], Awaitable[T]], fate: Fate, answered: asyncio.Future
+    ) -> None:
+        if fate.is_carried_out and not self.is_out:
+            answer = (_result(call()),)
+            self._wire.after(fate.way_back_s, self._come_back, answer, fate, answered)
+        else:
+            self._wire.after(fate.silence_s, _answer, answered, None)
+
+    def _come_back(self, answer: tuple[T], fate: Fate, answered: asyncio.Future) -> None:
+        # An outage that began meanwhile swallows the answer too.
+        if fate.is_answered and not self.is_out:
+            _answer(answered, answer)
+        else:
+            self._wire.after(fate.silence_s, _answer, answered, None)
+
+
+def _answer(answered: asyncio.Future, answer: tuple[T] | None) -> None:
+    if not answered.done():
+        answered.set_result(answer)
+
+
+def _result(answer: Awaitable[T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        next(answer.__await__())
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("the ledger must not wait")
+
+
+class Ledger(MemoryCheckpointStore):
+    """The store itself, where every write that takes effect is seen. It never waits."""
+
+    def __init__(self, account: MemoryAccount, actor: Actor, invariants: Invariants) -> None:
+        super().__init__(account)
+        self.actor = actor
+        self.invariants = invariants
+
+    async def _turn(self, group: ConsumerGroup):
+        return self.account.records(group)
+
+    def show(self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]) -> None:
+        """Tell the invariants what is asked for, and what stands there at that moment."""
+        records = self.account.records(group)
+        self.invariants.asked(
+            self.actor, claims, records.ownership_by_partition, self.account.now()
+        )
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        """Show what was written to the invariants; one claim at a time comes through a line."""
+        (claim,) = claims
+        ownerships = self.account.records(group).ownership_by_partition
+        before = ownerships.get(claim.partition_id)
+        result = self._claim(ownerships, claim)
+        if result.outcome is WriteOutcome.WON and result.ownership is not None:
+            self.invariants.owned(self.actor, before, result.ownership)
+        return [result]
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        """Show what was written to the invariants."""
+        result = await super().update_checkpoint(group, update)
+        if result.outcome is WriteOutcome.WON:
+            self.invariants.checkpointed(self.actor, update)
+        return result

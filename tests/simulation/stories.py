@@ -1,0 +1,191 @@
+"""What goes wrong in a world, and when: drawn from one seed before it begins.
+
+A *safety* story has faults to its end. In a *liveness* story they end, but for those that may stay:
+clocks that run fast or slow, a slow line, a store that is sometimes busy, who is dead or cut off
+for ever, an event that no handler gets through. Then the group must be balanced, and rest.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import Enum
+from random import Random
+
+from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
+from eventproc.testing import StoreFaults
+from tests.simulation.faults import HAPPENINGS, NOISES, Fault
+from tests.simulation.invariants import Violation
+from tests.simulation.world import CLOCK_RATE_MAX, World
+
+HEALED_WITHIN_S = 400.0
+QUIET_INTERVALS = 100
+
+CALM = StoreFaults()
+SLOW_LINE = StoreFaults(delay_max=timedelta(seconds=0.3))
+"""No fault, but time in which things can happen."""
+
+LASTING = (
+    SLOW_LINE,
+    StoreFaults(delay_max=timedelta(seconds=1)),
+    StoreFaults(delay_max=timedelta(seconds=0.3), throttle_rate=0.05),
+)
+"""How a store may be for ever."""
+
+
+class Mode(Enum):
+    """What a story is to show."""
+
+    SAFETY = "safety"
+    LIVENESS = "liveness"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A world and everything that goes wrong in it."""
+
+    seed: int | str
+    """Of what happens by chance while the story is played."""
+
+    mode: Mode
+    partition_count: int
+    node_count: int
+    config: EventProcessorConfig
+    checkpoint_rate: float = 0.0
+    publish_every_s: float = 1.0
+    clock_rate_max: float = 0.0
+    noise: StoreFaults = CALM
+    """How the store behaves all the time, until everything is well."""
+
+    lasting: StoreFaults = SLOW_LINE
+    """How it behaves from then on."""
+
+    faults: tuple[Fault, ...] = ()
+
+
+def draw(seed: int, mode: Mode) -> Story:
+    """Draw a story; the same for the same seed."""
+    rng = Random(f"{mode.value}/{seed}")
+    config = _draw_config(rng)
+    until_s = rng.choice([60, 120, 240])
+    count = rng.randint(1, 10)
+    kinds = rng.sample(list(HAPPENINGS), rng.randint(1, 5))
+    faults = [_draw_fault(rng, kinds, config, until_s) for _ in range(count)]
+    return Story(
+        seed=seed,
+        mode=mode,
+        partition_count=rng.randint(1, 10),
+        node_count=rng.randint(1, 4),
+        config=config,
+        checkpoint_rate=rng.choice([0, 0, 0.2]),
+        publish_every_s=rng.choice([0.7, 2, 6]),
+        clock_rate_max=rng.choice([0, CLOCK_RATE_MAX]),
+        noise=rng.choice([StoreFaults(), *NOISES]),
+        lasting=rng.choice(LASTING),
+        faults=tuple(sorted(faults, key=lambda fault: fault.at_s)),
+    )
+
+
+def _draw_config(rng: Random) -> EventProcessorConfig:
+    interval_s = rng.choice([5, 10])
+    return EventProcessorConfig(
+        load_balancing_strategy=rng.choice(list(LoadBalancingStrategy)),
+        load_balancing_interval=timedelta(seconds=interval_s),
+        ownership_expiration=timedelta(seconds=interval_s * rng.choice([3, 6, 12])),
+        handoff_timeout=timedelta(seconds=rng.choice([5, 30])),
+        shutdown_timeout=timedelta(seconds=rng.choice([5, 30])),
+        checkpoint_policy=rng.choice(
+            [
+                CheckpointPolicy(),
+                CheckpointPolicy(every_events=3),
+                CheckpointPolicy(every_events=None, every=timedelta(seconds=20)),
+                CheckpointPolicy.manual(),
+            ]
+        ),
+        handler_backoff=Backoff(most=timedelta(seconds=5)),
+        receiver_backoff=Backoff(most=timedelta(seconds=10)),
+        batch_size_max=rng.choice([1, 7, 300]),
+        uses_store_thread=False,
+    )
+
+
+def _draw_fault(
+    rng: Random, kinds: list[str], config: EventProcessorConfig, until_s: float
+) -> Fault:
+    expiration_s = config.ownership_expiration.total_seconds()
+    return Fault(
+        at_s=rng.uniform(0, until_s),
+        kind=rng.choice(kinds),
+        which=rng.randrange(1 << 30),
+        duration_s=rng.choice([0.5, 3, 0.4 * expiration_s, 1.2 * expiration_s, 2.5 * expiration_s]),
+    )
+
+
+def world_of(story: Story) -> World:
+    """Make the world that a story begins in."""
+    world = World(
+        story.seed,
+        partition_count=story.partition_count,
+        config=story.config,
+        publish_every_s=story.publish_every_s,
+        clock_rate_max=story.clock_rate_max,
+    )
+    world.behaviour.checkpoint_rate = story.checkpoint_rate
+    world.set_faults(story.noise)
+    return world
+
+
+async def tell(story: Story) -> World:
+    """Let a story happen, and check what it is to show.
+
+    Raises:
+        Violation: a promise was broken.
+    """
+    world = world_of(story)
+    try:
+        await _happen(story, world)
+        if story.mode is Mode.LIVENESS:
+            await _settle(story, world)
+        await world.end()
+    except Violation as violation:
+        found = [*world.invariants.violations[:10], str(violation)]
+        raise Violation("\n".join(dict.fromkeys(found))) from violation
+    finally:
+        world.stop_publishing()
+        world.bury()
+    return world
+
+
+async def _happen(story: Story, world: World) -> None:
+    """Let all that goes wrong go wrong."""
+    for number in range(story.node_count):
+        world.start(f"n{number}")
+    under_way: list[asyncio.Task[None]] = []
+    for fault in story.faults:
+        await asyncio.sleep(max(0.0, fault.at_s - world.now_s))
+        world.invariants.note(fault.kind, str(fault.which))
+        under_way.append(asyncio.create_task(HAPPENINGS[fault.kind](world, fault)))
+    if story.mode is Mode.SAFETY:
+        await asyncio.sleep(story.config.ownership_expiration.total_seconds())
+        for task in under_way:
+            task.cancel()
+    if under_way:
+        await asyncio.wait(under_way)
+    for task in under_way:
+        if not task.cancelled():
+            task.result()
+
+
+async def _settle(story: Story, world: World) -> None:
+    """Now nothing goes wrong any more, but for what does for ever."""
+    world.set_faults(story.lasting)
+    if not world.there:
+        world.start("last")
+    await world.until("is_balanced", HEALED_WITHIN_S)
+    world.stop_publishing()
+    await world.until("is_all_handled", HEALED_WITHIN_S)
+    await world.rest(QUIET_INTERVALS)
+
+
+def of_strategy(story: Story, strategy: LoadBalancingStrategy) -> Story:
+    """The same story with another strategy."""
+    return replace(story, config=replace(story.config, load_balancing_strategy=strategy))

@@ -1,0 +1,37 @@
+"""What a seed can be played as, and how one that fails is shown."""
+
+from collections.abc import Callable, Coroutine
+
+from eventproc.testing.processes import run_processes
+from tests.simulation.invariants import Violation
+from tests.simulation.planned import come_and_go
+from tests.simulation.stories import Mode, draw, tell
+from tests.simulation.world import World
+
+
+async def _tell_safety(seed: int) -> World:
+    return await tell(draw(seed, Mode.SAFETY))
+
+
+async def _tell_liveness(seed: int) -> World:
+    return await tell(draw(seed, Mode.LIVENESS))
+
+
+SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
+    "safety": _tell_safety,
+    "liveness": _tell_liveness,
+    "planned": come_and_go,
+}
+
+
+def play(suite: str, seed: int) -> World:
+    """Play one seed.
+
+    Raises:
+        Violation: a promise was broken; the message ends with the command that shows it again.
+    """
+    try:
+        return run_processes(SUITES[suite](seed))
+    except Exception as error:
+        what = str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
+        raise Violation(f"{what}\nagain: make sim ARGS='--suite {suite} --seed {seed}'") from error
