@@ -362,3 +362,19 @@ def test_a_lost_answer_to_the_first_presence_write_hides_no_living_namesake():
         assert twin.is_over
 
     tell(story)
+
+
+def test_a_start_that_is_tried_again_hides_no_living_namesake():
+    """The first attempt wrote its presence, and then lost sight of the store."""
+
+    async def story(world):
+        await settled(world, "a")
+        twin = world.start("a", is_supervised=False)
+        await asyncio.sleep(0.1)
+        with twin.line.outage():
+            await asyncio.sleep(3)
+        await asyncio.sleep(40)
+
+        assert twin.is_over
+
+    tell(story)
