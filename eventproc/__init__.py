@@ -25,6 +25,7 @@ from eventproc.handler import (
     PartitionContext,
     PartitionHandler,
 )
+from eventproc.membership import LeaseMode
 from eventproc.models import (
     Checkpoint,
     CloseReason,
@@ -54,6 +55,7 @@ __all__ = [
     "EventProcessor",
     "EventProcessorConfig",
     "EventSource",
+    "LeaseMode",
     "LoadBalancingStrategy",
     "OwnershipLostError",
     "PartitionContext",

@@ -6,7 +6,7 @@ about it with pumps is the processor's business.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.balance import (
@@ -19,9 +19,10 @@ from eventproc.core.balance import (
 )
 from eventproc.core.lease import Sighting, live_owners, present_members, sight
 from eventproc.core.reserve import taking_part
+from eventproc.core.session_lease import live_session_owners
 from eventproc.leases import Leases
 from eventproc.logs import Logger
-from eventproc.membership import Member, MembershipSnapshot, MemberStatus
+from eventproc.membership import LeaseMode, Member, MembershipSnapshot, MemberStatus
 from eventproc.models import (
     ClaimResult,
     ConsumerGroup,
@@ -33,6 +34,7 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 from eventproc.presence import Presence
+from eventproc.sessions import SessionGroup
 
 OUTAGE_EXPIRATION_FRACTION = 0.5
 """Without an answer for this part of the expiration, there was an outage."""
@@ -107,6 +109,10 @@ class Balancer:
         self._sightings: dict[str, Sighting] = {}
         self._due_since_s: dict[str, float] = {}
         self._membership: MembershipSighting | None = None
+        self._last: Round | None = None
+        self._sessions: SessionGroup | None = None
+        if config.lease_mode is LeaseMode.SESSION:
+            self._sessions = SessionGroup(store, group, owner_id, config=config, log=log)
         self._read_at_s: float | None = None
         self._grace_until_s = float("-inf")
         self._looking = asyncio.Lock()
@@ -124,7 +130,10 @@ class Balancer:
             DuplicateOwnerError: this processor's id was taken while it was away.
         """
         async with self._looking:
-            present, owned = await self._read()
+            present = await self._store.list_members(self._group)
+            if self._is_quiet(present, partition_ids, busy):
+                return await self._look_no_further(present)
+            present, owned = await self._read(present)
             group = self._sight(present, owned, busy)
             view = self._view(partition_ids, busy, group)
             await self._presence.refresh(
@@ -140,14 +149,16 @@ class Balancer:
                 group.members, has_settled=bool(view.held) and moves.is_settled
             )
             await self._presence.forget(present, view.live_owner_by_partition.values())
-            return await self._carry_out(moves, view)
+            done = await self._carry_out(moves, view)
+            self._note_look(done, present, partition_ids)
+            return done
 
     async def farewell(self, partition_ids: Collection[str]) -> Farewell:
         """Tell everybody that this processor leaves; return who shall have what it holds."""
         self._is_leaving = True
         async with self._looking:  # A look under way goes on, and may still win a claim.
             await self._presence.leave()
-            present, owned = await self._read()
+            present, owned = await self._read(await self._store.list_members(self._group))
             group = self._sight(present, owned, ())
             view = self._view(partition_ids, (), group, is_leaving=True)
             moves = decide(view, self._config.load_balancing_strategy)
@@ -160,12 +171,35 @@ class Balancer:
                 targets={p: targets[p] for p in view.held}, has_others=bool(view.members)
             )
 
-    async def _read(self) -> tuple[MembershipSnapshot, OwnershipSnapshot]:
-        """Read presence, then ownership: a newcomer is seen in one of them at least."""
-        present = await self._store.list_members(self._group)
+    async def part(self) -> None:
+        """Take this processor's presence back, at its very end.
+
+        A session that still keeps something alive is left to expire: what could not be given away
+        may still be under way in a handler that did not end.
+        """
+        if self._sessions is not None:
+            owned = await self._store.list_ownership(self._group)
+            if any(ownership.owner_id == self._owner_id for ownership in owned.ownerships):
+                return
+        await self._presence.withdraw()
+
+    async def _read(
+        self, present: MembershipSnapshot
+    ) -> tuple[MembershipSnapshot, OwnershipSnapshot]:
+        """Read ownership after presence: a newcomer is seen in one of them at least."""
         asked_at_s = self._clock()
         owned = await self._store.list_ownership(self._group)
         now_s = self._clock()
+        self._note_answer(now_s)
+        await self._leases.compare(owned, asked_at_s)
+        if self._sessions is not None:
+            if not self._is_grace(now_s):
+                present = await self._sessions.declare_dead(present, owned)
+            self._leases.renews_records = self._sessions.has_strangers(present, owned)
+        return present, owned
+
+    def _note_answer(self, now_s: float) -> None:
+        """The store answered: if it had not for long, nobody is called dead for a while."""
         if self._read_at_s is not None:
             outage_s = OUTAGE_EXPIRATION_FRACTION * self._config.ownership_expiration
             if now_s - self._read_at_s > outage_s.total_seconds():
@@ -173,8 +207,42 @@ class Balancer:
                 self._grace_until_s = now_s + grace.total_seconds()
                 self._log.warning("outage_ended", silent_s=round(now_s - self._read_at_s, 3))
         self._read_at_s = now_s
-        await self._leases.compare(owned, asked_at_s)
-        return present, owned
+
+    def _is_quiet(
+        self, present: MembershipSnapshot, partition_ids: Collection[str], busy: Collection[str]
+    ) -> bool:
+        """Whether the presence records alone tell that nothing has to be done."""
+        return (
+            self._sessions is not None
+            and not busy
+            and self._sessions.is_as_before(
+                present, partition_ids, self._leases.held, self._clock()
+            )
+        )
+
+    async def _look_no_further(self, present: MembershipSnapshot) -> Round:
+        self._note_answer(self._clock())
+        await self._presence.refresh(
+            present, owns_something=True, is_trusted=self._leases.is_any_trusted
+        )
+        assert self._last is not None, "there was a look before"
+        return replace(self._last, claimed=(), stolen=(), conflict_count=0)
+
+    def _note_look(
+        self, done: Round, present: MembershipSnapshot, partition_ids: Collection[str]
+    ) -> None:
+        self._last = done
+        if self._sessions is not None:
+            is_at_rest = done.moves.is_settled and not self._is_grace(self._clock())
+            self._sessions.note_look(
+                present,
+                partition_ids,
+                self._leases.held,
+                self._clock(),
+                is_at_rest=is_at_rest and not self._leases.renews_records,
+            )
+
+    # What the plan is made from.
 
     def _sight(
         self, present: MembershipSnapshot, owned: OwnershipSnapshot, busy: Collection[str]
@@ -182,13 +250,7 @@ class Balancer:
         """Who is alive, and what does each of them own?"""
         now_s = self._clock()
         self._sightings = sight(self._sightings, owned.ownerships, now_s)
-        live = live_owners(
-            owned,
-            self._sightings,
-            expiration=self._config.ownership_expiration,
-            now_s=now_s,
-            is_after_outage=now_s < self._grace_until_s,
-        )
+        live = self._live(present, owned, now_s)
         held = self._leases.held | frozenset(busy)
         live.update(dict.fromkeys(held, self._owner_id))
         members = present_members(
@@ -204,6 +266,30 @@ class Balancer:
             held=held,
             members=members,
         )
+
+    def _live(
+        self, present: MembershipSnapshot, owned: OwnershipSnapshot, now_s: float
+    ) -> dict[str, str]:
+        expiration, is_after_outage = self._config.ownership_expiration, self._is_grace(now_s)
+        if self._sessions is not None:
+            return live_session_owners(
+                owned,
+                {member.owner_id: member for member in present.members},
+                self._sightings,
+                expiration=expiration,
+                now_s=now_s,
+                is_after_outage=is_after_outage,
+            )
+        return live_owners(
+            owned,
+            self._sightings,
+            expiration=expiration,
+            now_s=now_s,
+            is_after_outage=is_after_outage,
+        )
+
+    def _is_grace(self, now_s: float) -> bool:
+        return now_s < self._grace_until_s
 
     def _view(
         self,

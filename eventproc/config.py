@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.errors import ConfigurationError
+from eventproc.membership import LeaseMode
 from eventproc.models import EventPosition, LoadBalancingStrategy
 
 INTERVALS_PER_EXPIRATION_MIN: Final = 3
@@ -84,6 +85,12 @@ class EventProcessorConfig:
 
     ownership_expiration: timedelta = timedelta(seconds=60)
     """A record that was not written for this long belongs to a dead processor."""
+
+    lease_mode: LeaseMode = LeaseMode.PARTITION
+    """What is renewed: each ownership record, or one presence record for all of a processor's
+    partitions. ``SESSION`` costs two storage operations for each processor and interval however
+    many partitions there are, and cannot share a group with processors of other SDKs. All
+    processors of a group must have the same."""
 
     handoff_timeout: timedelta = timedelta(seconds=30)
     """How long an owner may keep what the plan gives away before it is stolen."""

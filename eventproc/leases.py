@@ -58,7 +58,21 @@ class Leases:
         clock: Callable[[], float],
         on_lost: Callable[[str], None],
         log: Logger,
+        session_trusted_until_s: Callable[[], float] | None = None,
     ) -> None:
+        """Begin with no lease.
+
+        Args:
+            store: Where the records are.
+            group: Whose they are.
+            owner_id: In whose name to claim.
+            expiration: How long a record lives that is not renewed.
+            clock: This processor's own, in seconds.
+            on_lost: Told of each partition that somebody else took.
+            log: Where transitions are told.
+            session_trusted_until_s: Given where the presence record keeps all leases alive: until
+                when that may be trusted. Then no ownership record is renewed.
+        """
         self._store = store
         self._group = group
         self._owner_id = owner_id
@@ -71,6 +85,13 @@ class Leases:
         """Partitions with a write in flight: a second one would meet the first one's etag."""
         self._written = asyncio.Condition()
         self._is_failing = False
+        self._life = 0
+        """Which of its lives a write belongs to; it has several if it is declared dead."""
+
+        self._session_trusted_until_s = session_trusted_until_s
+        self.renews_records = session_trusted_until_s is None
+        """Whether each ownership record is renewed; a session does it only beside strangers."""
+
         self.conflict_count = 0
         """Claims that somebody else won."""
         self.write_count = 0
@@ -91,15 +112,17 @@ class Leases:
         lease = self._lease_by_partition.get(partition_id)
         if lease is None:
             return float("-inf")
+        if self._session_trusted_until_s is not None:
+            return self._session_trusted_until_s()
         return trusted_until_s(lease.sent_at_s, self._expiration)
 
     async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write claims in this processor's name, and keep a lease for each one won."""
         async with self._exclusively([claim.partition_id for claim in claims]):
-            sent_at_s = self._clock()
+            sent_at_s, life = self._clock(), self._life
             results = await self._write(claims)
             for result in results:
-                if result.outcome is WriteOutcome.WON:
+                if result.outcome is WriteOutcome.WON and life == self._life:
                     self._confirm(result, sent_at_s)
             self.conflict_count += sum(r.outcome is WriteOutcome.LOST for r in results)
             return results
@@ -166,12 +189,24 @@ class Leases:
             await self.renew_due()
             await asyncio.sleep(pause_s)
 
+    def lose_all(self) -> None:
+        """Nothing is owned any more: this processor was declared dead.
+
+        What is being written meanwhile counts as little: somebody may have taken it over since.
+        """
+        self._life += 1
+        for partition_id in list(self._lease_by_partition):
+            del self._lease_by_partition[partition_id]
+            self._on_lost(partition_id)
+
     async def renew_all(self) -> None:
         """Renew every lease now."""
         await self._renew(list(self._lease_by_partition.values()))
 
     async def renew_due(self) -> None:
         """Renew every lease that is due, all at once."""
+        if not self.renews_records:
+            return
         now_s = self._clock()
         due = [
             lease
@@ -208,8 +243,10 @@ class Leases:
         ]
         if not claims:
             return []
-        sent_at_s = self._clock()
+        sent_at_s, life = self._clock(), self._life
         results = await self._write(claims)
+        if life != self._life:
+            return []
         for result in results:
             partition_id = result.claim.partition_id
             if result.outcome is WriteOutcome.WON:
@@ -237,10 +274,13 @@ class Leases:
             for ownership in snapshot.ownerships
             if ownership.partition_id in partition_ids and ownership.owner_id == self._owner_id
         }
+        renewed = []
         for partition_id, etag in ours.items():
-            lease = self._lease_by_partition[partition_id]
-            self._lease_by_partition[partition_id] = replace(lease, etag=etag)
-        results = await self._renew_once([self._lease_by_partition[p] for p in ours])
+            lease = self._lease_by_partition.get(partition_id)
+            if lease is not None:
+                lease = self._lease_by_partition[partition_id] = replace(lease, etag=etag)
+                renewed.append(lease)
+        results = await self._renew_once(renewed)
         return {r.claim.partition_id for r in results if r.outcome is not WriteOutcome.LOST}
 
     async def _read_own(self, partition_id: str) -> PartitionOwnership | None:

@@ -4,6 +4,9 @@ A newcomer writes its presence before its first plan, so that everybody counts i
 something its ownership records speak for it, and the presence record is not written again: a
 steady fleet pays nothing for it.
 
+In session mode the presence record is what keeps every lease of the processor alive. It is renewed
+all the time, and trusted like a lease (``core/session_lease.py``).
+
 Two processors with one ``owner_id`` would each take the other's leases for their own. So a
 newcomer that finds signs of life under its id writes its own incarnation into the presence record
 and waits for longer than a look at the group takes. A live holder of the id sees the strange
@@ -26,14 +29,21 @@ from eventproc.core.lease import (
     renewal_due_at_s,
     trusted_until_s,
 )
-from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
+from eventproc.errors import (
+    DuplicateOwnerError,
+    StoreError,
+    StoreUnavailableError,
+)
 from eventproc.logs import Logger
-from eventproc.membership import Member, MembershipSnapshot, MemberStatus
+from eventproc.membership import LeaseMode, Member, MembershipSnapshot, MemberStatus
 from eventproc.models import ConsumerGroup, OwnershipSnapshot, WriteOutcome
 from eventproc.ports import CheckpointStore
 
 ATTEMPTS_MAX: Final = 5
 """At a write that others may contend for; each attempt reads again."""
+
+CHECKS_PER_EXPIRATION: Final = 24
+"""How often in an expiration to look whether the session is to be renewed."""
 
 CONTESTS_MAX: Final = 3
 """How often two holders of one id may write over each other before one of them yields: more often
@@ -55,6 +65,7 @@ class Presence:
         expiration: timedelta,
         reserve_patience: timedelta,
         clock: Callable[[], float],
+        on_declared_dead: Callable[[], None],
         log: Logger,
     ) -> None:
         self._store = store
@@ -63,7 +74,10 @@ class Presence:
         self._expiration = expiration
         self._reserve_patience = reserve_patience
         self._clock = clock
+        self._on_declared_dead = on_declared_dead
         self._log = log
+        self._is_withdrawn = False
+        self._is_failing = False
         self._entered_at_s = clock()
         self._sent_at_s = float("-inf")
         self._answer_within: timedelta | None = None
@@ -83,6 +97,7 @@ class Presence:
             StoreUnavailableError: presence could not be written.
         """
         self._answer_within = answer_within
+        self._is_withdrawn = False
         self._entered_at_s = self._clock()
         is_contested = await self._write_first()
         if self._member.status is MemberStatus.RESERVE:
@@ -173,7 +188,9 @@ class Presence:
         """
         mine = self._find(present)
         now_s = self._clock()
-        if mine is None:
+        if mine is None and self.is_session:
+            await self._beat()  # It may be there by now; if not, all that it kept alive is lost.
+        elif mine is None:
             await self._write(replace(self._member, etag=None))
         elif mine.incarnation != self._member.incarnation:
             is_stale = now_s > trusted_until_s(self._sent_at_s, self._expiration)
@@ -181,6 +198,9 @@ class Presence:
                 raise self._duplicate("it was taken while this processor was away")
             self._log.warning("owner_id_contested", incarnation=mine.incarnation)
             await self._write(replace(self._member, etag=mine.etag))
+        elif self.is_session:
+            if mine.status is not self._member.status:
+                await self._revive(mine)
         else:
             self._member = replace(self._member, etag=mine.etag)
             is_due = renewal_due_at_s(self._sent_at_s, self._expiration) <= now_s
@@ -206,6 +226,53 @@ class Presence:
             return True
         is_after = other.incarnation > self._member.incarnation
         return is_after and self._contests[other.incarnation] > CONTESTS_MAX
+
+    # Session mode.
+
+    @property
+    def is_session(self) -> bool:
+        """Whether this record keeps the leases alive."""
+        return self._member.lease_mode is LeaseMode.SESSION
+
+    def trusted_until_s(self) -> float:
+        """Until when, on this processor's clock, the session may be trusted."""
+        return trusted_until_s(self._sent_at_s, self._expiration)
+
+    async def keep(self) -> None:
+        """Renew the session for ever, at a third of its life; without sessions do nothing."""
+        pause_s = self._expiration.total_seconds() / CHECKS_PER_EXPIRATION
+        while self.is_session:
+            if renewal_due_at_s(self._sent_at_s, self._expiration) <= self._clock():
+                await self._beat()
+            await asyncio.sleep(pause_s)
+
+    async def _beat(self) -> None:
+        """Renew the session; where that fails, find out why, and renew what there is."""
+        is_done = self._is_withdrawn or await self._write(self._member)
+        if not is_done:
+            try:
+                mine = self._find(await self._store.list_members(self._group))
+            except StoreError:
+                mine = self._member
+            else:
+                is_done = await self._revive(mine)
+        if self._is_failing is is_done:
+            self._is_failing = not is_done
+            if is_done:
+                self._log.info("session_renewal_recovered")
+            else:
+                self._log.warning("session_renewal_failed")
+
+    async def _revive(self, mine: Member | None) -> bool:
+        """Renew the record that was found; who was declared dead begins with nothing."""
+        if self._is_withdrawn or (mine and mine.incarnation != self._member.incarnation):
+            return False
+        if mine is None or mine.status is MemberStatus.DEAD:
+            self._log.error("declared_dead")
+            self._on_declared_dead()
+        return await self._write(replace(self._member, etag=mine.etag if mine else None))
+
+    # Reserve, leaving, and coming back.
 
     async def end_reserve(self, members: Iterable[Member], *, has_settled: bool) -> None:
         """Take part from now on, if this processor waits in reserve and need not any longer.
@@ -251,6 +318,7 @@ class Presence:
 
     async def withdraw(self) -> None:
         """Take the record away."""
+        self._is_withdrawn = True
         await self._store.withdraw_member(self._group, self._member)
 
     async def forget(self, present: MembershipSnapshot, owners: Iterable[str]) -> None:

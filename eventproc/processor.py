@@ -116,6 +116,7 @@ class EventProcessor:
                     self._config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
                 ),
                 generation=self._config.generation,
+                lease_mode=self._config.lease_mode,
                 version=EVENTPROC_VERSION,
             ),
             config=self._config,

@@ -21,7 +21,7 @@ from eventproc.config import EventProcessorConfig
 from eventproc.context import PartitionIdentity
 from eventproc.control import Control, LoopThread, SharedLoop
 from eventproc.ending import Trust
-from eventproc.errors import StoreError
+from eventproc.errors import ConfigurationError, StoreError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory
 from eventproc.leases import Leases
 from eventproc.logs import Logger
@@ -37,6 +37,7 @@ from eventproc.ports import CheckpointStore, EventSource
 from eventproc.presence import Presence
 from eventproc.pump import PartitionPump
 from eventproc.pumps import Pumps
+from eventproc.sessions import check_lease_mode
 
 JITTER: Final = 0.1
 """Part of an interval by which cycles are spread, so that a fleet does not read in step."""
@@ -93,6 +94,16 @@ class Session:
         else:
             self._control = SharedLoop()
             self._clock = parts.clock or asyncio.get_running_loop().time
+        self._presence = Presence(
+            store,
+            group,
+            parts.member,
+            expiration=self._config.ownership_expiration,
+            reserve_patience=self._config.reserve_patience,
+            clock=self._clock,
+            on_declared_dead=lambda: self.leases.lose_all(),  # noqa: PLW0108 - made below
+            log=parts.log,
+        )
         self.leases = Leases(
             store,
             group,
@@ -101,15 +112,9 @@ class Session:
             clock=self._clock,
             on_lost=self._tell_lost,
             log=parts.log,
-        )
-        self._presence = Presence(
-            store,
-            group,
-            parts.member,
-            expiration=self._config.ownership_expiration,
-            reserve_patience=self._config.reserve_patience,
-            clock=self._clock,
-            log=parts.log,
+            session_trusted_until_s=(
+                self._presence.trusted_until_s if self._presence.is_session else None
+            ),
         )
         self._balancer = Balancer(
             store,
@@ -153,11 +158,30 @@ class Session:
                     answer_within=answer_within, look_every=self._config.unsettled_interval
                 )
             )
-            self.renewing = asyncio.create_task(self._control.call(self.leases.keep()))
+            await self._control.call(self._check_lease_mode())
+            self.renewing = asyncio.create_task(self._control.call(self._keep_alive()))
             self._stack.callback(self.renewing.cancel)
         except BaseException:
             await self._stack.aclose()
             raise
+
+    async def _check_lease_mode(self) -> None:
+        """Who enters is seen already; so of two that cannot live together one sees the other."""
+        parts = self._parts
+        try:
+            await check_lease_mode(
+                parts.store,
+                parts.group,
+                parts.member.owner_id,
+                self._config.lease_mode,
+                expiration=self._config.ownership_expiration,
+            )
+        except ConfigurationError:
+            await self._presence.withdraw()
+            raise
+
+    async def _keep_alive(self) -> None:
+        await asyncio.gather(self.leases.keep(), self._presence.keep())
 
     async def close(self, *, is_displaced: bool = False) -> None:
         """Drain, release and let go of everything, within the shutdown time-out.
@@ -192,7 +216,7 @@ class Session:
         await self._drain(until_s, farewell.targets)
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
-                await self._control.call(self._presence.withdraw())
+                await self._control.call(self._balancer.part())
 
     async def _step_away(self) -> None:
         """Stop serving, and leave everything to the next start under this name."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from eventproc.membership import MembershipSnapshot
+from eventproc.membership import LeaseMode, MembershipSnapshot, MemberStatus
 from eventproc.models import Checkpoint, ConsumerGroup, OwnershipSnapshot, PartitionProperties
 from eventproc.ports import CheckpointStore, EventSource
 
@@ -97,6 +97,7 @@ async def read_group(
 def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) -> GroupView:
     """Put the readings together; partitions in the order of their ids."""
     owned, now = readings.owned, readings.owned.as_of
+    alive, dead = _sessions(readings.present, expiration)
     ownership_by_id = {record.partition_id: record for record in owned.ownerships}
     checkpoint_by_id = {record.partition_id: record for record in readings.checkpoints}
     rows = []
@@ -111,7 +112,13 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 partition_id=partition_id,
                 owner_id=owner_id,
                 record_age=age,
-                is_expired=bool(owner_id and age and age > expiration + owned.resolution),
+                is_expired=owner_id in dead
+                or bool(
+                    owner_id not in alive
+                    and owner_id
+                    and age
+                    and age > expiration + owned.resolution
+                ),
                 sequence_number=position,
                 checkpoint_age=(
                     None
@@ -123,6 +130,24 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
         )
     members = _members(readings.present, rows, expiration)
     return GroupView(group=group, as_of=now, partitions=tuple(rows), members=members)
+
+
+def _sessions(
+    present: MembershipSnapshot, expiration: timedelta
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Who keeps everything it owns alive by its presence, and who does so no longer."""
+    sessions = [m for m in present.members if m.lease_mode is LeaseMode.SESSION]
+    silent = {
+        member.owner_id
+        for member in sessions
+        if member.status is MemberStatus.DEAD
+        or (
+            present.as_of is not None
+            and member.last_modified is not None
+            and present.as_of - member.last_modified > expiration + present.resolution
+        )
+    }
+    return frozenset(m.owner_id for m in sessions) - silent, frozenset(silent)
 
 
 def _age(then: datetime, now: datetime) -> timedelta:
@@ -148,9 +173,12 @@ def _members(
     fresh = {
         member.owner_id
         for member in present.members
-        if present.as_of is None
-        or member.last_modified is None
-        or present.as_of - member.last_modified <= expiration + present.resolution
+        if member.status is not MemberStatus.DEAD
+        and (
+            present.as_of is None
+            or member.last_modified is None
+            or present.as_of - member.last_modified <= expiration + present.resolution
+        )
     }
     return tuple(
         MemberRow(

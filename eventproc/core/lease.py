@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.membership import Member
+from eventproc.membership import Member, MemberStatus
 from eventproc.models import OwnershipSnapshot, PartitionOwnership
 
 TRUST_FRACTION: Final = 0.9
@@ -109,16 +109,19 @@ def present_members(
     """Return the members that are there: whose record is fresh, or who own something.
 
     A processor that owns partitions proves with their records that it lives, and need not renew
-    its presence as well.
+    its presence as well. One that was declared dead is not there.
     """
     owning = frozenset(owners)
     return [
         member
         for member in members
-        if member.owner_id in owning
-        or as_of is None
-        or (
-            member.last_modified is not None
-            and is_fresh(member.last_modified, as_of, resolution, expiration)
+        if member.status is not MemberStatus.DEAD
+        and (
+            member.owner_id in owning
+            or as_of is None
+            or (
+                member.last_modified is not None
+                and is_fresh(member.last_modified, as_of, resolution, expiration)
+            )
         )
     ]
