@@ -76,3 +76,7 @@ class OwnershipLostError(EventProcError):
 
 class StateTooLargeError(EventProcError, ValueError):
     """A handler's state is larger than the limit; the message gives both sizes in bytes."""
+
+
+class StateUnreadableError(EventProcError, ValueError):
+    """A handler's stored state is not what its codec reads; the message says where it differs."""

@@ -119,7 +119,7 @@ async def _touch(
     store: CheckpointStore, group: ConsumerGroup, partition_id: str, expiration: timedelta
 ) -> str | None:
     for _ in range(ATTEMPTS):
-        held = await live_owner(store, group, partition_id, expiration)
+        held = (await live_owners(store, group, expiration)).get(partition_id)
         if held is None:
             return None
         claim = OwnershipClaim(
@@ -134,15 +134,15 @@ async def _touch(
     )
 
 
-async def live_owner(
-    store: CheckpointStore, group: ConsumerGroup, partition_id: str, expiration: timedelta
-) -> PartitionOwnership | None:
-    """The record of who holds a partition now; ``None``: nobody, or nobody who renewed in time."""
+async def live_owners(
+    store: CheckpointStore, group: ConsumerGroup, expiration: timedelta
+) -> dict[str, PartitionOwnership]:
+    """The records, by partition, of those who hold one now and renewed it in time."""
     owned = await store.list_ownership(group)
-    for held in owned.ownerships:
-        if held.partition_id != partition_id or held.owner_id is None:
-            continue
-        limit = expiration + owned.resolution
-        if owned.as_of is None or owned.as_of - held.last_modified <= limit:
-            return held
-    return None
+    limit = expiration + owned.resolution
+    return {
+        held.partition_id: held
+        for held in owned.ownerships
+        if held.owner_id is not None
+        and (owned.as_of is None or owned.as_of - held.last_modified <= limit)
+    }

@@ -1,11 +1,12 @@
 """The command's verbs, put together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Final
 
 import typer
 
+from eventproc.cli.checkpoints import verb as checkpoints
 from eventproc.cli.demo.verb import demo
 from eventproc.cli.emulator import emulator
 from eventproc.cli.run import run
@@ -70,6 +71,60 @@ _EXAMPLES: Final[dict[Callable[..., int], tuple[str, ...]]] = {
     ),
 }
 
-for _verb, _examples in _EXAMPLES.items():
+_CHECKPOINT_EXAMPLES: Final[dict[str, tuple[Callable[..., int], tuple[str, ...]]]] = {
+    "list": (
+        checkpoints.list_,
+        ("eventproc checkpoints list --eventhub orders --store sqlite:group.db",),
+    ),
+    "lag": (
+        checkpoints.lag,
+        ("eventproc checkpoints lag --eventhub orders --store sqlite:group.db",),
+    ),
+    "reset": (
+        checkpoints.reset,
+        (
+            "eventproc checkpoints reset --to -1000 --eventhub orders --store sqlite:group.db",
+            "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run ...",
+        ),
+    ),
+    "set": (
+        checkpoints.set_,
+        ("eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 ...",),
+    ),
+    "export": (
+        checkpoints.export,
+        ("eventproc checkpoints export orders.json --eventhub orders --store sqlite:group.db",),
+    ),
+    "import": (
+        checkpoints.import_,
+        ("eventproc checkpoints import orders.json --eventhub orders --store blob:checkpoints",),
+    ),
+}
+
+
+def _epilog(examples: Sequence[str]) -> str:
     # The backspace keeps the lines from being joined into a paragraph.
-    app.command(epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in _examples))(_verb)
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+
+
+for _verb, _examples in _EXAMPLES.items():
+    app.command(epilog=_epilog(_examples))(_verb)
+
+_positions = typer.Typer(
+    name="checkpoints",
+    epilog=_epilog([examples[0] for _, examples in _CHECKPOINT_EXAMPLES.values()]),
+    rich_markup_mode=None,
+)
+
+
+@_positions.callback(invoke_without_command=True)
+def _checkpoints(context: typer.Context) -> None:
+    """Look at a group's checkpoints, move them, take them to another store or group."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
+
+
+for _name, (_verb, _examples) in _CHECKPOINT_EXAMPLES.items():
+    _positions.command(_name, epilog=_epilog(_examples))(_verb)
+app.add_typer(_positions)

@@ -101,7 +101,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
     ownership_by_id = {record.partition_id: record for record in owned.ownerships}
     checkpoint_by_id = {record.partition_id: record for record in readings.checkpoints}
     rows = []
-    for partition_id in _in_order({*ownership_by_id, *checkpoint_by_id, *readings.ends}):
+    for partition_id in in_order({*ownership_by_id, *checkpoint_by_id, *readings.ends}):
         record = ownership_by_id.get(partition_id)
         checkpoint = checkpoint_by_id.get(partition_id)
         age = None if record is None or now is None else _age(record.last_modified, now)
@@ -125,7 +125,9 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                     if checkpoint is None or now is None
                     else _age(checkpoint.last_modified, now)
                 ),
-                lag=_lag(readings.ends.get(partition_id), position),
+                lag=lag_of(readings.ends[partition_id], position)
+                if partition_id in readings.ends
+                else None,
             )
         )
     members = _members(readings.present, rows, expiration)
@@ -154,9 +156,8 @@ def _age(then: datetime, now: datetime) -> timedelta:
     return max(timedelta(0), now - then)
 
 
-def _lag(end: PartitionProperties | None, position: int | None) -> int | None:
-    if end is None:
-        return None
+def lag_of(end: PartitionProperties, position: int | None) -> int:
+    """Events in the hub behind a position."""
     if end.is_empty:
         return 0
     before_first = end.beginning_sequence_number - 1
@@ -193,6 +194,6 @@ def _members(
     )
 
 
-def _in_order(partition_ids: Collection[str]) -> list[str]:
-    """Numbers as numbers, the rest as text."""
+def in_order(partition_ids: Collection[str]) -> list[str]:
+    """Sort partition ids: numbers as numbers, the rest as text."""
     return sorted(partition_ids, key=lambda p: (not p.isdecimal(), p.zfill(10), p))

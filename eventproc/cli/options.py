@@ -60,6 +60,18 @@ ConnectionString = Annotated[
     ),
 ]
 
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        envvar="EVENTPROC_NAMESPACE",
+        metavar="HOST",
+        help="The Event Hubs namespace, for example contoso.servicebus.windows.net. Not "
+        "needed with a connection string.",
+        show_default=False,
+    ),
+]
+
 StorageConnectionString = Annotated[
     str,
     typer.Option(

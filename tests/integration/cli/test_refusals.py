@@ -49,6 +49,23 @@ REFUSED = {
         [*STATUS, "--store", "sqlite:typo.db"],
         ["typo.db", "no such file"],
     ),
+    "checkpoints of a store that is not there": (
+        ["checkpoints", "list", "--eventhub", "orders", "--store", "sqlite:typo.db"],
+        ["typo.db", "no such file"],
+    ),
+    "no target": (["checkpoints", "reset", "--store", "sqlite:g.db"], ["--to"]),
+    "a target that is none": (
+        ["checkpoints", "reset", "--to", "then", "--store", "sqlite:g.db"],
+        ["--to", "earliest", "-100"],
+    ),
+    "a file that is not there": (
+        ["checkpoints", "import", "absent.json", "--store", "sqlite:g.db"],
+        ["absent.json"],
+    ),
+    "half a position": (
+        ["checkpoints", "set", "--partition", "0", "--offset", "7", "--store", "sqlite:g.db"],
+        ["--sequence-number"],
+    ),
     "hub without partitions": (["emulator", "--hub", "orders"], ["--hub", "NAME:PARTITIONS"]),
     "hub twice": (["emulator", "--hub", "a:1", "--hub", "A:1"], ["'a'", "twice"]),
     "no config": (["emulator", "--config", "absent.json"], ["absent.json"]),
@@ -120,10 +137,17 @@ def test_a_hub_that_does_not_answer_is_another_exit_code(command):
     assert SECRET not in err
 
 
-@pytest.mark.parametrize("verb", ["", "demo", "run", "status", "emulator"])
+CHECKPOINTS = ["list", "lag", "reset", "set", "export", "import"]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["", "demo", "run", "status", "emulator", "checkpoints"]
+    + [f"checkpoints {name}" for name in CHECKPOINTS],
+)
 def test_every_verb_explains_itself(said, verb):
     """With examples and exit codes where there are any."""
-    code, out, err = said(*filter(None, [verb, "--help"]))
+    code, out, err = said(*verb.split(), "--help")
 
     assert (code, err) == (0, "")
     assert f"Usage: eventproc {verb}".rstrip() in out

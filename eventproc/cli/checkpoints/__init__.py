@@ -1,0 +1,1 @@
+"""``eventproc checkpoints``: a group's positions, looked at, moved, written to a file and back."""
