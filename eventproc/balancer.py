@@ -249,7 +249,8 @@ class Balancer:
     ) -> _Group:
         """Who is alive, and what does each of them own?"""
         now_s = self._clock()
-        self._sightings = sight(self._sightings, owned.ownerships, now_s)
+        if owned.as_of is None:
+            self._sightings = sight(self._sightings, owned.ownerships, now_s)
         live = self._live(present, owned, now_s)
         held = self._leases.held | frozenset(busy)
         live.update(dict.fromkeys(held, self._owner_id))

@@ -154,6 +154,8 @@ def _surplus(view: View, planned: Mapping[str, str]) -> dict[str, str | None]:
 
     What it gives to a foreign owner stays: that one will steal it, and until then it is read.
     """
+    if planned == view.live_owner_by_partition:
+        return {}  # Everything is where it shall be, as it mostly is.
     return {
         p: target
         for p, target in planned.items()

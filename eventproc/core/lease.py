@@ -80,22 +80,17 @@ def live_owners(
     A store that cannot tell its time falls back to observation: a record is dead that did not
     change for an expiration of my own clock (as the Kinesis client library judges its leases).
     """
-    live = {}
-    for ownership in snapshot.ownerships:
-        if ownership.owner_id is None:
-            continue
-        if is_after_outage:
-            is_live = True
-        elif snapshot.as_of is not None:
-            is_live = is_fresh(
-                ownership.last_modified, snapshot.as_of, snapshot.resolution, expiration
-            )
-        else:
-            first_seen_s = sightings[ownership.partition_id].first_seen_s
-            is_live = now_s - first_seen_s <= expiration.total_seconds()
-        if is_live:
-            live[ownership.partition_id] = ownership.owner_id
-    return live
+    owned = [o for o in snapshot.ownerships if o.owner_id is not None]
+    if is_after_outage:
+        live = owned
+    elif snapshot.as_of is not None:
+        # As is_fresh has it; a hub may have thousands of partitions.
+        oldest = snapshot.as_of - expiration - snapshot.resolution
+        live = [o for o in owned if o.last_modified >= oldest]
+    else:
+        oldest_s = now_s - expiration.total_seconds()
+        live = [o for o in owned if sightings[o.partition_id].first_seen_s >= oldest_s]
+    return {o.partition_id: o.owner_id for o in live if o.owner_id is not None}
 
 
 def present_members(

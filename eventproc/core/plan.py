@@ -66,6 +66,8 @@ def plan(
         members: Everybody who shall have a share, holding something or not.
         foreign: Those members that do not follow this plan.
     """
+    if _is_balanced(partition_ids, owner_by_partition, members):
+        return dict(owner_by_partition)
     held_by_member: dict[str, list[str]] = {member: [] for member in members}
     free: list[str] = []
     for partition_id in partition_ids:
@@ -84,6 +86,20 @@ def plan(
     places = {member: quota_by_member[member] - counts[member] for member in held_by_member}
     planned.update(_deal(free, places))
     return planned
+
+
+def _is_balanced(
+    partition_ids: Collection[str], owner_by_partition: Mapping[str, str], members: Collection[str]
+) -> bool:
+    """Whether everything is owned by members, evenly: then the plan is what is, as it mostly is."""
+    if len(owner_by_partition) != len(partition_ids):
+        return False
+    counts = dict.fromkeys(members, 0) | Counter(owner_by_partition.values())
+    return (
+        len(counts) == len(members)
+        and owner_by_partition.keys() == set(partition_ids)
+        and max(counts.values()) - min(counts.values()) <= 1
+    )
 
 
 def _precedence(name: str) -> tuple[int, str]:
