@@ -249,7 +249,7 @@ class Balancer:
     ) -> _Group:
         """Who is alive, and what does each of them own?"""
         now_s = self._clock()
-        if owned.as_of is None:
+        if owned.as_of is None or self._sessions is not None:
             self._sightings = sight(self._sightings, owned.ownerships, now_s)
         live = self._live(present, owned, now_s)
         held = self._leases.held | frozenset(busy)
