@@ -4,6 +4,8 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
 
 from eventproc.handler import (
     BlockingPartitionContext,
@@ -64,7 +66,8 @@ class ThreadedHandler(PartitionHandler):
             )
             self._thread.start()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._calls.put((function, done))
+        # A copy of what belongs to the caller's context: a trace's span, for one.
+        self._calls.put((partial(copy_context().run, function), done))
         await done
 
     def _work(self) -> None:

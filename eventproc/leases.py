@@ -116,6 +116,12 @@ class Leases:
             return self._session_trusted_until_s()
         return trusted_until_s(lease.sent_at_s, self._expiration)
 
+    @property
+    def margin_s(self) -> float | None:
+        """For how long the least trusted lease may still be trusted; ``None`` without a lease."""
+        until_s = [u for u in map(self.trusted_until_s, self.held) if u > float("-inf")]
+        return max(0.0, min(until_s) - self._clock()) if until_s else None
+
     async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write claims in this processor's name, and keep a lease for each one won."""
         async with self._exclusively([claim.partition_id for claim in claims]):

@@ -31,6 +31,7 @@ from eventproc.ports import CheckpointStore, EventSource
 from eventproc.session import JITTER, Parts, Session
 from eventproc.signals import stop_signals
 from eventproc.statistics import ProcessorStatistics
+from eventproc.telemetry import Telemetry, Watch, global_telemetry
 
 
 def _eventproc_version() -> str:
@@ -67,6 +68,7 @@ class EventProcessor:
         config: EventProcessorConfig | None = None,
         rng: Random | None = None,
         clock: Callable[[], float] | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         """Put a processor together; nothing is opened yet.
 
@@ -80,6 +82,7 @@ class EventProcessor:
             config: Every other setting.
             rng: Where chance comes from: jitter, and drawn names.
             clock: Seconds, running while the machine sleeps; for lease times.
+            telemetry: Where metrics and spans go: to OpenTelemetry's global providers if not given.
 
         Raises:
             ConfigurationError: something given cannot work.
@@ -122,6 +125,7 @@ class EventProcessor:
             config=self._config,
             rng=self._rng,
             clock=clock,
+            watch=Watch(telemetry or global_telemetry(), group, self.statistics),
             log=self._log,
         )
         self._session: Session | None = None
@@ -167,6 +171,7 @@ class EventProcessor:
             lost_count=session.pumps.lost_count if session else 0,
             conflict_count=session.leases.conflict_count if session else 0,
             ownership_write_count=session.leases.write_count if session else 0,
+            lease_margin_seconds=session.leases.margin_s if session else None,
         )
 
     # Running.
@@ -246,6 +251,7 @@ class EventProcessor:
         except BaseException:
             self._session = None
             raise
+        self._parts.watch.begin()
         self._log.info("processor_started", partition_count=len(session.partition_ids))
         self._cycling = asyncio.create_task(self._serve(session), name="eventproc-cycles")
         self._cycling.add_done_callback(lambda _: self._finished.set())
@@ -268,6 +274,7 @@ class EventProcessor:
             try:
                 await session.close()
             finally:
+                self._parts.watch.end()
                 self._is_failing = False
                 self._session = self._cycling = None
                 self._finished.set()
@@ -304,8 +311,10 @@ class EventProcessor:
             try:
                 done = await session.cycle()
             except StoreError as error:
+                self._parts.watch.cycle(loop.time() - begun_s, error)
                 self._note_store_failure(error)
             else:
+                self._parts.watch.cycle(loop.time() - begun_s)
                 self._note_round(done, loop.time() - begun_s)
             await self._pause()
 

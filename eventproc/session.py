@@ -38,6 +38,7 @@ from eventproc.presence import Presence
 from eventproc.pump import PartitionPump
 from eventproc.pumps import Pumps
 from eventproc.sessions import check_lease_mode
+from eventproc.telemetry import Watch
 
 JITTER: Final = 0.1
 """Part of an interval by which cycles are spread, so that a fleet does not read in step."""
@@ -67,6 +68,7 @@ class Parts:
     config: EventProcessorConfig
     rng: Random
     clock: Callable[[], float] | None
+    watch: Watch
     log: Logger
 
 
@@ -278,6 +280,7 @@ class Session:
         handler = parts.handler()
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
+        handler = parts.watch.handler(handler, partition_id)
         self._pump_count += 1
         log = parts.log.bind(partition_id=partition_id)
         verify = partial(self._verify, partition_id)
@@ -285,7 +288,7 @@ class Session:
             partition_id,
             writer=f"{parts.member.owner_id}/{parts.member.incarnation}/{self._pump_count}",
             read=partial(self._read_checkpoint, partition_id),
-            write=self._write_checkpoint,
+            write=parts.watch.write(self._write_checkpoint, partition_id),
             verify=verify,
             policy=self._config.checkpoint_policy,
             backoff=self._config.receiver_backoff,

@@ -46,6 +46,8 @@ class ProcessorStatistics:
     """Claims and steals that somebody else won."""
 
     ownership_write_count: int
+    lease_margin_seconds: float | None
+    """For how long the least trusted lease may still be trusted; ``None`` without a lease."""
 
     @property
     def lag(self) -> int | None:

@@ -90,6 +90,7 @@ class _Watched:
     ) -> None:
         self._watch = watch
         self._record = watch.record
+        self._handler = handler
         self._users = users
         self._initialize = handler.initialize
         # Whatever it returns is passed on.
@@ -145,6 +146,8 @@ class _Watched:
         if not self._watch.is_dead(context.owner_id):
             self._record.closed(context, reason)
             await self._close(context, reason)
+        elif isinstance(self._handler, _ThreadedOnStage):
+            self._handler.end_thread()
 
 
 class _ThreadedOnStage(ThreadedHandler):
@@ -154,6 +157,10 @@ class _ThreadedOnStage(ThreadedHandler):
         super().__init__(handler)
         self._owner_id = owner_id
         self._holds = holds
+
+    def end_thread(self) -> None:
+        """Let the thread end when it has nothing more to do; nobody calls any more."""
+        self._calls.put(None)
 
     async def _call(self, function: Callable[[], None]) -> None:
         with self._held(+1):

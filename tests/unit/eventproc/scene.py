@@ -18,6 +18,7 @@ from eventproc import (
 from eventproc.handler import HandlerFactory
 from eventproc.models import ConsumerGroup
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.telemetry import Telemetry
 from eventproc.testing import FaultyCheckpointStore
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,6 +33,7 @@ class Scene:
         self.group = ConsumerGroup(
             fully_qualified_namespace=self.hub.namespace, eventhub_name=self.hub.name
         )
+        self.telemetry: Telemetry | None = None
         self.handled: list[tuple[str, int]] = []
         self.store_by_owner: dict[str, FaultyCheckpointStore] = {}
 
@@ -53,6 +55,7 @@ class Scene:
             owner_id=owner_id,
             config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
             rng=Random(owner_id),
+            telemetry=self.telemetry,
         )
 
     def publish(self, count: int, partition_id: str = "0") -> None:

@@ -321,13 +321,17 @@ def test_ordinary_functions_run_while_the_clock_stands_still():
 
 
 def test_ordinary_functions_die_with_their_owner():
-    """A crash at the end of their call, too."""
+    """A crash at the end of their call, too; and no thread stays behind."""
     with HandlerStage(Ordinary, config=MANUAL) as stage:
         stage.crash_call()
         stage.publish("one")
         stage.settle()
         stage.publish("two")
         stage.settle()
+    for thread in threading.enumerate():
+        if thread.name.startswith("eventproc"):
+            thread.join(5)
+            assert not thread.is_alive()
 
     assert [call.owner_id for call in stage.calls] == ["owner-1", "owner-2"]
     assert stage.state() == b"2"

@@ -1,0 +1,326 @@
+"""What a processor tells OpenTelemetry.
+
+Rule 1: counts and gauges are read from the processor's statistics when somebody collects them;
+delivery pays nothing for them.
+Rule 2: what is measured as it happens is measured once for each call of a handler, each write and
+each cycle, never for each event. Without an SDK nothing is built that nobody would get.
+Rule 3: a partition id stands at gauges, of which each partition has one in the whole group, and at
+spans; at counters and histograms it would multiply the series that every process has.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import cache, partial
+from threading import Lock
+from typing import Any, Final, cast
+from weakref import WeakSet
+
+from opentelemetry import trace
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Histogram,
+    Meter,
+    MeterProvider,
+    Observation,
+    get_meter,
+)
+from opentelemetry.trace import Span, SpanKind, TracerProvider
+
+from eventproc.handler import PartitionContext, PartitionHandler
+from eventproc.models import (
+    CheckpointResult,
+    CheckpointUpdate,
+    ConsumerGroup,
+    ReceivedEvent,
+    WriteOutcome,
+)
+from eventproc.statistics import ProcessorStatistics
+from eventproc.telemetry.instruments import (
+    COUNTS,
+    GAUGES,
+    PARTITION_GAUGES,
+    Count,
+    Gauge,
+    PartitionGauge,
+)
+from eventproc.telemetry.spans import Attributes, end_span, links_to_publishers, with_error
+
+SCOPE: Final = "eventproc"
+
+BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+"""Of every duration: those that the conventions for messaging ask for."""
+
+READS_MAX: Final = 3
+"""Attempts at a look from another thread while the processor's loop changes what is looked at."""
+
+Statistics = Callable[[], ProcessorStatistics]
+Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
+
+
+class Telemetry:
+    """Where a processor's metrics and spans go.
+
+    Without arguments: to the providers that the program set, or sets later; nowhere if it sets
+    none. Share one among processors, because it makes the instruments.
+    """
+
+    def __init__(
+        self,
+        *,
+        meter_provider: MeterProvider | None = None,
+        tracer_provider: TracerProvider | None = None,
+    ) -> None:
+        self._lock = Lock()
+        self._watches: WeakSet[Watch] = WeakSet()
+        self._former: dict[tuple[str, str, str], Counter[str]] = {}
+        """What processors counted that were stopped since."""
+        self._attributes: dict[tuple[str, str, str], Attributes] = {}
+        self.tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
+        self._is_tracing = tracer_provider is not None
+        meter = get_meter(SCOPE, meter_provider=meter_provider)
+        self.process_duration = _histogram(
+            meter, "messaging.process.duration", "Calls of process_events."
+        )
+        self.operation_duration = _histogram(
+            meter, "messaging.client.operation.duration", "Writes of checkpoints."
+        )
+        self.cycle_duration = _histogram(meter, "eventproc.cycle.duration", "Looks at the group.")
+        for count in COUNTS:
+            meter.create_observable_counter(
+                count.name, [partial(self._count, count)], count.unit, count.description
+            )
+        for gauge in GAUGES:
+            meter.create_observable_gauge(
+                gauge.name, [partial(self._gauge, gauge)], gauge.unit, gauge.description
+            )
+        for each in PARTITION_GAUGES:
+            meter.create_observable_gauge(
+                each.name, [partial(self._each, each)], each.unit, each.description
+            )
+
+    @property
+    def is_tracing(self) -> bool:
+        """Whether spans go anywhere."""
+        if not self._is_tracing:
+            provider = trace.get_tracer_provider()
+            self._is_tracing = not isinstance(provider, trace.ProxyTracerProvider)
+        return self._is_tracing
+
+    def begin(self, watch: "Watch") -> None:
+        """Tell of a processor from now on."""
+        with self._lock:
+            self._former.setdefault(watch.group.key, Counter())
+            self._attributes[watch.group.key] = watch.attributes
+            self._watches.add(watch)
+
+    def end(self, watch: "Watch", counted: Counter[str]) -> None:
+        """Tell of it no more, but keep what it counted: a counter does not go back."""
+        with self._lock:
+            self._watches.discard(watch)
+            self._former[watch.group.key].update(counted)
+
+    def _count(self, count: Count, _: CallbackOptions) -> Iterator[Observation]:
+        with self._lock:  # Or what a processor counted could be missed, or come twice, at its end.
+            totals = {key: counted[count.name] for key, counted in self._former.items()}
+            for watch, statistics in self._readings():
+                totals[watch.group.key] += count.value(statistics) - watch.before[count.name]
+        for key, total in totals.items():
+            yield Observation(total, self._attributes[key])
+
+    def _gauge(self, gauge: Gauge, _: CallbackOptions) -> Iterator[Observation]:
+        values: dict[tuple[str, str, str], list[float]] = {}
+        for watch, statistics in self._readings():
+            value = gauge.value(statistics)
+            if value is not None:
+                values.setdefault(watch.group.key, []).append(value)
+        for key, several in values.items():
+            yield Observation(gauge.combine(several), self._attributes[key])
+
+    def _each(self, each: PartitionGauge, _: CallbackOptions) -> Iterator[Observation]:
+        for watch, statistics in self._readings():
+            for pump in statistics.pumps:
+                value = each.value(pump)
+                if value is not None:
+                    yield Observation(value, watch.attributes_of(pump.partition_id))
+
+    def _readings(self) -> Iterator[tuple["Watch", ProcessorStatistics]]:
+        for watch in list(self._watches):
+            statistics = watch.read()
+            if statistics is not None:
+                yield watch, statistics
+
+
+@cache
+def global_telemetry() -> Telemetry:
+    """The one that every processor without another shares."""
+    return Telemetry()
+
+
+class Watch:
+    """Tells of one processor."""
+
+    def __init__(self, telemetry: Telemetry, group: ConsumerGroup, statistics: Statistics) -> None:
+        self._telemetry = telemetry
+        self._statistics = statistics
+        self.group = group
+        self.before: Counter[str] = Counter()
+        """What was counted before this run."""
+        self.attributes: Attributes = {
+            "messaging.system": "eventhubs",
+            "messaging.destination.name": group.eventhub_name,
+            "messaging.consumer.group.name": group.name,
+            "server.address": group.fully_qualified_namespace,
+        }
+
+    def attributes_of(self, partition_id: str) -> Attributes:
+        """Those of one partition."""
+        return {**self.attributes, "messaging.destination.partition.id": partition_id}
+
+    def begin(self) -> None:
+        """The processor starts."""
+        self.before = self._counted()
+        self._telemetry.begin(self)
+
+    def end(self) -> None:
+        """It has stopped, and its statistics can still be read."""
+        counted = self._counted()
+        counted.subtract(self.before)
+        self._telemetry.end(self, counted)
+
+    def read(self) -> ProcessorStatistics | None:
+        """The statistics of now; ``None`` if they would not hold still for another thread."""
+        for _ in range(READS_MAX):
+            try:
+                return self._statistics()
+            except (KeyError, RuntimeError):  # A dictionary changed meanwhile.
+                continue
+        return None
+
+    def _counted(self) -> Counter[str]:
+        statistics = self._statistics()
+        return Counter({count.name: count.value(statistics) for count in COUNTS})
+
+    def cycle(self, seconds: float, error: Exception | None = None) -> None:
+        """One look at the group is over."""
+        self._telemetry.cycle_duration.record(seconds, with_error(self.attributes, error))
+
+    def handler(self, handler: PartitionHandler, partition_id: str) -> PartitionHandler:
+        """The same handler, with every call of ``process_events`` told of."""
+        operation = {
+            "messaging.operation.name": "process",
+            "messaging.operation.type": "process",
+        }
+        told = _ToldHandler(
+            handler,
+            self._telemetry,
+            span_name=f"process {self.group.eventhub_name}",
+            attributes={**self.attributes, **operation},
+            span_attributes={**self.attributes_of(partition_id), **operation},
+        )
+        return cast("PartitionHandler", told)
+
+    def write(self, write: Write, partition_id: str) -> Write:
+        """The same write of a checkpoint, told of; within a call of a handler by a span, too."""
+        telemetry = self._telemetry
+        operation = {
+            "messaging.operation.name": "checkpoint",
+            "messaging.operation.type": "settle",
+        }
+        attributes = {**self.attributes, **operation}
+        span_attributes = {**self.attributes_of(partition_id), **operation}
+        name = f"checkpoint {self.group.eventhub_name}"
+
+        async def told(update: CheckpointUpdate) -> CheckpointResult:
+            clock = asyncio.get_running_loop().time
+            begun_s = clock()
+            span: Span = trace.INVALID_SPAN
+            if telemetry.is_tracing and trace.get_current_span().is_recording():
+                span = telemetry.tracer.start_span(
+                    name, kind=SpanKind.CLIENT, attributes=span_attributes
+                )
+            failure: BaseException | str | None = None
+            try:
+                result = await write(update)
+                failure = None if result.outcome is WriteOutcome.WON else result.outcome.value
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                telemetry.operation_duration.record(
+                    clock() - begun_s, with_error(attributes, failure)
+                )
+                end_span(span, failure)
+            return result
+
+        return told
+
+
+class _ToldHandler:
+    """A handler, as it is, but for ``process_events``."""
+
+    def __init__(
+        self,
+        handler: PartitionHandler,
+        telemetry: Telemetry,
+        *,
+        span_name: str,
+        attributes: Attributes,
+        span_attributes: Attributes,
+    ) -> None:
+        self._handler = handler
+        self._telemetry = telemetry
+        self._span_name = span_name
+        self._attributes = attributes
+        self._span_attributes = span_attributes
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the handler has
+        return getattr(self._handler, name)
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Measure the call, and put it into a span that links to those who published."""
+        clock = asyncio.get_running_loop().time
+        begun_s = clock()
+        failure: BaseException | None = None
+        try:
+            if self._telemetry.is_tracing:
+                await self._process_in_span(context, events)
+            else:
+                await self._handler.process_events(context, events)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._telemetry.process_duration.record(
+                clock() - begun_s, with_error(self._attributes, failure)
+            )
+
+    async def _process_in_span(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        span = self._telemetry.tracer.start_span(
+            self._span_name,
+            kind=SpanKind.CONSUMER,
+            attributes={**self._span_attributes, "messaging.batch.message_count": len(events)},
+            links=links_to_publishers(events),
+        )
+        failure: BaseException | None = None
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                await self._handler.process_events(context, events)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            end_span(span, failure)
+
+
+def _histogram(meter: Meter, name: str, description: str) -> Histogram:
+    return meter.create_histogram(
+        name,
+        unit="s",
+        description=description,
+        explicit_bucket_boundaries_advisory=BUCKETS_S,
+    )
