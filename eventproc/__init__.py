@@ -4,9 +4,17 @@ Users import from here, from ``eventproc.sources.eventhubs``, ``eventproc.testin
 ``checkpointstores``.
 """
 
-from eventproc.config import Backoff, CheckpointPolicy, EventProcessorConfig
+from eventproc.config import (
+    Backoff,
+    CheckpointPolicy,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+)
+from eventproc.deadletter import DeadLetter
 from eventproc.errors import (
     ConfigurationError,
+    DeadLetterError,
     DuplicateOwnerError,
     EventProcError,
     OwnershipLostError,
@@ -14,12 +22,14 @@ from eventproc.errors import (
     SourceError,
     SourceRejectedError,
     SourceUnavailableError,
+    StateRefusedError,
     StateTooLargeError,
     StoreCorruptError,
     StoreError,
     StoreUnavailableError,
 )
 from eventproc.handler import (
+    BatchError,
     BlockingPartitionContext,
     BlockingPartitionHandler,
     PartitionContext,
@@ -35,12 +45,13 @@ from eventproc.models import (
     PartitionOwnership,
     ReceivedEvent,
 )
-from eventproc.ports import CheckpointStore, EventSource, PartitionReceiver
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, PartitionReceiver
 from eventproc.processor import EventProcessor
-from eventproc.statistics import ProcessorStatistics, PumpStatistics
+from eventproc.statistics import ProcessorStatistics, PumpStatistics, Tally
 
 __all__ = [
     "Backoff",
+    "BatchError",
     "BlockingPartitionContext",
     "BlockingPartitionHandler",
     "Checkpoint",
@@ -49,12 +60,17 @@ __all__ = [
     "CloseReason",
     "ConfigurationError",
     "ConsumerGroup",
+    "DeadLetter",
+    "DeadLetterError",
+    "DeadLetterSink",
     "DuplicateOwnerError",
     "EventPosition",
     "EventProcError",
     "EventProcessor",
     "EventProcessorConfig",
     "EventSource",
+    "FailureAction",
+    "FailurePolicy",
     "LeaseMode",
     "LoadBalancingStrategy",
     "OwnershipLostError",
@@ -69,8 +85,10 @@ __all__ = [
     "SourceError",
     "SourceRejectedError",
     "SourceUnavailableError",
+    "StateRefusedError",
     "StateTooLargeError",
     "StoreCorruptError",
     "StoreError",
     "StoreUnavailableError",
+    "Tally",
 ]

@@ -1,4 +1,4 @@
-"""Ordinary functions behind an asynchronous face: one daemon thread for each handler."""
+"""Ordinary functions behind an asynchronous face: a daemon thread for each context of a handler."""
 
 import asyncio
 import queue
@@ -19,56 +19,84 @@ _Call = tuple[Callable[[], None], asyncio.Future[None]]
 
 
 class ThreadedHandler(PartitionHandler):
-    """Runs a ``BlockingPartitionHandler`` in one thread of its own, one call at a time.
+    """Runs a ``BlockingPartitionHandler`` in threads: one for its partition, one for each lane.
 
-    A call that is cancelled goes on in its thread; the next call waits until it has ended, so the
-    handler never sees two at once. The thread is a daemon: a call that never ends does not keep
-    the process alive.
+    A call that is cancelled goes on in its thread; the next call of the same lane waits until it
+    has ended, and ``close`` waits for all of them, so the handler never sees two calls for the same
+    key. The threads are daemons: a call that never ends does not keep the process alive.
     """
 
     def __init__(self, handler: BlockingPartitionHandler) -> None:
         self._handler = handler
-        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._thread_by_context: dict[PartitionContext, HandlerThread] = {}
 
     async def initialize(self, context: PartitionContext) -> None:
-        """Start the thread, and let the handler get ready in it."""
-        blocking = self._view(context)
-        await self._call(lambda: self._handler.initialize(blocking))
+        """Let the handler get ready in the partition's thread."""
+        thread = self._thread(context)
+        await self._call(thread, lambda: self._handler.initialize(thread.view))
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Handle a batch in the thread."""
-        blocking = self._view(context)
-        await self._call(lambda: self._handler.process_events(blocking, events))
+        """Handle a batch in the context's thread."""
+        thread = self._thread(context)
+        await self._call(thread, lambda: self._handler.process_events(thread.view, events))
+
+    async def process_idle(self, context: PartitionContext) -> None:
+        """Tell that nothing came, in the context's thread."""
+        thread = self._thread(context)
+        await self._call(thread, lambda: self._handler.process_idle(thread.view))
 
     async def process_error(self, context: PartitionContext, error: Exception) -> None:
-        """Report an error in the thread."""
-        blocking = self._view(context)
-        await self._call(lambda: self._handler.process_error(blocking, error))
+        """Report an error in the context's thread."""
+        thread = self._thread(context)
+        await self._call(thread, lambda: self._handler.process_error(thread.view, error))
 
     async def close(self, context: PartitionContext, reason: CloseReason) -> None:
-        """Let the handler end in its thread, and end the thread."""
-        blocking = self._view(context)
+        """Let the handler end when no call is under way any more, and end the threads."""
+        thread = self._thread(context)
         try:
-            await self._call(lambda: self._handler.close(blocking, reason))
+            await asyncio.gather(*(self._call(t, _nothing) for t in self._threads()))
+            await self._call(thread, lambda: self._handler.close(thread.view, reason))
         finally:
-            self._calls.put(None)
+            for started in self._threads():
+                started.end()
+            self._thread_by_context.clear()
+
+    async def _call(self, thread: "HandlerThread", function: Callable[[], None]) -> None:
+        await thread.call(function)
 
     def _view(self, context: PartitionContext) -> BlockingPartitionContext:
         return BlockingPartitionContext(context, asyncio.get_running_loop())
 
-    async def _call(self, function: Callable[[], None]) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._work, name="eventproc-handler", daemon=True
-            )
-            self._thread.start()
+    def _threads(self) -> Sequence["HandlerThread"]:
+        return tuple(self._thread_by_context.values())
+
+    def _thread(self, context: PartitionContext) -> "HandlerThread":
+        thread = self._thread_by_context.get(context)
+        if thread is None:
+            thread = self._thread_by_context[context] = HandlerThread(self._view(context))
+        return thread
+
+
+class HandlerThread:
+    """Calls functions in a daemon thread, one after the other."""
+
+    def __init__(self, view: BlockingPartitionContext) -> None:
+        self.view = view
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name="eventproc-handler", daemon=True).start()
+
+    async def call(self, function: Callable[[], None]) -> None:
+        """Return when the function has, after all those before it; raise what it raises."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # A copy of what belongs to the caller's context: a trace's span, for one.
         self._calls.put((partial(copy_context().run, function), done))
         await done
+
+    def end(self) -> None:
+        """End the thread after what it was given to call."""
+        self._calls.put(None)
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
@@ -84,6 +112,10 @@ class ThreadedHandler(PartitionHandler):
                 done.get_loop().call_soon_threadsafe(_settle, done, error)
             except RuntimeError:  # the loop is closed: nobody waits any more
                 return
+
+
+def _nothing() -> None:
+    """Done when its turn comes: then what was before it is done."""
 
 
 def _settle(done: asyncio.Future[None], error: BaseException | None) -> None:

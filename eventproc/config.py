@@ -1,13 +1,19 @@
 """How an ``EventProcessor`` behaves: one frozen value, checked when it is built."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 from typing import Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.membership import LeaseMode
-from eventproc.models import EventPosition, LoadBalancingStrategy
+from eventproc.models import (
+    COMPLETED_RANGES_MAX,
+    EventPosition,
+    LoadBalancingStrategy,
+    ReceivedEvent,
+)
 
 INTERVALS_PER_EXPIRATION_MIN: Final = 3
 """Azure's troubleshooting guides: the expiration at least three times the interval."""
@@ -64,6 +70,63 @@ class Backoff:
                 f"backoff from {self.first} to {self.most}: the first wait must be positive and "
                 "not above the last"
             )
+
+
+class FailureAction(Enum):
+    """What becomes of an event that failed as often as it may."""
+
+    DEAD_LETTER = "dead_letter"
+    """It is stored with its story in the processor's ``dead_letters``, then passed over."""
+
+    SKIP = "skip"
+    """It is passed over. It is counted and logged, nothing else is kept of it."""
+
+    STOP = "stop"
+    """Nothing more is received from its partition, which stays owned, so that no other processor
+    fails on it, until ``processor.resume(partition_id)`` or until another processor gets it."""
+
+
+DELIVERIES_MIN: Final = 3
+"""The first unheard of delivery may have had many events, and so may the second have, where the
+position was stored in between; the third has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailurePolicy:
+    """When to give an event up, and what becomes of it. By default none is given up for errors.
+
+    How long to wait between attempts is the configuration's ``handler_backoff``.
+    """
+
+    attempts_max: int | None = None
+    """Failed calls for this event alone, by one owner, before it is given up; ``None``: for ever.
+    A new owner counts anew."""
+
+    then: FailureAction = FailureAction.STOP
+
+    transient: tuple[type[Exception], ...] = ()
+    """Errors that are no event's own fault, like a database that is away: never counted."""
+
+    deliveries_max: int | None = None
+    """How often an event may be delivered and nothing be heard of it again, because the process
+    died, before it is given up. Kept with the checkpoint, so it counts over all processors; it
+    costs one write more at each start of a partition. 5 is what Kafka's share groups take.
+    ``None``: for ever, and nothing is counted."""
+
+    def __post_init__(self) -> None:
+        """Refuse counts that cannot be."""
+        if self.attempts_max is not None and self.attempts_max < 1:
+            raise ConfigurationError(f"attempts_max is {self.attempts_max}: give 1 or more")
+        if self.deliveries_max is not None and self.deliveries_max < DELIVERIES_MIN:
+            raise ConfigurationError(
+                f"deliveries_max is {self.deliveries_max}: give {DELIVERIES_MIN} or more, because "
+                "the first ones may have died of another event of the same batch"
+            )
+
+
+def partition_key_of(event: ReceivedEvent) -> str | None:
+    """The key that events are kept in order by, unless told otherwise."""
+    return event.partition_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +194,37 @@ class EventProcessorConfig:
     batch_size_max: int = 300
     """Most events in one call of ``process_events``."""
 
+    key_lanes: int = 1
+    """How many calls of ``process_events`` may be under way at once in one partition, each with
+    events of one key. 1: one call at a time, everything in order."""
+
+    key_of: Callable[[ReceivedEvent], str | bytes | None] = partition_key_of
+    """What must stay in order among itself where ``key_lanes`` is above 1: events for which this
+    returns the same. That holds for ``None`` as well: events without a key are one key. For no
+    order at all return something that is different for each event."""
+
+    lane_window: int = 1000
+    """With key lanes: how many events may lie above the checkpoint's position, handled or not.
+    When it is full, nothing more is received from this partition."""
+
+    failure_policy: FailurePolicy = field(default_factory=FailurePolicy)
+
     handler_backoff: Backoff = field(default_factory=Backoff)
     """Between attempts at a batch that the handler failed."""
+
+    partition_rate_max: float | None = None
+    """Most events a second handed to the handler of one partition; ``None``: no limit."""
+
+    rate_max: float | None = None
+    """The same for all partitions of this processor together."""
+
+    idle_after: timedelta | None = None
+    """Call ``process_idle`` each time that nothing came for this long; ``None``: never."""
+
+    stall_timeout: timedelta | None = None
+    """When a partition with work gets nothing done for this long, say so and open its receiver
+    again; after as long once more, give it up. One call of the handler that lasts this long is
+    cut off, and the partition given up at once. ``None``: wait for ever."""
 
     receiver_backoff: Backoff = field(default_factory=lambda: Backoff(most=timedelta(seconds=5)))
     """Between attempts to open a receiver that broke, and to store progress. Capped low: when the
@@ -155,8 +247,11 @@ class EventProcessorConfig:
             "partition_ids_interval",
             "shutdown_timeout",
             "reserve_patience",
+            "idle_after",
+            "stall_timeout",
         ):
-            if getattr(self, name) <= timedelta(0):
+            span = getattr(self, name)
+            if span is not None and span <= timedelta(0):
                 raise ConfigurationError(f"{name} is {getattr(self, name)}: give a positive time")
         least = INTERVALS_PER_EXPIRATION_MIN * self.load_balancing_interval
         if self.ownership_expiration < least:
@@ -171,8 +266,20 @@ class EventProcessorConfig:
                 f"unsettled_interval ({self.unsettled_interval}) must not be above "
                 f"load_balancing_interval ({self.load_balancing_interval})"
             )
-        if self.batch_size_max < 1:
-            raise ConfigurationError(f"batch_size_max is {self.batch_size_max}: give 1 or more")
+        for name in ("batch_size_max", "key_lanes", "lane_window"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"{name} is {getattr(self, name)}: give 1 or more")
+        if self.lane_window > 2 * COMPLETED_RANGES_MAX:
+            raise ConfigurationError(
+                f"lane_window is {self.lane_window}: give {2 * COMPLETED_RANGES_MAX} or less, for "
+                "a checkpoint must be able to tell what is handled in it"
+            )
+        for name in ("partition_rate_max", "rate_max"):
+            rate = getattr(self, name)
+            if rate is not None and not rate > 0:
+                raise ConfigurationError(
+                    f"{name} is {rate}: give a positive number of events a second, or pause"
+                )
 
     def position_without_checkpoint(self, partition_id: str) -> EventPosition:
         """Where to begin this partition if it has no checkpoint."""

@@ -1,11 +1,16 @@
 """What a pump knows of its partition's progress, and shows to the handler."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import get_ident
 
 from eventproc.checkpointer import Checkpointer, Progress
 from eventproc.ending import Ending
-from eventproc.errors import OwnershipLostError, StateTooLargeError
+from eventproc.errors import OwnershipLostError, StateRefusedError, StateTooLargeError
+from eventproc.gate import Gate
 from eventproc.handler import PartitionContext
 from eventproc.models import (
     STATE_BYTES_MAX,
@@ -13,6 +18,7 @@ from eventproc.models import (
     ConsumerGroup,
     LastEnqueued,
     ReceivedEvent,
+    SequenceRange,
 )
 
 
@@ -25,7 +31,45 @@ class PartitionIdentity:
     owner_id: str
 
 
-class LiveContext(PartitionContext):
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position, and the state of exactly that position. Replaced as a whole: threads look."""
+
+    sequence_number: int | None = None
+    offset: str | None = None
+    enqueued_time: datetime | None = None
+    state: bytes | None = None
+    state_sequence_number: int | None = None
+
+
+class CallContext(PartitionContext):
+    """What calls of the handler are made with, and what keeps account of what they did."""
+
+    busy_since_s: float | None = None
+    """Since when a call is under way, or since it last said that something is done."""
+
+    @abstractmethod
+    def begin_call(self) -> None:
+        """A call of the handler begins, which may come again if it does not succeed."""
+
+    @abstractmethod
+    def end_call(self, *, keeps_state: bool) -> None:
+        """The call is over; unless it *keeps_state*, take back what it did since the last event."""
+
+    @abstractmethod
+    def hold(self) -> None:
+        """Until the next ``complete`` the state is that of no position."""
+
+    @abstractmethod
+    def is_unhandled(self, event: ReceivedEvent) -> bool:
+        """Whether the event is still to be handled."""
+
+    @abstractmethod
+    def complete(self, events: Sequence[ReceivedEvent]) -> None:
+        """These events are handled, or given up; without key lanes, and all below the last."""
+
+
+class LiveContext(CallContext):
     """The context of a partition that a pump serves."""
 
     def __init__(
@@ -34,18 +78,25 @@ class LiveContext(PartitionContext):
         *,
         checkpointer: Checkpointer,
         ending: Ending,
+        gate: Gate,
         last_enqueued: Callable[[], LastEnqueued | None],
+        has_state: bool = True,
     ) -> None:
         self._identity = identity
         self._checkpointer = checkpointer
         self._ending = ending
+        self._gate = gate
         self._last_enqueued = last_enqueued
-        self._sequence_number: int | None = None
-        self._offset: str | None = None
+        self._has_state = has_state
+        self._loop = asyncio.get_running_loop()
+        self._thread_id = get_ident()
+        self._is_note_due = False
+        self._place = Place()
+        self._completed: tuple[SequenceRange, ...] = ()
+        self._delivery_count = 0
         self._state: bytes | None = None
         self._state_before_call: bytes | None = None
-        self._is_in_call = False
-        self._state_sequence_number: int | None = None
+        self._is_in_call = self._is_held = False
 
     @property
     def partition_id(self) -> str:
@@ -64,13 +115,13 @@ class LiveContext(PartitionContext):
 
     @property
     def sequence_number(self) -> int | None:
-        """The last handled event."""
-        return self._sequence_number
+        """The last handled event; with key lanes the last one below which all is handled."""
+        return self._place.sequence_number
 
     @property
     def offset(self) -> str | None:
         """The last handled event's offset, where one is known."""
-        return self._offset
+        return self._place.offset
 
     @property
     def checkpointed_sequence_number(self) -> int | None:
@@ -81,10 +132,20 @@ class LiveContext(PartitionContext):
     @property
     def lag(self) -> int | None:
         """Events in the hub that are not handled yet."""
-        newest = self._last_enqueued()
-        if newest is None or self._sequence_number is None:
+        newest, handled = self._last_enqueued(), self._place.sequence_number
+        if newest is None or handled is None:
             return None
-        return max(0, newest.sequence_number - self._sequence_number)
+        return max(0, newest.sequence_number - handled)
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """By how much the last handled event is older than the newest in the hub."""
+        if self.lag == 0:
+            return 0.0
+        newest, handled_time = self._last_enqueued(), self._place.enqueued_time
+        if newest is None or newest.enqueued_time is None or handled_time is None:
+            return None
+        return max(0.0, (newest.enqueued_time - handled_time).total_seconds())
 
     @property
     def is_owned(self) -> bool:
@@ -98,6 +159,8 @@ class LiveContext(PartitionContext):
 
     @state.setter
     def state(self, value: bytes | None) -> None:
+        if not self._has_state:
+            raise StateRefusedError(self.partition_id)
         if value is not None and len(value) > STATE_BYTES_MAX:
             raise StateTooLargeError(
                 f"state of partition {self.partition_id!r} has {len(value)} bytes, the limit is "
@@ -108,63 +171,164 @@ class LiveContext(PartitionContext):
     @property
     def state_sequence_number(self) -> int | None:
         """The position that the restored state belongs to."""
-        return self._state_sequence_number
+        return self._place.state_sequence_number
 
     async def checkpoint(self, event: ReceivedEvent | None = None) -> None:
         """Store progress up to an event, or up to what was handled before this call."""
         if self._ending.is_lost:
             raise OwnershipLostError(self.partition_id)
-        if event is not None and self.is_unhandled(event):
-            self.advance(event)
-        if self._sequence_number is not None and self._offset is not None:
+        if event is not None and self.is_unhandled(event) and not self._is_held:
+            self._advance(event)
+        if self.is_anywhere:
             self._checkpointer.note(self.progress(), 0)
             await self._checkpointer.flush()
 
+    def done(self, event: ReceivedEvent) -> None:
+        """Everything up to the event is handled; may be called from the handler's own thread."""
+        if self._is_held or not self.is_unhandled(event):
+            return
+        self._advance(event)
+        if self._is_in_call:
+            self.busy_since_s = self._loop.time()
+        if get_ident() == self._thread_id:
+            self._checkpointer.note(self.progress(), 1)
+        elif not self._is_note_due:
+            self._is_note_due = True
+            self._loop.call_soon_threadsafe(self._note_soon)
+
+    def pause(self) -> None:
+        """Receive nothing more until ``resume``."""
+        self._gate.pause()
+
+    def resume(self) -> None:
+        """Receive again."""
+        self._gate.resume()
+
     # For the pump.
+
+    @property
+    def completed(self) -> tuple[SequenceRange, ...]:
+        """What is handled above the position."""
+        return self._completed
+
+    @property
+    def is_anywhere(self) -> bool:
+        """Whether there is a position to store."""
+        return self._place.sequence_number is not None and self._place.offset is not None
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Begin where a checkpoint says, with its state."""
-        self._sequence_number = checkpoint.sequence_number
-        self._offset = checkpoint.offset
+        self._place = Place(
+            checkpoint.sequence_number,
+            checkpoint.offset,
+            None,
+            checkpoint.state,
+            checkpoint.state_sequence_number,
+        )
         self._state = self._state_before_call = checkpoint.state
-        self._state_sequence_number = checkpoint.state_sequence_number
+        self._completed = checkpoint.completed
+        self._delivery_count = checkpoint.delivery_count
 
     def pin(self, sequence_number: int, offset: str) -> None:
         """Begin after an event that this group never handles."""
-        self._sequence_number = sequence_number
-        self._offset = offset
+        self._place = replace(self._place, sequence_number=sequence_number, offset=offset)
+
+    def move(
+        self,
+        sequence_number: int,
+        offset: str,
+        enqueued_time: datetime | None,
+        completed: tuple[SequenceRange, ...],
+    ) -> None:
+        """Go on to where everything is handled, and what is handled above; there is no state."""
+        self._place = Place(sequence_number, offset, enqueued_time, None, None)
+        self._completed = completed
+        self._delivery_count = 0
+
+    def keep_completed(self, completed: tuple[SequenceRange, ...]) -> None:
+        """Stay at the position; this is handled above it."""
+        self._completed = completed
+
+    def count_delivery(self, delivery_count: int) -> None:
+        """What follows the position is about to be handed over for the so manieth time."""
+        self._delivery_count = delivery_count
+
+    @property
+    def delivery_count(self) -> int:
+        """How often what follows the position was handed over and not heard of again."""
+        return self._delivery_count
 
     def is_unhandled(self, event: ReceivedEvent) -> bool:
         """Whether the event lies above what was handled."""
-        return self._sequence_number is None or event.sequence_number > self._sequence_number
+        handled = self._place.sequence_number
+        return handled is None or event.sequence_number > handled
 
     def begin_call(self) -> None:
         """A call of the handler begins, which may come again if it does not succeed."""
+        if not self._is_held:
+            self._place = replace(self._place, state=self._state)
         self._is_in_call = True
         self._state_before_call = self._state
+        self.busy_since_s = self._loop.time()
 
-    def end_call(self, *, is_done: bool) -> None:
+    def end_call(self, *, keeps_state: bool) -> None:
         """The call is over; what one that failed did to the state since the last event is undone.
 
         Otherwise the same events, coming again, would be counted into the state twice.
         """
         self._is_in_call = False
-        if not is_done:
+        self.busy_since_s = None
+        if not keeps_state:
             self._state = self._state_before_call
 
-    def advance(self, event: ReceivedEvent) -> None:
-        """Everything up to the event is handled, and the state includes it."""
-        self._sequence_number = event.sequence_number
-        self._offset = event.offset
-        self._state_before_call = self._state
-        self._state_sequence_number = event.sequence_number
+    def note(self) -> None:
+        """Have the state stored in time, though the position is where it was."""
+        if self.is_anywhere:
+            self._checkpointer.note(self.progress(), 1)
+
+    def hold(self) -> None:
+        """Events above the position are in the state, so it waits for the next ``complete``."""
+        self._is_held = True
+
+    def complete(self, events: Sequence[ReceivedEvent]) -> None:
+        """All up to the last of these is handled, or given up."""
+        self._is_held = False
+        count = 0
+        if self.is_unhandled(events[-1]):
+            count = sum(self.is_unhandled(event) for event in events)
+            self._advance(events[-1])
+        self._checkpointer.note(self.progress(), count)
 
     def progress(self) -> Progress:
         """What a checkpoint should say now: a position and the state of exactly that position."""
-        assert self._sequence_number is not None, "something was handled"
-        assert self._offset is not None, "something was handled"
+        place = self._place
+        assert place.sequence_number is not None, "something was handled"
+        assert place.offset is not None, "something was handled"
         return Progress(
-            sequence_number=self._sequence_number,
-            offset=self._offset,
-            state=self._state_before_call if self._is_in_call else self._state,
+            sequence_number=place.sequence_number,
+            offset=place.offset,
+            state=self._state_to_store(),
+            completed=self._completed,
+            delivery_count=self._delivery_count,
         )
+
+    def _state_to_store(self) -> bytes | None:
+        if not self._has_state:
+            return None  # What is stored stays as it is.
+        return self._place.state if self._is_in_call or self._is_held else self._state
+
+    def _advance(self, event: ReceivedEvent) -> None:
+        """Everything up to the event is handled, and the state includes it."""
+        self._state_before_call = self._state
+        self._place = Place(
+            event.sequence_number,
+            event.offset,
+            event.enqueued_time,
+            self._state,
+            event.sequence_number,
+        )
+        self._delivery_count = 0
+
+    def _note_soon(self) -> None:
+        self._is_note_due = False
+        self._checkpointer.note(self.progress(), 1)

@@ -1,12 +1,12 @@
 """How a pump is told to end, and what of its waits and calls is cut short then.
 
-Rule 1: a wait is cut at once. A call to the handler may finish within its budget, unless the
-partition is lost: then it is cancelled at once.
+Rule 1: waits are cut at once. Calls of the handler, one or one for each lane, may finish within
+their common budget, unless the partition is lost: then they are cancelled at once.
 Rule 2: a call that outlives the trust in the lease is cancelled, but the pump goes on.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Final
@@ -22,6 +22,14 @@ TRUST_STEP_S: Final = 0.001
 
 class EndedError(Exception):
     """The pump was told to end while it waited. Never leaves the pump."""
+
+
+class GivenUpError(Exception):
+    """The pump has to close for this reason, although nobody told it to. Never leaves the pump."""
+
+    def __init__(self, reason: CloseReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
 
 
 class Trust:
@@ -42,9 +50,10 @@ class Ending:
 
     def __init__(self, trust: Trust) -> None:
         self._trust = trust
-        self._scope: asyncio.Timeout | None = None
-        self._is_calling = False
+        self._waits: set[asyncio.Timeout] = set()
+        self._calls: set[asyncio.Timeout] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._is_over = False
         self.reason: CloseReason | None = None
 
     @property
@@ -55,23 +64,41 @@ class Ending:
     @property
     def is_trusted(self) -> bool:
         """Whether the handler may act on the partition now."""
-        return not self.is_lost and self._trust.remaining_s > 0
+        return not self.is_lost and not self._is_over and self._trust.remaining_s > 0
+
+    @property
+    def is_waiting_for_trust(self) -> bool:
+        """Whether nothing may be handed over, because the lease is too old."""
+        return self._trust.remaining_s <= 0
 
     def end(self, reason: CloseReason, *, call_budget: timedelta) -> None:
-        """End in good order, a call under way within its budget; the first reason stands."""
+        """End in good order, calls under way within their budget; the first reason stands."""
         if self.reason is not None:
             return
         self.reason = reason
-        if self._is_calling:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(call_budget.total_seconds(), self._cut)
-        else:
-            self._cut()
+        self._cut(self._waits)
+        if self._calls:
+            self._timer = asyncio.get_running_loop().call_later(
+                call_budget.total_seconds(), lambda: self._cut(self._calls)
+            )
 
     def lose(self) -> None:
         """End at once: the partition belongs to somebody else."""
         self.reason = CloseReason.OWNERSHIP_LOST
-        self._cut()
+        self._cut(self._waits)
+        self._cut(self._calls)
+
+    def give_up(self, reason: CloseReason) -> None:
+        """End at once, calls under way too, though the partition is still ours."""
+        self.reason = self.reason or reason
+        self._cut(self._waits)
+        self._cut(self._calls)
+
+    def finish(self) -> None:
+        """The pump is closed: whoever still holds its context may not act by it any more."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
 
     def check(self) -> None:
         """Raise ``EndedError`` if the pump has to end."""
@@ -84,8 +111,12 @@ class Ending:
         self.check()
         scope = asyncio.timeout(None)
         try:
-            async with self._tracked(scope):
-                yield
+            async with scope:
+                self._waits.add(scope)
+                try:
+                    yield
+                finally:
+                    self._waits.discard(scope)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -97,21 +128,16 @@ class Ending:
 
         ``TimeoutError`` comes out with the yielded scope expired when the call was cut.
         """
+        loop = asyncio.get_running_loop()
         scope = asyncio.timeout(None)
-        self._is_calling = True
-        try:
-            async with self._tracked(scope):
-                fence = asyncio.get_running_loop().call_later(
-                    self._trust.remaining_s, self._enforce_trust, scope
-                )
-                try:
-                    yield scope
-                finally:
-                    fence.cancel()
-        finally:
-            self._is_calling = False
-            if self._timer is not None:
-                self._timer.cancel()
+        async with scope:
+            self._calls.add(scope)
+            fence = loop.call_later(self._trust.remaining_s, self._enforce_trust, scope)
+            try:
+                yield scope
+            finally:
+                fence.cancel()
+                self._calls.discard(scope)
 
     async def until_trusted(self) -> bool:
         """Wait until the lease is trusted; return whether that took any waiting."""
@@ -123,26 +149,20 @@ class Ending:
                 await asyncio.sleep(TRUST_POLL_S)
         return True
 
-    @asynccontextmanager
-    async def _tracked(self, scope: asyncio.Timeout) -> AsyncIterator[None]:
-        self._scope = scope
-        try:
-            async with scope:
-                yield
-        finally:
-            self._scope = None
-
     def _enforce_trust(self, scope: asyncio.Timeout) -> None:
         """Cut the call if the trust ran out; else look again when the renewed trust does."""
-        if self._scope is not scope:
+        if scope not in self._calls:
             return
         loop = asyncio.get_running_loop()
         if self._trust.remaining_s > 0:
             wait_s = max(self._trust.remaining_s, TRUST_STEP_S)
             loop.call_later(wait_s, self._enforce_trust, scope)
         else:
-            self._cut()
+            self._cut([scope])
 
-    def _cut(self) -> None:
-        if self._scope is not None and not self._scope.expired():
-            self._scope.reschedule(asyncio.get_running_loop().time())
+    @staticmethod
+    def _cut(scopes: Iterable[asyncio.Timeout]) -> None:
+        now_s = asyncio.get_running_loop().time()
+        for scope in scopes:
+            if not scope.expired():
+                scope.reschedule(now_s)

@@ -60,6 +60,10 @@ class ReceiverDisplacedError(SourceUnavailableError):
     """
 
 
+class DeadLetterError(EventProcError):
+    """A dead letter is not known to be stored. Safe to retry: it may be stored twice."""
+
+
 class OwnershipLostError(EventProcError):
     """This processor no longer owns the partition: stop, and never retry.
 
@@ -80,3 +84,19 @@ class StateTooLargeError(EventProcError, ValueError):
 
 class StateUnreadableError(EventProcError, ValueError):
     """A handler's stored state is not what its codec reads; the message says where it differs."""
+
+
+class StateRefusedError(EventProcError):
+    """A handler set ``context.state`` although ``key_lanes`` is above 1.
+
+    State belongs to one position: what is handled below it. With key lanes, events above the
+    position are handled as well, so no state is that of a position.
+    """
+
+    def __init__(self, partition_id: str) -> None:
+        super().__init__(
+            f"state of partition {partition_id!r} was set although key_lanes is above 1: there, "
+            "events above the position are handled as well, so no state belongs to a position; "
+            "keep it elsewhere, or set key_lanes to 1"
+        )
+        self.partition_id = partition_id

@@ -1,13 +1,15 @@
 """What users subclass, and what their code is given.
 
-One handler instance serves one partition, one call at a time. The order of its life is:
-``initialize``, any number of ``process_events`` (and ``process_error``), ``close``.
+One handler instance serves one partition, one call at a time unless ``key_lanes`` is above 1. The
+order of its life is: ``initialize``, any number of ``process_events`` (and ``process_error`` and
+``process_idle``), ``close``.
 """
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from eventproc.errors import EventProcError, OwnershipLostError
 from eventproc.models import CloseReason, ConsumerGroup, ReceivedEvent
 
 
@@ -46,6 +48,14 @@ class PartitionContext(ABC):
 
     @property
     @abstractmethod
+    def lag_seconds(self) -> float | None:
+        """By how much the last handled event is older than the newest in the hub; 0 at the end.
+
+        By the hub's own clock. ``None`` while the hub did not say, or nothing was handled yet.
+        """
+
+    @property
+    @abstractmethod
     def is_owned(self) -> bool:
         """Whether the lease may be trusted now. Ask before an effect that cannot be undone."""
 
@@ -61,6 +71,7 @@ class PartitionContext(ABC):
 
         Raises:
             StateTooLargeError: above ``STATE_BYTES_MAX``.
+            StateRefusedError: with ``key_lanes`` above 1, where no position has a state of its own.
         """
 
     @property
@@ -79,31 +90,107 @@ class PartitionContext(ABC):
         Without an event: up to the last event of the call before, or of this call once it ended.
         State goes along.
 
+        With ``key_lanes`` above 1 an event stands for itself and for those before it in the same
+        call; what is stored is everything that is known to be handled in the partition.
+
         Raises:
             OwnershipLostError: the partition belongs to somebody else now; nothing was stored.
                 A call during which the loss is noticed may be cancelled before it gets this.
         """
 
+    @abstractmethod
+    def done(self, event: ReceivedEvent) -> None:
+        """Say that everything up to ``event`` is handled, without waiting for a write.
+
+        Should this call fail later, those events do not come again, and the state is taken back
+        no further than to here. With ``key_lanes`` above 1: the event, and those before it in the
+        same call.
+        """
+
+    @abstractmethod
+    def pause(self) -> None:
+        """Receive nothing more from this partition until ``resume``; it stays owned.
+
+        The call under way goes on. A pause ends with the ownership.
+        """
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Take back ``pause``."""
+
+
+class BatchError(EventProcError):
+    """Raise it from ``process_events`` to say which events failed; all others are handled.
+
+    Only those that failed come again, each by itself, then what was not tried.
+    """
+
+    def __init__(
+        self,
+        failed: Sequence[tuple[ReceivedEvent, Exception]],
+        *,
+        untried: Sequence[ReceivedEvent] = (),
+    ) -> None:
+        """Name events of this call.
+
+        Args:
+            failed: Events that failed, each with its error.
+            untried: Events that were not touched yet, because of that.
+        """
+        if not failed:
+            raise ValueError("no event failed: return instead of raising BatchError")
+        event, error = failed[0]
+        super().__init__(
+            f"{len(failed)} of the events failed, first {event.sequence_number}: {error!r}"
+        )
+        self.failed = tuple(failed)
+        self.untried = tuple(untried)
+
 
 class PartitionHandler:
     """Subclass this. One instance serves one partition, one call at a time.
 
-    Only ``process_events`` must be written. Calls run on the event loop of the processor: code
-    that blocks belongs into a ``BlockingPartitionHandler``.
+    Write ``process_event``, or ``process_events`` where several at once are cheaper. Calls run on
+    the event loop of the processor: code that blocks belongs into a ``BlockingPartitionHandler``.
+
+    With ``key_lanes`` above 1 in the configuration, ``process_events`` and ``process_error`` are
+    called for several keys at once, so what they share in ``self`` is shared by calls under way.
+    Each call has events of one key, in order, and never two calls have the same key.
     """
 
     async def initialize(self, context: PartitionContext) -> None:
         """Called once, before the first event. What it raises is retried."""
+
+    async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
+        """Handle one event. It may come again after a crash or a theft.
+
+        What it raises concerns this event alone: the events before it are done.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} must define process_event or process_events"
+        )
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
         """Handle a batch, in order. It may come again after a crash or a theft.
 
-        What it raises goes to ``process_error``; then the same events come again, after a wait
-        that grows. Events up to one that was given to ``context.checkpoint`` do not come again.
+        What it raises goes to ``process_error``; then, after a wait that grows, the events of the
+        call come again one by one, so that the culprit shows itself. Events up to one that was
+        given to ``context.done`` or ``context.checkpoint`` do not come again, and after a
+        ``BatchError`` only what it names.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define process_events")
+        for index, event in enumerate(events):
+            try:
+                await self.process_event(context, event)
+            except OwnershipLostError:
+                raise
+            except Exception as error:
+                raise BatchError([(event, error)], untried=events[index + 1 :]) from error
+            context.done(event)
+
+    async def process_idle(self, context: PartitionContext) -> None:
+        """Called each time that no event came for ``idle_after``; never beside another call."""
 
     async def process_error(self, context: PartitionContext, error: Exception) -> None:
         """Called with what ``initialize`` or ``process_events`` raised, before the next try."""
@@ -150,6 +237,11 @@ class BlockingPartitionContext:
         return self._context.lag
 
     @property
+    def lag_seconds(self) -> float | None:
+        """By how much the last handled event is older than the newest in the hub."""
+        return self._context.lag_seconds
+
+    @property
     def is_owned(self) -> bool:
         """Whether the lease may be trusted now. A thread cannot be stopped: look at this."""
         return self._context.is_owned
@@ -176,22 +268,53 @@ class BlockingPartitionContext:
         """
         asyncio.run_coroutine_threadsafe(self._context.checkpoint(event), self._loop).result()
 
+    def done(self, event: ReceivedEvent) -> None:
+        """Say that everything up to ``event`` is handled; see ``PartitionContext.done``."""
+        self._context.done(event)
+
+    def pause(self) -> None:
+        """Receive nothing more from this partition until ``resume``."""
+        self._loop.call_soon_threadsafe(self._context.pause)
+
+    def resume(self) -> None:
+        """Take back ``pause``."""
+        self._loop.call_soon_threadsafe(self._context.resume)
+
 
 class BlockingPartitionHandler:
     """Subclass this to handle events with ordinary functions.
 
     Each partition has a thread of its own, so a call that blocks delays only its own partition.
     A thread cannot be stopped from outside: a long call should look at ``context.is_owned``.
+
+    With ``key_lanes`` above 1 there is a thread for each lane as well, and ``process_events`` and
+    ``process_error`` run in them for several keys at once: guard what they share.
     """
 
     def initialize(self, context: BlockingPartitionContext) -> None:
         """Called once, before the first event. What it raises is retried."""
 
+    def process_event(self, context: BlockingPartitionContext, event: ReceivedEvent) -> None:
+        """Handle one event; see ``PartitionHandler.process_event``."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define process_event or process_events"
+        )
+
     def process_events(
         self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
         """Handle a batch, in order; see ``PartitionHandler.process_events``."""
-        raise NotImplementedError(f"{type(self).__name__} must define process_events")
+        for index, event in enumerate(events):
+            try:
+                self.process_event(context, event)
+            except OwnershipLostError:
+                raise
+            except Exception as error:
+                raise BatchError([(event, error)], untried=events[index + 1 :]) from error
+            context.done(event)
+
+    def process_idle(self, context: BlockingPartitionContext) -> None:
+        """Called each time that no event came for ``idle_after``; never beside another call."""
 
     def process_error(self, context: BlockingPartitionContext, error: Exception) -> None:
         """Called with what ``initialize`` or ``process_events`` raised, before the next try."""

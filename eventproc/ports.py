@@ -11,6 +11,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
+from eventproc.deadletter import DeadLetter
 from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
@@ -132,6 +133,35 @@ class CheckpointStore(ABC):
         which is how a new owner shuts out the former one. Never raises for a lost or unknown
         outcome. A write that was repeated inside the store after an unanswered attempt
         recognises its own earlier write by ``update.writer`` and is won.
+        """
+
+
+class DeadLetterSink(ABC):
+    """Where events go that were given up. Belongs to the processor's event loop.
+
+    One for each processor; its partitions may store letters concurrently.
+    """
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Connect, and check as far as possible that letters can be stored.
+
+        Raises:
+            ConfigurationError: it can never work as it is set up.
+            DeadLetterError: no answer; try again.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of all connections. Closing twice is fine."""
+
+    @abstractmethod
+    async def store(self, letter: DeadLetter) -> None:
+        """Return when the letter is stored for good. One that is stored already may come again.
+
+        Raises:
+            DeadLetterError: it is not known to be stored. It will be tried again until it is: the
+                position does not move past an event whose letter is not stored.
         """
 
 

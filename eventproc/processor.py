@@ -9,7 +9,6 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from random import Random
 from types import TracebackType
 from typing import Final, Self
@@ -17,6 +16,7 @@ from typing import Final, Self
 from eventproc.balancer import Round
 from eventproc.config import EventProcessorConfig
 from eventproc.core.policy import backoff_s
+from eventproc.door import check_dead_letters, check_handler, check_owner_id, check_restart
 from eventproc.errors import (
     ConfigurationError,
     DuplicateOwnerError,
@@ -27,23 +27,12 @@ from eventproc.handler import HandlerFactory
 from eventproc.logs import get_logger
 from eventproc.membership import Member
 from eventproc.models import ConsumerGroup, LoadBalancingStrategy
-from eventproc.ports import CheckpointStore, EventSource
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.session import JITTER, Parts, Session
 from eventproc.signals import stop_signals
-from eventproc.statistics import ProcessorStatistics
+from eventproc.statistics import ProcessorStatistics, Tally
 from eventproc.telemetry import Telemetry, Watch, global_telemetry
-
-
-def _eventproc_version() -> str:
-    try:
-        return version("eventproc")
-    except PackageNotFoundError:
-        return "0"
-
-
-EVENTPROC_VERSION: Final = _eventproc_version()
-"""Read once: it lies in a file, and an event loop is no place to read files."""
-
+from eventproc.version import EVENTPROC_VERSION
 
 PAUSE_MIN_S: Final = 0.02
 """Between two cycles, however often something changes: no fight may become a busy loop."""
@@ -63,6 +52,7 @@ class EventProcessor:
         source: EventSource,
         store: CheckpointStore,
         handler: HandlerFactory,
+        dead_letters: DeadLetterSink | None = None,
         consumer_group: str = "$Default",
         owner_id: str | None = None,
         config: EventProcessorConfig | None = None,
@@ -76,6 +66,8 @@ class EventProcessor:
             source: Where events come from. One for each processor.
             store: Where the group keeps ownership and checkpoints. One for each processor.
             handler: Makes the handler of a partition: usually the handler class.
+            dead_letters: Where events go that are given up, if the configuration's failure policy
+                says so. One for each processor.
             consumer_group: Whose ownership and checkpoints these are.
             owner_id: A name that stays the same over restarts; a crashed processor that comes
                 back under its name in time takes up what it had. Drawn at random if not given.
@@ -87,20 +79,13 @@ class EventProcessor:
         Raises:
             ConfigurationError: something given cannot work.
         """
-        if not callable(handler):
-            raise ConfigurationError(
-                f"handler is {handler!r}: give the handler class itself, or a function that "
-                "makes a handler for a partition"
-            )
+        check_handler(handler)
         self._rng = rng or Random()  # noqa: S311 - jitter and names, no secrets
         self._config = config or EventProcessorConfig()
         name = owner_id if owner_id is not None else self._draw_owner_id()
-        _check_owner_id(name)
-        if self._config.keeps_ownership_on_stop and owner_id is None:
-            raise ConfigurationError(
-                "keeps_ownership_on_stop needs an owner_id that stays the same over restarts: "
-                "give one, or nobody could take up what this processor kept"
-            )
+        check_owner_id(name)
+        check_dead_letters(self._config, dead_letters)
+        check_restart(self._config, owner_id)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,
             eventhub_name=source.eventhub_name,
@@ -111,6 +96,7 @@ class EventProcessor:
             source=source,
             store=store,
             handler=handler,
+            dead_letters=dead_letters,
             group=group,
             member=Member(
                 owner_id=name,
@@ -162,6 +148,8 @@ class EventProcessor:
             owner_id=self.owner_id,
             owned=tuple(sorted(session.leases.held)) if session else (),
             pumps=session.pumps.statistics() if session else (),
+            stopped=session.pumps.stopped if session else (),
+            tally=session.pumps.tally() if session else Tally(),
             is_settled=self._is_settled,
             cycle_count=self._cycle_count,
             cycle_seconds=self._cycle_s,
@@ -173,6 +161,21 @@ class EventProcessor:
             ownership_write_count=session.leases.write_count if session else 0,
             lease_margin_seconds=session.leases.margin_s if session else None,
         )
+
+    def pause(self, partition_id: str) -> bool:
+        """Receive nothing from this partition until ``resume``; it stays owned.
+
+        Returns whether this processor owns it. A pause ends with the ownership: a new owner knows
+        nothing of it. Call it on the processor's own loop.
+        """
+        return self._session is not None and self._session.pause(partition_id)
+
+    def resume(self, partition_id: str) -> bool:
+        """Take back ``pause``, or try again a partition that the failure policy stopped.
+
+        Returns whether this processor owns it. Call it on the processor's own loop.
+        """
+        return self._session is not None and self._session.resume(partition_id)
 
     # Running.
 
@@ -387,11 +390,3 @@ class _Nothing(Awaitable[None]):
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
-
-
-def _check_owner_id(name: str) -> None:
-    if not name or not name.isprintable() or not name.isascii() or name != name.strip():
-        raise ConfigurationError(
-            f"owner_id {name!r} cannot be kept with a blob: give printable ASCII characters "
-            "without surrounding blanks"
-        )

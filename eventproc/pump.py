@@ -1,52 +1,44 @@
 """One partition: adopt its checkpoint, receive, hand to the handler, note progress, close.
 
-Rule 1: nothing is given to the handler unless the lease is trusted at that moment. A call that
-outlives the trust is cancelled; when the lease is renewed, its events come again.
-Rule 2: a receiver that breaks is opened again in place, and a handler that fails is called again
-in place. Neither gives the partition up.
-Rule 3: progress is noted after the handler returned, never before.
+Rule 1: progress is noted after the handler returned or said so, never before.
+Rule 2: whatever a pump begins, tasks and links alike, has ended when ``run`` returns.
+Rule 3: why it ended is told as it is: to the handler, to the log and to whoever runs the pump.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import sys
+from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from random import Random
 from typing import Final
 
+from eventproc.beginning import begin
 from eventproc.checkpointer import Checkpointer, Verify
-from eventproc.config import Backoff, EventProcessorConfig
+from eventproc.config import EventProcessorConfig
 from eventproc.context import LiveContext, PartitionIdentity
-from eventproc.core.policy import backoff_s
-from eventproc.core.progress import (
-    BEFORE_FIRST_OFFSET,
-    BEFORE_FIRST_SEQUENCE_NUMBER,
-    starting_position,
-)
-from eventproc.ending import EndedError, Ending, Trust
-from eventproc.errors import (
-    OwnershipLostError,
-    ReceiverDisplacedError,
-    SourceError,
-    SourceRejectedError,
-    StoreError,
-)
+from eventproc.core.progress import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.crash_guard import CrashGuard
+from eventproc.delivery import Delivery
+from eventproc.ending import EndedError, Ending, GivenUpError, Trust
+from eventproc.errors import OwnershipLostError
+from eventproc.gate import Gate
+from eventproc.giving_up import GivingUp
 from eventproc.handler import PartitionHandler
+from eventproc.lanes import Lanes
 from eventproc.logs import Logger
-from eventproc.models import (
-    CloseReason,
-    EventPosition,
-    LastEnqueued,
-    ReceivedEvent,
-)
-from eventproc.ports import EventSource, PartitionReceiver
-from eventproc.statistics import PumpStatistics
+from eventproc.models import CloseReason, EventPosition, ReceivedEvent
+from eventproc.pace import Pace, Paces
+from eventproc.ports import DeadLetterSink, EventSource
+from eventproc.reception import Reception
+from eventproc.retries import waits
+from eventproc.statistics import PumpStatistics, Tally
+from eventproc.watchdog import Watchdog
 
 RECEIVE_WAIT_MAX: Final = timedelta(seconds=60)
 """How long one call to an idle receiver waits. The end of it changes nothing."""
 
 CALL_BUDGET_FRACTION: Final = 0.6
-"""Of the shutdown time-out: for a call under way. Then the handler's ``close`` has half of what is
+"""Of the shutdown time-out: for calls under way. Then the handler's ``close`` has half of what is
 left, and the last checkpoint the rest."""
 
 
@@ -60,6 +52,8 @@ class PartitionPump:
         handler: PartitionHandler,
         source: EventSource,
         checkpointer: Checkpointer,
+        dead_letters: DeadLetterSink | None,
+        paces: Sequence[Pace],
         trust: Trust,
         verify: Verify,
         config: EventProcessorConfig,
@@ -68,29 +62,62 @@ class PartitionPump:
     ) -> None:
         self._identity = identity
         self._handler = handler
-        self._source = source
         self._checkpointer = checkpointer
-        self._verify = verify
         self._config = config
-        self._rng = rng
         self._log = log
         self._budget = config.shutdown_timeout
-        self._ending = Ending(trust)
-        self._receiver: PartitionReceiver | None = None
-        self._last_enqueued: LastEnqueued | None = None
+        self._ending = ending = Ending(trust)
+        own = config.partition_rate_max
+        self._paces = Paces([*paces, *([] if own is None else [Pace(own)])], ending)
+        self._tally = tally = Tally()
+        self._gate = Gate()
+        self._reception = Reception(
+            identity,
+            source=source,
+            ending=ending,
+            gate=self._gate,
+            verify=verify,
+            wait_s=waits(config.receiver_backoff, rng),
+            tally=tally,
+            log=log,
+        )
         self._context = LiveContext(
             identity,
             checkpointer=checkpointer,
-            ending=self._ending,
-            last_enqueued=lambda: self._last_enqueued,
+            ending=ending,
+            gate=self._gate,
+            last_enqueued=lambda: self._reception.last_enqueued,
+            has_state=config.key_lanes == 1,
         )
+        wait_s = waits(config.handler_backoff, rng)
+        policy = config.failure_policy
+        self._delivery = Delivery(
+            handler,
+            policy=policy,
+            giving_up=GivingUp(
+                identity,
+                then=policy.then,
+                sink=dead_letters,
+                ending=ending,
+                wait_s=wait_s,
+                tally=tally,
+                log=log,
+            ),
+            ending=ending,
+            wait_s=wait_s,
+            tally=tally,
+            log=log,
+        )
+        self._lanes: Lanes | None = None
+        self._guard: CrashGuard | None = None
+        self._watchdog = self._make_watchdog()
+        self._is_forced = self._is_at_earliest = False
         self._is_initialized = False
-        self._handled_count = 0
-        self._handler_error_count = 0
-        self._receiver_error_count = 0
+        self._is_handing = self._is_paced = False
+        self._failure: Exception | None = None
 
     def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
-        """Take no new events; let the call under way finish; checkpoint and close.
+        """Take no new events; let the calls under way finish; checkpoint and close.
 
         All of it within the shutdown time-out, or what is left of that.
         """
@@ -98,14 +125,36 @@ class PartitionPump:
         self._ending.end(reason, call_budget=self._budget * CALL_BUDGET_FRACTION)
 
     def lose(self) -> None:
-        """The partition belongs to somebody else: cancel the call under way, store nothing."""
+        """The partition belongs to somebody else: cancel the calls under way, store nothing."""
         self._checkpointer.lose()
         self._ending.lose()
+
+    def force(self) -> None:
+        """Before it runs: try again what was given up at the last start."""
+        self._is_forced = True
+
+    def pause(self) -> None:
+        """Receive nothing until ``resume``."""
+        self._gate.pause()
+
+    def resume(self) -> None:
+        """Receive again."""
+        self._gate.resume()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it was told to receive nothing."""
+        return self._gate.is_paused
 
     @property
     def is_lost(self) -> bool:
         """Whether it was told that the partition belongs to somebody else."""
         return self._ending.is_lost
+
+    @property
+    def tally(self) -> Tally:
+        """What it counts, while it counts."""
+        return self._tally
 
     def statistics(self) -> PumpStatistics:
         """How this partition does, now."""
@@ -114,28 +163,34 @@ class PartitionPump:
             sequence_number=self._context.sequence_number,
             checkpointed_sequence_number=self._context.checkpointed_sequence_number,
             lag=self._context.lag,
-            handled_count=self._handled_count,
-            handler_error_count=self._handler_error_count,
-            receiver_error_count=self._receiver_error_count,
+            lag_seconds=self._context.lag_seconds,
+            is_paused=self._gate.is_paused,
+            is_stalled=self._watchdog is not None and self._watchdog.is_stalled,
+            tally=self._tally.copy(),
         )
 
     async def run(self) -> CloseReason:
-        """Serve the partition until told to end; return why it ended."""
-        writing = asyncio.create_task(self._write_progress())
+        """Serve the partition until told to end, or until it has to; return why it ended."""
+        tasks = [asyncio.create_task(self._write_progress())]
+        if self._watchdog is not None:
+            tasks.append(asyncio.create_task(self._watchdog.watch()))
         try:
             await self._serve()
         except EndedError:
             pass
-        except OwnershipLostError:
-            self.lose()
+        except (GivenUpError, OwnershipLostError) as error:
+            self._give_up(error)
         finally:
-            reason = self._ending.reason or CloseReason.HANDLER_FAILED
             try:
-                await self._close(reason)
+                await self._close()
             finally:
-                writing.cancel()
-                await asyncio.wait([writing])
-        return reason
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+                self._ending.finish()
+        if self._failure is not None:
+            raise self._failure
+        return self._ending.reason or CloseReason.HANDLER_FAILED
 
     async def _write_progress(self) -> None:
         """Store progress; where none may be stored any more, there is nothing left to do here."""
@@ -145,201 +200,166 @@ class PartitionPump:
     async def _serve(self) -> None:
         first = await self._begin()
         self._is_initialized = True
-        await self._call_until_done(lambda: self._handler.initialize(self._context))
+        await self._delivery.initialize(self._context)
         self._log.info("partition_started", sequence_number=self._context.sequence_number)
-        attempt = 0
+
+        def position() -> EventPosition:
+            if self._lanes is not None and self._lanes.position is not None:
+                return self._lanes.position
+            offset = self._context.offset
+            return first if offset is None else EventPosition.from_offset(offset)
+
+        idle_after = self._config.idle_after
+        wait_max = min(RECEIVE_WAIT_MAX, idle_after or RECEIVE_WAIT_MAX)
+        loop = asyncio.get_running_loop()
+        idle_since_s = loop.time()
         while True:
-            try:
-                receiver = await self._open(first)
-                while True:
-                    events = await self._receive(receiver)
-                    attempt = self._note_recovery(attempt)
-                    await self._deliver(events)
-            except SourceError as error:
-                attempt += 1
-                self._report(error, attempt)
-                await self._close_receiver()
-                await self._settle_displacement(error)
-                await self._back_off(self._config.receiver_backoff, attempt)
+            events = await self._reception.next(position, self._events_max(), wait_max)
+            if events:
+                await self._deliver(events)
+            elif (
+                idle_after is None
+                or self._gate.is_paused
+                or loop.time() - idle_since_s < idle_after.total_seconds()
+                or (self._lanes is not None and not self._lanes.is_idle)
+            ):
+                continue
+            else:
+                await self._delivery.idle(self._context)
+            idle_since_s = loop.time()
+
+    # How it begins.
 
     async def _begin(self) -> EventPosition:
         """Adopt the checkpoint; return where to start if it names no position."""
-        async with self._ending.waiting():
-            checkpoint = await self._checkpointer.adopt()
-        if checkpoint is not None:
-            self._context.restore(checkpoint)
-            if checkpoint.state and checkpoint.state_sequence_number != checkpoint.sequence_number:
-                self._log.warning(
-                    "state_out_of_step",
-                    sequence_number=checkpoint.sequence_number,
-                    state_sequence_number=checkpoint.state_sequence_number,
-                )
-        otherwise = self._config.position_without_checkpoint(self._identity.partition_id)
-        position = starting_position(checkpoint, otherwise)
-        return await self._pin_latest() if position.is_latest else position
-
-    async def _pin_latest(self) -> EventPosition:
-        """Turn "latest" into a position that the next owner finds, should this one die early.
-
-        Without that, what arrives between the first start and the first checkpoint would be
-        skipped by a successor, for which "latest" is later.
-        """
-        attempt = 0
-        while True:
-            try:
-                async with self._ending.waiting():
-                    return await self._pin_to_end()
-            except SourceError as error:
-                attempt += 1
-                self._report(error, attempt)
-                await self._back_off(self._config.receiver_backoff, attempt)
-
-    async def _pin_to_end(self) -> EventPosition:
-        end = await self._source.partition_properties(self._identity.partition_id)
-        number, offset = end.last_enqueued_sequence_number, end.last_enqueued_offset
-        if number < 0:  # It never had an event; what will come first must not be skipped either.
-            number, offset = BEFORE_FIRST_SEQUENCE_NUMBER, BEFORE_FIRST_OFFSET
-        self._context.pin(number, offset)
-        await self._context.checkpoint()
-        return EventPosition.from_offset(offset)
-
-    async def _open(self, first: EventPosition) -> PartitionReceiver:
-        offset = self._context.offset
-        position = first if offset is None else EventPosition.from_offset(offset)
-        async with self._ending.waiting():
-            self._receiver = await self._source.open_receiver(
-                self._identity.group.name, self._identity.partition_id, position
+        start = await begin(
+            self._context,
+            checkpointer=self._checkpointer,
+            reception=self._reception,
+            ending=self._ending,
+            otherwise=self._config.position_without_checkpoint(self._identity.partition_id),
+            log=self._log,
+        )
+        self._is_at_earliest = start.is_at_earliest
+        self._guard = self._make_guard()
+        if self._config.key_lanes > 1:
+            self._lanes = Lanes(
+                self._context,
+                delivery=self._delivery,
+                checkpointer=self._checkpointer,
+                ending=self._ending,
+                config=self._config,
+                on_failure=self._give_up,
             )
-        return self._receiver
+        return start.position
 
-    async def _receive(self, receiver: PartitionReceiver) -> Sequence[ReceivedEvent]:
-        async with self._ending.waiting():
-            events = await receiver.receive(
-                events_max=self._config.batch_size_max, wait_max=RECEIVE_WAIT_MAX
-            )
-        self._last_enqueued = receiver.last_enqueued
-        return events
+    def _pin_earliest(self) -> None:
+        """Let what is counted, or handled above the position, have a position to stand with."""
+        if self._is_at_earliest and not self._context.is_anywhere:
+            self._context.pin(BEFORE_FIRST_SEQUENCE_NUMBER, BEFORE_FIRST_OFFSET)
+
+    def _make_guard(self) -> CrashGuard:
+        every_events = self._config.checkpoint_policy.every_events or 0
+        return CrashGuard(
+            self._context,
+            checkpointer=self._checkpointer,
+            ending=self._ending,
+            deliveries_max=self._config.failure_policy.deliveries_max,
+            careful_count=every_events + self._config.batch_size_max,
+            is_forced=self._is_forced,
+            log=self._log,
+        )
+
+    def _make_watchdog(self) -> Watchdog | None:
+        if self._config.stall_timeout is None:
+            return None
+        return Watchdog(
+            self._config.stall_timeout,
+            reception=self._reception,
+            ending=self._ending,
+            progress=self._progress_made,
+            busy_since_s=lambda: (self._lanes or self._context).busy_since_s,
+            is_pending=lambda: self._is_handing or not (self._lanes is None or self._lanes.is_idle),
+            is_held_back=lambda: (
+                self._gate.is_paused or self._is_paced or self._ending.is_waiting_for_trust
+            ),
+            tally=self._tally,
+            log=self._log,
+        )
+
+    # What goes through it.
+
+    def _events_max(self) -> int:
+        events_max = min(self._config.batch_size_max, self._paces.batch_max or sys.maxsize)
+        return events_max if self._lanes is None else min(events_max, self._lanes.room)
 
     async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
-        """Hand over events until the handler took all of them."""
-        batch = self._unhandled(events)
-        if batch:
-            self._note_gap(batch[0])
-        attempt = 0
-        while batch:
-            process = partial(self._handler.process_events, self._context, batch)
-            attempt, is_done = await self._attempt(process, attempt)
-            if is_done:
-                self._context.advance(batch[-1])
-                self._handled_count += len(batch)
-                self._checkpointer.note(self._context.progress(), len(batch))
-            batch = self._unhandled(batch)
-
-    def _unhandled(self, events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
-        """Leave out what was handled: a receiver may begin early, a handler may checkpoint."""
-        if not events or self._context.is_unhandled(events[0]):
-            return events
-        return [event for event in events if self._context.is_unhandled(event)]
-
-    async def _call_until_done(self, call: Callable[[], Awaitable[None]]) -> None:
-        attempt, is_done = 0, False
-        while not is_done:
-            attempt, is_done = await self._attempt(call, attempt)
-
-    async def _attempt(self, call: Callable[[], Awaitable[None]], attempt: int) -> tuple[int, bool]:
-        """Call the handler once; return the count of failures and whether it succeeded."""
-        try:
-            is_done = await self._call_once(call)
-        except (EndedError, asyncio.CancelledError):
-            raise
-        except Exception as error:  # noqa: BLE001 - the one place around the user's code
-            self._ending.check()
-            await self._handler_failed(error, attempt + 1)
-            return attempt + 1, False
-        if is_done and attempt:
-            self._log.info("handler_recovered", attempt_count=attempt + 1)
-        return attempt, is_done
-
-    async def _call_once(self, call: Callable[[], Awaitable[None]]) -> bool:
-        """Call under a trusted lease; return whether the call ran to its end."""
-        if await self._ending.until_trusted():
-            self._log.info("lease_regained")
-        cut, is_done = None, False
-        self._context.begin_call()
-        try:
-            async with self._ending.calling() as cut:
-                await call()
-            is_done = True
-        except TimeoutError:
-            if cut is None or not cut.expired():
-                raise
-            self._ending.check()
-            self._log.warning("lease_lapsed", sequence_number=self._context.sequence_number)
-        finally:
-            self._context.end_call(is_done=is_done)
-        return is_done
-
-    async def _handler_failed(self, error: Exception, attempt: int) -> None:
-        self._handler_error_count += 1
-        log = self._log.warning if attempt == 1 else self._log.debug
-        log("handler_failed", attempt=attempt, error=repr(error), exc_info=error)
-        try:
-            await self._call_once(lambda: self._handler.process_error(self._context, error))
-        except (EndedError, asyncio.CancelledError):
-            raise
-        except Exception as second:  # noqa: BLE001 - the user's code again
-            self._log.warning("error_handler_failed", error=repr(second), exc_info=second)
-        await self._back_off(self._config.handler_backoff, attempt)
-
-    async def _back_off(self, backoff: Backoff, attempt: int) -> None:
-        wait_s = backoff_s(
-            attempt, first=backoff.first, most=backoff.most, chance=self._rng.random()
-        )
-        async with self._ending.waiting():
-            await asyncio.sleep(wait_s)
-
-    def _report(self, error: SourceError, attempt: int) -> None:
-        self._receiver_error_count += 1
-        if isinstance(error, SourceRejectedError):
-            log = self._log.error if attempt == 1 else self._log.debug
+        """Hand over what is not handled yet: a receiver may begin early."""
+        if self._lanes is not None:
+            wanted = [event for event in events if self._lanes.is_wanted(event)]
+        elif self._context.is_unhandled(events[0]):
+            wanted = list(events)
         else:
-            log = self._log.warning if attempt == 1 else self._log.debug
-        log("receiver_failed", attempt=attempt, error=str(error))
-
-    def _note_recovery(self, attempt: int) -> int:
-        if attempt:
-            self._log.info("receiver_recovered", attempt_count=attempt)
-        return 0
-
-    def _note_gap(self, event: ReceivedEvent) -> None:
-        handled = self._context.sequence_number
-        if handled is not None and event.sequence_number > handled + 1:
-            self._log.warning(
-                "events_missing",
-                after_sequence_number=handled,
-                missing_count=event.sequence_number - handled - 1,
-            )
-
-    async def _settle_displacement(self, error: SourceError) -> None:
-        """Another receiver took the link: only the record tells whether we still own it."""
-        if not isinstance(error, ReceiverDisplacedError):
+            wanted = [event for event in events if self._context.is_unhandled(event)]
+        if not wanted:
+            if self._lanes is not None:
+                await self._lanes.take_in(events)
             return
+        self._is_paced = True
         try:
             async with self._ending.waiting():
-                is_owned = await self._verify()
-        except StoreError:
-            return
-        if not is_owned:
-            raise OwnershipLostError(self._identity.partition_id)
+                await self._checkpointer.until_room()
+            await self._paces.wait(len(wanted))
+        finally:
+            self._is_paced = False
+        self._is_handing = True
+        try:
+            if self._guard is not None and not self._guard.is_done:
+                self._pin_earliest()
+                await self._guard.hand(wanted, self._hand_singly, self._pass_over)
+            elif self._lanes is not None:
+                self._pin_earliest()
+                await self._lanes.take_in(events)
+            else:
+                await self._delivery.hand(wanted, self._context)
+        finally:
+            self._is_handing = False
 
-    async def _close_receiver(self) -> None:
-        receiver, self._receiver = self._receiver, None
-        if receiver is not None:
-            await receiver.close()
+    async def _hand_singly(self, events: Sequence[ReceivedEvent]) -> None:
+        if self._lanes is None:
+            await self._delivery.hand(events, self._context)
+        else:
+            await self._lanes.take_through(events)
 
-    async def _close(self, reason: CloseReason) -> None:
+    async def _pass_over(self, event: ReceivedEvent, delivery_count: int) -> None:
+        if self._lanes is None:
+            await self._delivery.give_up(event, delivery_count, self._context)
+        else:
+            await self._lanes.give_up(event, delivery_count)
+
+    def _progress_made(self) -> object:
+        tally, context = self._tally, self._context
+        done_count = tally.handled_count + tally.dead_lettered_count + tally.skipped_count
+        return done_count, tally.received_count, context.sequence_number, context.completed
+
+    # How it ends.
+
+    def _give_up(self, error: Exception) -> None:
+        """End because of something that came to light here, and not because of an order."""
+        if isinstance(error, OwnershipLostError):
+            self.lose()
+        elif isinstance(error, GivenUpError):
+            self.end(error.reason)
+        else:
+            self._failure = self._failure or error
+            self._ending.give_up(CloseReason.HANDLER_FAILED)
+
+    async def _close(self) -> None:
         """Close the handler, then store what it handled; each within its part of the budget."""
-        await self._close_receiver()
+        await self._reception.close()
+        if self._lanes is not None:
+            await self._lanes.end()
+        reason = self._ending.reason or CloseReason.HANDLER_FAILED
         part_s = self._budget.total_seconds() * (1 - CALL_BUDGET_FRACTION) / 2
         if self._is_initialized:
             try:
@@ -350,6 +370,7 @@ class PartitionPump:
             except Exception as error:  # noqa: BLE001 - the user's code
                 self._log.warning("handler_failed", attempt=1, error=repr(error), exc_info=error)
         if reason is not CloseReason.OWNERSHIP_LOST:
+            self._settle_delivery_count(reason)
             try:
                 async with asyncio.timeout(part_s):
                     await self._context.checkpoint()
@@ -365,3 +386,10 @@ class PartitionPump:
             sequence_number=self._context.sequence_number,
             checkpointed_sequence_number=self._context.checkpointed_sequence_number,
         )
+
+    def _settle_delivery_count(self, reason: CloseReason) -> None:
+        """Forget how often the next event was handed over, unless that ended badly again."""
+        if reason is CloseReason.STALLED:
+            self._context.count_delivery(max(1, self._context.delivery_count))
+        elif reason is not CloseReason.HANDLER_FAILED:
+            self._context.count_delivery(0)

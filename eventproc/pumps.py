@@ -2,10 +2,14 @@
 
 Rule 1: a partition never has two pumps. A new one starts only when the former one has closed.
 Rule 2: a lease is given away only after its pump has closed, with its last checkpoint stored.
+Rule 3: what a pump could not go on with does not go on at full speed elsewhere either. A partition
+that the failure policy stopped stays owned and is not served; one whose pump broke, or whose source
+refuses, rests before it is served again; one that stalled goes to another processor, if there is
+one, and rests before it is served here again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Final
@@ -16,7 +20,7 @@ from eventproc.core.policy import backoff_s
 from eventproc.logs import Logger
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.pump import PartitionPump
-from eventproc.statistics import PumpStatistics
+from eventproc.statistics import PumpStatistics, Tally
 
 DRAIN_FRACTION: Final = 0.9
 """Of the time to drain: for a pump to end. The rest is for giving its lease away."""
@@ -47,8 +51,19 @@ class Pumps:
         self._task_by_partition: dict[str, asyncio.Task[CloseReason]] = {}
         self._hand_overs: dict[str, asyncio.Task[None]] = {}
         self._target_by_partition: Mapping[str, str | None] = {}
+        self._others: Sequence[str] = ()
         self._failures: dict[str, tuple[int, float]] = {}
         """Failures in a row of a partition's pump, and when it may start again."""
+
+        self._stopped: set[str] = set()
+        self._stalled: set[str] = set()
+        """Closed for that reason, and not yet given away."""
+
+        self._paused: set[str] = set()
+        self._forced: set[str] = set()
+        """To be tried again at the next start although too many processes died of it."""
+
+        self._past = Tally()
         self.hand_over_count = 0
         self.lost_count = 0
 
@@ -63,13 +78,56 @@ class Pumps:
             self._pump_by_partition[p].statistics() for p in sorted(self._pump_by_partition)
         )
 
-    def adjust(self, owned: Collection[str], hand_overs: Mapping[str, str | None]) -> None:
-        """Start and end pumps so that what is owned is served, but for what is handed over."""
+    def tally(self) -> Tally:
+        """What was counted in all partitions, also in those that are served no more."""
+        total = self._past.copy()
+        for pump in self._pump_by_partition.values():
+            total.add(pump.tally)
+        return total
+
+    @property
+    def stopped(self) -> tuple[str, ...]:
+        """What the failure policy stopped: owned, and not served until ``resume``."""
+        return tuple(sorted(self._stopped))
+
+    def pause(self, partition_id: str) -> None:
+        """Let a partition receive nothing until ``resume``, however often its pump starts."""
+        self._paused.add(partition_id)
+        pump = self._pump_by_partition.get(partition_id)
+        if pump is not None:
+            pump.pause()
+
+    def resume(self, partition_id: str) -> None:
+        """Take back a pause, or try again what the failure policy stopped."""
+        self._paused.discard(partition_id)
+        pump = self._pump_by_partition.get(partition_id)
+        if pump is not None:
+            pump.resume()
+        if partition_id in self._stopped:
+            self._stopped.discard(partition_id)
+            self._forced.add(partition_id)
+            self._changed()
+
+    def adjust(
+        self,
+        owned: Collection[str],
+        hand_overs: Mapping[str, str | None],
+        others: Sequence[str] = (),
+    ) -> None:
+        """Start and end pumps so that what is owned is served, but for what is handed over.
+
+        *others* are the members that could be given a partition.
+        """
         self._target_by_partition = hand_overs
+        self._others = others
+        self._stopped &= set(owned)
+        self._paused &= set(owned)
         now_s = asyncio.get_running_loop().time()
         resting = {p for p, (_, until_s) in self._failures.items() if now_s < until_s}
         change = reconcile(
-            running=self._pump_by_partition, owned=set(owned) - resting, ending=self._hand_overs
+            running=self._task_by_partition,
+            owned=set(owned) - resting - self._stopped,
+            ending=self._hand_overs,
         )
         for partition_id in change.end:
             if partition_id not in owned:
@@ -100,35 +158,74 @@ class Pumps:
         task.add_done_callback(lambda _: self._forget(partition_id))
 
     async def _serve(self, partition_id: str) -> CloseReason:
-        """Make a pump and run it; a pump that breaks rests before it is started again."""
+        """Make a pump and run it; one that could not go on rests before it is started again."""
+        error: Exception | None = None
         try:
             pump = self._pump_by_partition[partition_id] = self._make(partition_id)
+            if partition_id in self._paused:
+                pump.pause()
+            if partition_id in self._forced:
+                self._forced.discard(partition_id)
+                pump.force()
             reason = await pump.run()
-        except Exception as error:  # noqa: BLE001 - one partition must not stop the others
-            count = self._failures.get(partition_id, (0, 0.0))[0] + 1
-            wait_s = backoff_s(
-                count,
-                first=self._config.handler_backoff.first,
-                most=self._config.handler_backoff.most,
-                chance=self._rng.random(),
-            )
-            until_s = asyncio.get_running_loop().time() + wait_s
-            self._failures[partition_id] = (count, until_s)
-            self._log.error(
-                "pump_failed",
-                partition_id=partition_id,
-                error=repr(error),
-                retry_after_s=round(wait_s, 3),
-                exc_info=error,
-            )
-            return CloseReason.HANDLER_FAILED
+        except Exception as raised:  # noqa: BLE001 - one partition must not stop the others
+            error, reason = raised, CloseReason.HANDLER_FAILED
+        if error is not None or reason in {CloseReason.SOURCE_FAILED, CloseReason.STALLED}:
+            self._rest(partition_id, reason, error)
+            if reason is CloseReason.STALLED:
+                self._stalled.add(partition_id)
+            return reason
+        if reason is CloseReason.HANDLER_FAILED:
+            self._stopped.add(partition_id)
         self._failures.pop(partition_id, None)
         return reason
 
+    def _rest(self, partition_id: str, reason: CloseReason, error: Exception | None) -> None:
+        count = self._failures.get(partition_id, (0, 0.0))[0] + 1
+        wait_s = backoff_s(
+            count,
+            first=self._config.handler_backoff.first,
+            most=self._config.handler_backoff.most,
+            chance=self._rng.random(),
+        )
+        until_s = asyncio.get_running_loop().time() + wait_s
+        self._failures[partition_id] = (count, until_s)
+        self._log.error(
+            "pump_failed",
+            partition_id=partition_id,
+            reason=reason.value,
+            error=None if error is None else repr(error),
+            retry_after_s=round(wait_s, 3),
+            exc_info=error,
+        )
+
     def _forget(self, partition_id: str) -> None:
-        self._pump_by_partition.pop(partition_id, None)
+        pump = self._pump_by_partition.pop(partition_id, None)
         self._task_by_partition.pop(partition_id, None)
+        if pump is not None:
+            self._past.add(pump.tally)
+            if pump.is_paused:
+                self._paused.add(partition_id)
+        if partition_id in self._stalled:
+            self._stalled.discard(partition_id)
+            if self._others:
+                self._hand_overs[partition_id] = asyncio.create_task(self._pass_on(partition_id))
         self._changed()
+
+    async def _pass_on(self, partition_id: str) -> None:
+        """Give a partition that stalled here to another member: there it may do better."""
+        try:
+            target = self._rng.choice(self._others)
+            outcome = await self._give(partition_id, target)
+            self._log.warning(
+                "partition_passed_on",
+                partition_id=partition_id,
+                to_owner_id=target,
+                outcome=outcome.value,
+            )
+        finally:
+            del self._hand_overs[partition_id]
+            self._changed()
 
     async def _end(
         self, partition_id: str, reason: CloseReason, within: timedelta | None = None

@@ -33,7 +33,8 @@ from eventproc.models import (
     ConsumerGroup,
     WriteOutcome,
 )
-from eventproc.ports import CheckpointStore, EventSource
+from eventproc.pace import Pace
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.presence import Presence
 from eventproc.pump import PartitionPump
 from eventproc.pumps import Pumps
@@ -63,6 +64,7 @@ class Parts:
     source: EventSource
     store: CheckpointStore
     handler: HandlerFactory
+    dead_letters: DeadLetterSink | None
     group: ConsumerGroup
     member: Member
     config: EventProcessorConfig
@@ -86,6 +88,8 @@ class Session:
         self._config = parts.config
         self._stack = AsyncExitStack()
         self._pump_count = 0
+        rate_max = parts.config.rate_max
+        self._paces = [] if rate_max is None else [Pace(rate_max)]
         self._is_closed = False
         self._is_expecting = True
         self.partition_ids: tuple[str, ...] = ()
@@ -149,6 +153,9 @@ class Session:
             self._stack.push_async_callback(self._close_store)
             await parts.source.open()
             self._stack.push_async_callback(parts.source.close)
+            if parts.dead_letters is not None:
+                await parts.dead_letters.open()
+                self._stack.push_async_callback(parts.dead_letters.close)
             await parts.source.check_consumer_group(parts.group.name)
             self.partition_ids = tuple(await parts.source.partition_ids())
             answer_within = (
@@ -263,8 +270,22 @@ class Session:
         busy = self.pumps.handing_over
         done = await self._control.call(self._balancer.cycle(self.partition_ids, busy))
         self._is_expecting = not done.moves.is_settled
-        self.pumps.adjust(self.leases.held, done.moves.hand_overs)
+        self.pumps.adjust(self.leases.held, done.moves.hand_overs, done.moves.others)
         return done
+
+    def pause(self, partition_id: str) -> bool:
+        """Let a partition receive nothing; return whether it is ours."""
+        is_ours = partition_id in self.leases.held
+        if is_ours:
+            self.pumps.pause(partition_id)
+        return is_ours
+
+    def resume(self, partition_id: str) -> bool:
+        """Let a partition that was paused or stopped go on; return whether it is ours."""
+        is_ours = partition_id in self.leases.held
+        if is_ours:
+            self.pumps.resume(partition_id)
+        return is_ours
 
     async def _close_store(self) -> None:
         await self._control.call(self._parts.store.close())
@@ -301,6 +322,8 @@ class Session:
             handler=handler,
             source=parts.source,
             checkpointer=checkpointer,
+            dead_letters=parts.dead_letters,
+            paces=self._paces,
             trust=Trust(partial(self.leases.trusted_until_s, partition_id), self._clock),
             verify=verify,
             config=self._config,

@@ -92,6 +92,9 @@ class Moves:
     hand_overs: Mapping[str, str | None]
     """For each surplus partition that I hold: the new owner, or ``None`` to release it."""
 
+    others: tuple[str, ...]
+    """Members that could be given a partition, whatever the plan says."""
+
     is_settled: bool
     """Whether nothing that concerns this processor still has to change."""
 
@@ -119,6 +122,7 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
         claims=tuple(_claim(view, p) for p in [*resumed, *orphans]),
         steal=None if steal is None else _claim(view, steal),
         hand_overs=hand_overs,
+        others=tuple(sorted(view.members & view.cooperative - {view.owner_id})),
         is_settled=is_settled,
     )
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from eventproc.blocking import ThreadedHandler
+from eventproc.blocking import HandlerThread, ThreadedHandler
 from eventproc.handler import (
     BlockingPartitionContext,
     BlockingPartitionHandler,
@@ -147,7 +147,7 @@ class _Watched:
             self._record.closed(context, reason)
             await self._close(context, reason)
         elif isinstance(self._handler, _ThreadedOnStage):
-            self._handler.end_thread()
+            self._handler.end_threads()
 
 
 class _ThreadedOnStage(ThreadedHandler):
@@ -158,13 +158,14 @@ class _ThreadedOnStage(ThreadedHandler):
         self._owner_id = owner_id
         self._holds = holds
 
-    def end_thread(self) -> None:
-        """Let the thread end when it has nothing more to do; nobody calls any more."""
-        self._calls.put(None)
+    def end_threads(self) -> None:
+        """Let the threads end when they have nothing more to do; nobody calls any more."""
+        for thread in self._threads():
+            thread.end()
 
-    async def _call(self, function: Callable[[], None]) -> None:
+    async def _call(self, thread: HandlerThread, function: Callable[[], None]) -> None:
         with self._held(+1):
-            await super()._call(function)
+            await super()._call(thread, function)
 
     def _view(self, context: PartitionContext) -> BlockingPartitionContext:
         view = _LettingClockRun(context, lambda: self._held(-1))

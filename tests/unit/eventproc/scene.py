@@ -9,6 +9,7 @@ from typing import Any
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import (
     Checkpoint,
+    DeadLetterSink,
     EventProcessor,
     EventProcessorConfig,
     PartitionContext,
@@ -43,7 +44,12 @@ class Scene:
         return BEGIN + timedelta(seconds=asyncio.get_running_loop().time())
 
     def processor(
-        self, handler: HandlerFactory | None = None, owner_id: str | None = "a", **settings: Any
+        self,
+        handler: HandlerFactory | None = None,
+        owner_id: str | None = "a",
+        *,
+        sink: DeadLetterSink | None = None,
+        **settings: Any,
     ) -> EventProcessor:
         """A processor that is not started yet; *settings* go to its config."""
         store = FaultyCheckpointStore(MemoryCheckpointStore(self.account), Random(owner_id))
@@ -52,6 +58,7 @@ class Scene:
             source=MemoryEventSource(self.hub),
             store=store,
             handler=handler or (lambda: Noting(self)),
+            dead_letters=sink,
             owner_id=owner_id,
             config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
             rng=Random(owner_id),

@@ -79,7 +79,7 @@ def test_ordinary_functions_are_called_in_one_thread_and_in_order():
 
     assert scene.numbers() == [0, 1, 2]
     assert scene.checkpoint().state == b"3"
-    assert handler.calls == ["initialize", "error", True, CloseReason.SHUTDOWN]
+    assert handler.calls == ["initialize", "error", True, True, True, CloseReason.SHUTDOWN]
     assert len(handler.threads) == 1
     assert threading.get_ident() not in handler.threads
 

@@ -108,7 +108,7 @@ def test_events_that_were_checkpointed_in_a_failed_call_do_not_come_again():
 
             async def process_events(self, context, events):
                 await super().process_events(context, events[:2])
-                await context.checkpoint(events[1])
+                await context.checkpoint(events[:2][-1])
                 if not self.failed:
                     self.failed = True
                     raise RuntimeError

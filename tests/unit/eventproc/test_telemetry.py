@@ -130,7 +130,7 @@ def test_a_call_is_measured_with_its_outcome(sdk):
             await super().process_events(context, events)
 
     async def story():
-        scene.publish(3)
+        scene.publish(1)
         async with scene.processor(lambda: Failing(scene)):
             await seconds(10)
 

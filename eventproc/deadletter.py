@@ -1,0 +1,78 @@
+"""An event that was given up, with its story: what a dead letter says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from traceback import format_exception
+from typing import Final
+
+from eventproc.models import ConsumerGroup, ReceivedEvent
+
+TEXT_MAX: Final = 8 * 1024
+"""Longest error message or traceback that is kept, in characters: hubs refuse large events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """One event that was given up, and why.
+
+    It may be stored more than once: should the processor die after that and before its checkpoint.
+    ``letter_id`` is then the same.
+    """
+
+    event: ReceivedEvent
+    group: ConsumerGroup
+    partition_id: str
+    owner_id: str
+    """The processor that gave it up."""
+
+    attempt_count: int
+    """How often it failed, or was delivered and never heard of again."""
+
+    error_type: str
+    """The class of the last error; empty where processes died."""
+
+    error_message: str
+    traceback: str
+    given_up_at: datetime
+    """By the clock of the processor."""
+
+    @property
+    def letter_id(self) -> str:
+        """Names the event: the same however often it is given up."""
+        group = "/".join(self.group.key)
+        return f"{group}/{self.partition_id}/{self.event.sequence_number}"
+
+    def story(self) -> Mapping[str, str | int]:
+        """Everything but the event itself, as plain values."""
+        event = self.event
+        return {
+            "fully_qualified_namespace": self.group.fully_qualified_namespace,
+            "eventhub_name": self.group.eventhub_name,
+            "consumer_group": self.group.name,
+            "partition_id": self.partition_id,
+            "sequence_number": event.sequence_number,
+            "offset": event.offset,
+            "enqueued_time": event.enqueued_time.isoformat(),
+            "owner_id": self.owner_id,
+            "attempt_count": self.attempt_count,
+            "error_type": self.error_type,
+            "error_message": self.error_message,
+            "traceback": self.traceback,
+            "given_up_at": self.given_up_at.isoformat(),
+        }
+
+
+def told(error: Exception | None) -> tuple[str, str, str]:
+    """Return class, message and traceback of an error; of none where processes died."""
+    if error is None:
+        message = "delivered again and again, and each time the process was not heard of again"
+        return "", message, ""
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else _full_name(kind)
+    text = "".join(format_exception(error))
+    return name, str(error)[:TEXT_MAX], text[-TEXT_MAX:]
+
+
+def _full_name(kind: type[BaseException]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
