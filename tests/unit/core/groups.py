@@ -1,12 +1,12 @@
-"""Groups to plan for, and what carrying a plan out does to them."""
+"""Groups to plan for."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from eventproc.core.balance import Moves, View, decide
-from eventproc.models import LoadBalancingStrategy, PartitionOwnership
+from eventproc.core.balance import View
+from eventproc.models import PartitionOwnership
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 names = st.text("abcdefgh0123456789-", min_size=1, max_size=6)
@@ -32,8 +32,14 @@ class Group:
         counts = self.counts().values()
         return sum(counts) == len(self.partition_ids) and max(counts) - min(counts) <= 1
 
-    def view(self, me: str, *, cooperative: frozenset[str], overdue=frozenset()) -> View:
-        """What one member knows."""
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Owners that are no members any more."""
+        return frozenset(self.owner_by_partition.values()) - self.members
+
+    def view(self, me: str, *, cooperative: frozenset[str], overdue=frozenset(), held=None) -> View:
+        """What one member knows; it holds what is recorded as its own, if nothing else is said."""
+        mine = frozenset(p for p, owner_id in self.owner_by_partition.items() if owner_id == me)
         return View(
             owner_id=me,
             partition_ids=self.partition_ids,
@@ -46,15 +52,18 @@ class Group:
             live_owner_by_partition=self.owner_by_partition,
             members=self.members,
             cooperative=cooperative,
-            held=frozenset(p for p, owner_id in self.owner_by_partition.items() if owner_id == me),
+            held=mine if held is None else held,
             overdue=overdue,
+            leaving=self.leaving,
         )
 
     def moved(self, new_owner_by_partition: dict[str, str]) -> "Group":
         """The group after partitions changed hands."""
-        return replace(
-            self, owner_by_partition={**self.owner_by_partition, **new_owner_by_partition}
-        )
+        return self.with_owners({**self.owner_by_partition, **new_owner_by_partition})
+
+    def with_owners(self, owner_by_partition: dict[str, str]) -> "Group":
+        """The group with other owners."""
+        return replace(self, owner_by_partition=owner_by_partition)
 
 
 @st.composite
@@ -89,23 +98,3 @@ def fleet(partition_count: int, holdings: list[int]) -> Group:
         del left[:count]
     members = frozenset(f"o{number}" for number in range(len(holdings)))
     return Group(partition_ids=partition_ids, owner_by_partition=owned, members=members)
-
-
-def cycle(group: Group, strategy: LoadBalancingStrategy) -> tuple[Group, list[Moves]]:
-    """Let every member decide on one snapshot and carry it out; claims must not collide."""
-    is_cooperative = strategy is LoadBalancingStrategy.COOPERATIVE
-    cooperative = group.members if is_cooperative else frozenset()
-    decisions = [
-        decide(group.view(member, cooperative=cooperative), strategy)
-        for member in sorted(group.members)
-    ]
-    changed: dict[str, str] = {}
-    for member, moves in zip(sorted(group.members), decisions, strict=True):
-        taken = [*moves.claims, *([moves.steal] if moves.steal else [])]
-        for partition_id in [claim.partition_id for claim in taken]:
-            assert partition_id not in changed, "two members claim one partition"
-            changed[partition_id] = member
-        for partition_id, target in moves.hand_overs.items():
-            assert partition_id not in changed, "handed over and claimed at once"
-            changed[partition_id] = target or ""
-    return group.moved(changed), decisions
