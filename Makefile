@@ -71,6 +71,10 @@ fmt: venv ## format, and repair what can be repaired
 sim: venv ## simulate many more groups than the tests do (SEEDS=2000)
 	@$(run)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
 
+.PHONY: mutants
+mutants: venv azurite ## take away each guard in turn, and see that the tests notice (minutes)
+	@$(run)/python -m tests.mutation $(ARGS)
+
 .PHONY: bench
 bench: venv azurite ## measure, side by side with others where there are any
 	@for program in benchmarks/[!_]*.py; do \

@@ -1,0 +1,28 @@
+"""All guards, in the order of the report."""
+
+from typing import Final
+
+from tests.mutation.guard import Guard
+from tests.mutation.guards import decisions, delivery, ownership, stores
+
+GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
+    "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.RESERVE],
+    "Who is alive": [*decisions.LEASE, *ownership.PRESENCE],
+    "Leases": [
+        *ownership.LEASES,
+        *ownership.BALANCER,
+        *ownership.SESSIONS,
+        *ownership.SESSION_GROUP,
+    ],
+    "Checkpoints": [*delivery.CHECKPOINTER, *delivery.RECORDS, *delivery.CONTEXT],
+    "Delivery": [*delivery.ENDING, *delivery.PUMP, *delivery.PUMPS, *delivery.SESSION],
+    "Stores": [
+        *stores.MEMORY,
+        *stores.SQLITE,
+        *stores.BLOB,
+        *stores.BLOB_RECORDS,
+        *stores.BLOB_CHECKPOINT,
+        *stores.BLOB_MEANING,
+    ],
+}
+GUARDS: Final = [guard for guards in GUARDS_BY_PART.values() for guard in guards]

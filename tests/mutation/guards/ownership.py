@@ -1,0 +1,342 @@
+"""Guards of leases and of the look at the group."""
+
+from tests.mutation.guard import Guard, guards_in
+
+LEASES = guards_in(
+    "eventproc/leases.py",
+    ["tests/unit/eventproc/test_leases.py"],
+    Guard(
+        name="a claim's lease counts from before it was sent",
+        without_it="an answer that was long under way makes a lease that has expired already",
+        words="""            results = await self._write(claims)
+            for result""",
+        mutated="""            results = await self._write(claims)
+            sent_at_s = self._clock()
+            for result""",
+    ),
+    Guard(
+        name="a renewal counts from before it was sent",
+        without_it="an answer that was long under way makes a lease that has expired already",
+        words="""        results = await self._write(claims)
+        if life""",
+        mutated="""        results = await self._write(claims)
+        sent_at_s = self._clock()
+        if life""",
+    ),
+    Guard(
+        name="an unknown renewal is not taken for won",
+        without_it="an owner that nobody renewed goes on acting",
+        words="replace(lease, is_doubtful=True)",
+        mutated="replace(lease, sent_at_s=sent_at_s)",
+    ),
+    Guard(
+        name="an unknown claim is not taken for won",
+        without_it="two processors believe to own a partition",
+        words="""            self.conflict_count +=""",
+        mutated="""            for result in results:
+                if result.outcome is WriteOutcome.UNKNOWN:
+                    self._lease_by_partition[result.claim.partition_id] = Lease(
+                        partition_id=result.claim.partition_id,
+                        etag=result.claim.expected_etag or "",
+                        sent_at_s=sent_at_s,
+                        answered_at_s=self._clock(),
+                    )
+            self.conflict_count +=""",
+    ),
+    Guard(
+        name="a refused renewal may have met one's own earlier write",
+        without_it="a lost answer costs a partition",
+        words="settled = await self._settle([p for p in lost if p in doubtful])",
+        mutated="settled = set[str]()",
+    ),
+    Guard(
+        name="what is taken up again after doubt is proven by a renewal",
+        without_it="a lease is trusted that only a listing vouches for",
+        words="""        results = await self._renew_once(renewed)
+        return {r.claim.partition_id for r in results if r.outcome is not WriteOutcome.LOST}""",
+        mutated="""        return set(partition_ids)""",
+    ),
+    Guard(
+        name="what was being written when all was declared lost counts as little",
+        without_it="who was declared dead goes on with a lease that somebody took over",
+        words="if result.outcome is WriteOutcome.WON and life == self._life:",
+        mutated="if result.outcome is WriteOutcome.WON:",
+        killers=("tests/unit/eventproc/test_sessions.py",),
+    ),
+    Guard(
+        name="an operator's touch is seen: another etag under one's own name",
+        without_it="a position that an operator moved is written over",
+        words="return lease.is_doubtful or ownership.etag == lease.etag",
+        mutated="return True",
+        killers=("tests/unit/eventproc/test_operator.py",),
+    ),
+    Guard(
+        name="nobody knows is not yes: verification fails while a lease is in doubt",
+        without_it="a former owner writes over its successor's checkpoint",
+        words="""if lease is not None and lease.is_doubtful:
+            raise StoreError""",
+        mutated="""if lease is not None and lease.is_doubtful and not partition_id:
+            raise StoreError""",
+    ),
+    Guard(
+        name="a listing that contradicts a lease is looked into",
+        without_it="who was robbed learns it only at its next renewal",
+        words="""        if suspect:
+            await self._renew(suspect)
+""",
+        mutated="",
+    ),
+    Guard(
+        name="a listing asked for before the lease was confirmed contradicts nothing",
+        without_it="each claim is written twice",
+        words="if lease.answered_at_s <= asked_at_s and not",
+        mutated="if not",
+        is_simulated=False,
+    ),
+    Guard(
+        name="one write at a time for a partition",
+        without_it="a second write meets the first one's etag: a lease is lost to nobody",
+        words="await self._written.wait_for(lambda: not wanted & self._writing)",
+        mutated="pass",
+    ),
+    Guard(
+        name="a lease ends before it is given away",
+        without_it="the giver still trusts its lease while the taker begins",
+        words="""lease = self._lease_by_partition.pop(partition_id, None)
+            if lease is None:""",
+        mutated="""lease = self._lease_by_partition.get(partition_id)
+            if lease is None:""",
+    ),
+    Guard(
+        name="an unclear gift is looked into",
+        without_it="who stopped still stands in a record, until that expires",
+        words="if is_unclear or result.outcome is WriteOutcome.UNKNOWN:",
+        mutated="if is_unclear and False:",
+    ),
+    Guard(
+        name="a lost lease is told to its pump",
+        without_it="a handler goes on until its lease would have expired",
+        words="                    self._on_lost(partition_id)\n",
+        mutated="                    pass\n",
+    ),
+)
+
+BALANCER = guards_in(
+    "eventproc/balancer.py",
+    ["tests/unit/eventproc/test_group_stories.py"],
+    Guard(
+        name="presence is read before ownership",
+        without_it="a newcomer is in neither of two listings, and the plan forgets it",
+        words="""        owned = await self._store.list_ownership(self._group)
+        now_s = self._clock()
+""",
+        mutated="""        owned = await self._store.list_ownership(self._group)
+        present = await self._store.list_members(self._group)
+        now_s = self._clock()
+""",
+    ),
+    Guard(
+        name="who leaves claims nothing any more",
+        without_it="a look under way at the farewell wins partitions that nobody serves",
+        words="""        if self._is_leaving:
+            acquisitions = []
+""",
+        mutated="",
+    ),
+    Guard(
+        name="what I hold is mine, whatever an old listing says",
+        without_it="a stale listing makes a processor claim what it holds",
+        words="        live.update(dict.fromkeys(held, self._owner_id))\n",
+        mutated="",
+    ),
+    Guard(
+        name="what is being handed over counts as held",
+        without_it="a partition whose lease lapsed while it drains is claimed a second time",
+        words="self._leases.held | frozenset(busy)",
+        mutated="self._leases.held",
+    ),
+    Guard(
+        name="who leaves is no member",
+        without_it="a leaver is given new partitions",
+        words="            everybody - leaving,\n",
+        mutated="            everybody,\n",
+    ),
+    Guard(
+        name="a silence of the store is noticed",
+        without_it="after an outage the first to look takes everything",
+        words="if now_s - self._read_at_s > outage_s.total_seconds():",
+        mutated="if now_s < self._read_at_s:",
+    ),
+    Guard(
+        name="what was never taken up is given on at a farewell",
+        without_it="a gift that came in the last moment lies unread until it expires",
+        words="""            await self._give_untouched(targets, view)
+            return""",
+        mutated="            return",
+    ),
+)
+
+PRESENCE = guards_in(
+    "eventproc/presence.py",
+    ["tests/unit/eventproc/test_presence.py"],
+    Guard(
+        name="presence is written before the first plan",
+        without_it="a newcomer plans with itself while nobody else counts it",
+        words="""        for _ in range(ATTEMPTS_MAX):
+            present""",
+        mutated="""        return False
+        for _ in range(ATTEMPTS_MAX):
+            present""",
+    ),
+    Guard(
+        name="who finds signs of life under its name waits for an answer",
+        without_it="two live processes with one name act on one partition",
+        words="""        if not is_contested:
+            return
+""",
+        mutated="        return\n",
+    ),
+    Guard(
+        name="a live holder defends its name",
+        without_it="a second process takes a live one's name",
+        words="""            self._log.warning("owner_id_contested", incarnation=mine.incarnation)
+            await self._write(replace(self._member, etag=mine.etag))
+""",
+        mutated="            pass\n",
+    ),
+    Guard(
+        name="who was away yields to who took its name",
+        without_it="the sleeper throws out the healthy one",
+        words="if (is_stale and not is_trusted) or self._is_taken_by(mine, present):",
+        mutated="if self._is_taken_by(mine, present):",
+    ),
+    Guard(
+        name="who was displaced and comes back stays",
+        without_it="two holders of one name go on writing over each other",
+        words="""        if other.incarnation in self._displaced:
+            return True
+""",
+        mutated="",
+    ),
+    Guard(
+        name="whoever was not answered in time is in",
+        without_it="a holder that was paused claims a name that has gone to another",
+        words="""            and as_of - written > self._answer_within + present.resolution
+""",
+        mutated="            and False\n",
+    ),
+    Guard(
+        name="of two that write over each other one yields",
+        without_it="two holders of one name go on for ever",
+        words="return is_after and self._contests[other.incarnation] > CONTESTS_MAX",
+        mutated="return is_after and False",
+    ),
+    Guard(
+        name="who owns nothing renews its presence",
+        without_it="a processor without partitions is forgotten, and comes and goes",
+        words="(is_due and not owns_something)",
+        mutated="False",
+    ),
+    Guard(
+        name="the leaving mark",
+        without_it="a leaver is given new partitions until it is gone",
+        words="await self._change_to(MemberStatus.LEAVING)",
+        mutated="pass",
+    ),
+    Guard(
+        name="the mark of who stepped away",
+        without_it="a planned restart waits whether its predecessor still lives",
+        words="await self._change_to(MemberStatus.AWAY)",
+        mutated="pass",
+        killers=("tests/unit/eventproc/test_deploys.py",),
+        is_simulated=False,
+    ),
+    Guard(
+        name="a newcomer of another generation begins in reserve",
+        without_it="a rolling deploy moves each partition nearly twice",
+        words="MemberStatus.RESERVE if is_replacing else MemberStatus.ACTIVE",
+        mutated="MemberStatus.ACTIVE",
+        killers=("tests/unit/eventproc/test_deploys.py",),
+        is_simulated=False,
+    ),
+    Guard(
+        name="a reserve's patience ends",
+        without_it="a canary never gets its share",
+        words="if has_settled or is_over or not",
+        mutated="if has_settled or not",
+        killers=("tests/unit/eventproc/test_deploys.py",),
+        is_simulated=False,
+    ),
+    Guard(
+        name="session: who was declared dead drops everything",
+        without_it="it goes on with partitions that others take",
+        words="if mine is None or mine.status is MemberStatus.DEAD:",
+        mutated="if False:",
+        killers=("tests/unit/eventproc/test_sessions.py",),
+        is_simulated=False,
+    ),
+    Guard(
+        name="only who owns nothing is cleared away",
+        without_it="an old owner seems to be one that does not hand over, and is robbed",
+        words="""                member.owner_id not in owning
+                and""",
+        mutated="""                True
+                and""",
+    ),
+)
+
+SESSIONS = guards_in(
+    "eventproc/core/session_lease.py",
+    ["tests/unit/eventproc/test_sessions.py"],
+    Guard(
+        name="session: nobody is dead until it was declared",
+        without_it="a taker and a renewal that was under way both succeed",
+        words="is_live = member.status is not MemberStatus.DEAD",
+        mutated="""is_live = (
+                member.last_modified is not None
+                and snapshot.as_of is not None
+                and is_fresh(member.last_modified, snapshot.as_of, snapshot.resolution, expiration)
+            )""",
+        is_simulated=False,
+    ),
+    Guard(
+        name="session: an owner without a presence record is watched for an expiration",
+        without_it="who lost its presence record by a hand's mistake is robbed",
+        words="                or watched_s <= expiration.total_seconds()\n",
+        mutated="",
+        is_simulated=False,
+    ),
+    Guard(
+        name="session: if the first does not declare a death, everybody has to",
+        without_it="a duty of one that hangs leaves the dead one's partitions unread",
+        words="(is_first or _is_overdue(member, present.as_of, expiration))",
+        mutated="is_first",
+        is_simulated=False,
+    ),
+)
+
+SESSION_GROUP = guards_in(
+    "eventproc/sessions.py",
+    ["tests/unit/eventproc/test_sessions.py"],
+    Guard(
+        name="session: ownership is read now and then, though nobody came or went",
+        without_it="who was robbed never learns it",
+        words="now_s - look.at_s <= self._full_look_every_s",
+        mutated="now_s >= look.at_s",
+        is_simulated=False,
+    ),
+    Guard(
+        name="session: while a stranger is there each record is renewed",
+        without_it="a processor of another SDK takes everything",
+        words="        return self._has_strangers\n",
+        mutated="        return False\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="session: a group has one lease mode",
+        without_it="processors that judge each other by different records take each other's",
+        words="    if others:\n",
+        mutated="    if False:\n",
+        is_simulated=False,
+    ),
+)
