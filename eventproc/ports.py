@@ -252,6 +252,17 @@ class EventSource(ABC):
             SourceRejectedError: no such partition.
         """
 
+    async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
+        """Read where several partitions begin and end, in the order in which they are named.
+
+        Here one question follows the other; a source that can ask cheaper does.
+
+        Raises:
+            SourceUnavailableError: no answer; try again.
+            SourceRejectedError: no such partition.
+        """
+        return [await self.partition_properties(partition_id) for partition_id in partition_ids]
+
     @abstractmethod
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition

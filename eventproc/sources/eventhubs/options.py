@@ -41,6 +41,11 @@ class EventHubOptions:
     than there is room for. Measured against 300, the default of Azure's clients: see
     ``docs/decisions/0021-how-events-are-read.md``."""
 
+    is_exclusive: bool = True
+    """Whether a receiver displaces every other one of its partition and consumer group, as the
+    processors of all SDKs do. Without it up to five may read a partition side by side, but none
+    while an exclusive one is there."""
+
     transport: Transport = Transport.AMQP
 
     connect_timeout: timedelta = timedelta(seconds=15)

@@ -29,12 +29,16 @@ from eventproc.sources.eventhubs.refusal import SuspectSettingError
 _ANY_GROUP = "$Default"
 """Questions about the hub itself belong to no group, but a client does; this one always exists."""
 
+OWNER_LEVEL = 0
+"""Of an exclusive receiver, as Azure's own processors have it: the newer of two equals wins. A
+higher level would lock them out of a shared group, a lower one could not read there."""
+
 
 class EventHubSource(EventSource):
     """Events from one event hub. Nothing is connected before it is asked something.
 
     Each receiver has a connection of its own, as in Azure's client, so that a broken one disturbs
-    no other partition. Receivers have owner level 0: they share a group with Azure's processors.
+    no other partition.
 
     Args:
         fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
@@ -146,9 +150,13 @@ class EventHubSource(EventSource):
             return await vendor.ask_partition_ids(self._client(_ANY_GROUP))
 
     async def partition_properties(self, partition_id: str) -> PartitionProperties:
-        what = f"{self!r} did not tell of partition {partition_id!r}"
+        (properties,) = await self.properties_of([partition_id])
+        return properties
+
+    async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
+        what = f"{self!r} did not tell of partition {', '.join(map(repr, partition_ids))}"
         async with self._turn_to_ask, self._answered_within(what):
-            return await vendor.ask_partition(self._client(_ANY_GROUP), partition_id)
+            return await vendor.ask_partitions(self._client(_ANY_GROUP), partition_ids)
 
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
@@ -157,7 +165,12 @@ class EventHubSource(EventSource):
 
         async def open_link(on_message: Callable[[Message], None]) -> vendor.PartitionLink:
             return await vendor.PartitionLink.open(
-                client, consumer_group, partition_id, position, on_message
+                client,
+                consumer_group,
+                partition_id,
+                position,
+                on_message,
+                owner_level=OWNER_LEVEL if self._options.is_exclusive else None,
             )
 
         async with self._answered_within(f"{self!r} did not open partition {partition_id!r}"):

@@ -36,10 +36,6 @@ from eventproc.sources.eventhubs.refusal import as_text, error_for, translated
 Client = EventHubConsumerClient
 Credential = AsyncTokenCredential | AzureNamedKeyCredential | AzureSasCredential
 
-OWNER_LEVEL: Final = 0
-"""On every receiver, as Azure's own processors have it: the newer of two equals wins. A higher
-level would lock them out of a shared group, a lower one could not read there."""
-
 _CLOSE_MAX_S: Final = 0.5
 """What a goodbye may take; the service needs none."""
 
@@ -217,9 +213,9 @@ class PartitionLink:
         position: EventPosition,
         on_message: Callable[[Message], None],
         *,
-        owner_level: int | None = OWNER_LEVEL,
+        owner_level: int | None,
     ) -> "PartitionLink":
-        """Connect and attach at the position, displacing another receiver of the owner level.
+        """Connect and attach at the position, displacing other receivers if it has an owner level.
 
         Raises:
             SourceUnavailableError: the service does not answer, or not now.
@@ -286,14 +282,22 @@ class PartitionLink:
 async def ask_partition_ids(client: Client) -> Sequence[str]:
     """Ask the service which partitions the hub has."""
     what = f"asking event hub {client.eventhub_name!r} for its partitions"
-    answer = await _ask(client, what, b"com.microsoft:eventhub")
+    (answer,) = await _ask(client, what, b"com.microsoft:eventhub", {})
     return tuple(as_text(partition_id) for partition_id in answer[b"partition_ids"])
 
 
-async def ask_partition(client: Client, partition_id: str) -> PartitionProperties:
-    """Ask the service where a partition begins and ends."""
-    what = f"asking event hub {client.eventhub_name!r} for its partition {partition_id!r}"
-    answer = await _ask(client, what, b"com.microsoft:partition", partition=partition_id)
+async def ask_partitions(
+    client: Client, partition_ids: Sequence[str]
+) -> Sequence[PartitionProperties]:
+    """Ask the service where partitions begin and end, all on one connection."""
+    named = ", ".join(repr(partition_id) for partition_id in partition_ids)
+    what = f"asking event hub {client.eventhub_name!r} for its partition {named}"
+    questions = [{"partition": partition_id} for partition_id in partition_ids]
+    answers = await _ask(client, what, b"com.microsoft:partition", *questions)
+    return tuple(map(_properties, partition_ids, answers))
+
+
+def _properties(partition_id: str, answer: dict[bytes, Any]) -> PartitionProperties:
     last = int(answer[b"last_enqueued_sequence_number"])
     return PartitionProperties(
         partition_id=partition_id,
@@ -305,10 +309,12 @@ async def ask_partition(client: Client, partition_id: str) -> PartitionPropertie
     )
 
 
-async def _ask(client: Client, what: str, kind: bytes, **details: str) -> dict[bytes, Any]:
-    """Have one question answered, on a connection of its own, as Azure's client does.
+async def _ask(
+    client: Client, what: str, kind: bytes, *questions: dict[str, str]
+) -> list[dict[bytes, Any]]:
+    """Have questions of one kind answered, on a connection of their own, as Azure's client does.
 
-    Its own method for this sleeps eight times 50 ms.
+    Its own method for this sleeps eight times 50 ms, and connects for each.
     """
     amqp: Any = client._amqp_transport
     with translated(what):
@@ -316,23 +322,27 @@ async def _ask(client: Client, what: str, kind: bytes, **details: str) -> dict[b
         handler = amqp.create_mgmt_client(client._address, mgmt_auth=auth, config=client._config)
     conversation = Conversation(what, handler)
     await conversation.open()
+    answers = []
     try:
         with translated(what):
             token = await amqp.get_updated_token_async(auth)
-            question = {"name": client.eventhub_name, "security_token": token} | details
-            status, text, answer = await amqp.mgmt_client_request_async(
-                handler,
-                amqp.build_message(application_properties=question),
-                operation=b"READ",
-                operation_type=kind,
-                status_code_field=b"status-code",
-                description_fields=b"status-description",
-            )
+            for details in questions:
+                question = {"name": client.eventhub_name, "security_token": token} | details
+                status, text, answer = await amqp.mgmt_client_request_async(
+                    handler,
+                    amqp.build_message(application_properties=question),
+                    operation=b"READ",
+                    operation_type=kind,
+                    status_code_field=b"status-code",
+                    description_fields=b"status-description",
+                )
+                if int(status) >= _FIRST_STATUS_OF_REFUSAL:
+                    said = f"{as_text(text)} (status {status})"
+                    raise error_for(what, said, status=int(status))
+                answers.append(cast("dict[bytes, Any]", answer.value))
     finally:
         await conversation.close()
-    if int(status) >= _FIRST_STATUS_OF_REFUSAL:
-        raise error_for(what, f"{as_text(text)} (status {status})", status=int(status))
-    return cast("dict[bytes, Any]", answer.value)
+    return answers
 
 
 def _expect(vendor_object: object, *names: str) -> None:

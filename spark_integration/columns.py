@@ -1,0 +1,197 @@
+"""Events as Arrow columns, and what the columns are called.
+
+Names and types are those of the Scala connector for Event Hubs. Values of ``properties`` and
+``systemProperties`` are JSON, as there: that keeps ``1`` apart from ``"1"``.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from eventproc.errors import ConfigurationError
+from eventproc.models import ReceivedEvent
+
+_TEXTS: Final = MapType(StringType(), StringType())
+
+SCHEMA: Final = StructType(
+    [
+        StructField("body", BinaryType()),
+        StructField("partition", StringType()),
+        StructField("offset", StringType()),
+        StructField("sequenceNumber", LongType()),
+        StructField("enqueuedTime", TimestampType()),
+        StructField("publisher", StringType()),
+        StructField("partitionKey", StringType()),
+        StructField("properties", _TEXTS),
+        StructField("systemProperties", _TEXTS),
+    ]
+)
+"""What the source offers; a query may ask for some of the columns by ``.schema(...)``."""
+
+ROWS_MAX: Final = 10_000
+"""In one Arrow batch: Spark's own default."""
+
+BODY_BYTES_MAX: Final = 8 * 1024 * 1024
+"""In one Arrow batch: events may have a megabyte and more."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_PUBLISHER: Final = "x-opt-publisher"
+_WITH_OWN_COLUMN: Final = frozenset(
+    {
+        "x-opt-sequence-number",
+        "x-opt-offset",
+        "x-opt-enqueued-time",
+        "x-opt-partition-key",
+        _PUBLISHER,
+    }
+)
+
+Chunk = tuple[str, Sequence[ReceivedEvent]]
+
+
+def check_schema(schema: StructType) -> None:
+    """Refuse columns that the source does not have.
+
+    Raises:
+        ConfigurationError: a column is unknown, or has another type.
+    """
+    types = {known.name: known.dataType for known in SCHEMA}
+    for wanted in schema:
+        if wanted.name not in types:
+            raise ConfigurationError(
+                f"the source has no column {wanted.name!r}: it has {', '.join(types)}"
+            )
+        if wanted.dataType != types[wanted.name]:
+            raise ConfigurationError(
+                f"column {wanted.name!r} is of type {types[wanted.name].simpleString()}, not "
+                f"{wanted.dataType.simpleString()}: convert it behind the source"
+            )
+
+
+def to_record_batches(schema: StructType, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
+    """Put events of one partition or several into Arrow batches of a moderate size.
+
+    The events of a partition keep their order.
+    """
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    partitions: list[str] = []
+    events: list[ReceivedEvent] = []
+    body_bytes = 0
+
+    def batch() -> pa.RecordBatch:
+        columns = [
+            _COLUMNS[wanted.name](wanted.type, partitions, events) for wanted in arrow_schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
+
+    for partition_id, received in chunks:
+        for event in received:
+            size = len(event.body)
+            if events and (len(events) >= ROWS_MAX or body_bytes + size > BODY_BYTES_MAX):
+                yield batch()
+                partitions, events, body_bytes = [], [], 0
+            partitions.append(partition_id)
+            events.append(event)
+            body_bytes += size
+    if events:
+        yield batch()
+
+
+def _bodies(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
+    return pa.array([event.body for event in events], kind)
+
+
+def _partitions(kind: pa.DataType, partitions: list[str], _: list[ReceivedEvent]) -> pa.Array:
+    return pa.array(partitions, kind)
+
+
+def _offsets(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
+    return pa.array([event.offset for event in events], kind)
+
+
+def _numbers(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
+    return pa.array([event.sequence_number for event in events], kind)
+
+
+def _times(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
+    """Instants, counted without any time zone on the way."""
+    spans = [(event.enqueued_time - _EPOCH) // _MICROSECOND for event in events]
+    return pa.array(spans, pa.int64()).cast(kind)
+
+
+def _publishers(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
+    named = [event.system_properties.get(_PUBLISHER) for event in events]
+    return pa.array([None if name is None else str(name) for name in named], kind)
+
+
+def _keys(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
+    return pa.array([event.partition_key for event in events], kind)
+
+
+def _properties(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
+    return _map_array(kind, [event.properties for event in events], frozenset())
+
+
+def _system_properties(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
+    return _map_array(kind, [event.system_properties for event in events], _WITH_OWN_COLUMN)
+
+
+_COLUMNS: Final[Mapping[str, Callable[[pa.DataType, list[str], list[ReceivedEvent]], pa.Array]]] = {
+    "body": _bodies,
+    "partition": _partitions,
+    "offset": _offsets,
+    "sequenceNumber": _numbers,
+    "enqueuedTime": _times,
+    "publisher": _publishers,
+    "partitionKey": _keys,
+    "properties": _properties,
+    "systemProperties": _system_properties,
+}
+
+
+def _map_array(
+    kind: pa.MapType, maps: Sequence[Mapping[str, object]], left_out: frozenset[str]
+) -> pa.Array:
+    """Build a map column from flat lists: an object for each map would cost several times more."""
+    starts, names, values = [0], [], []
+    for entries in maps:
+        for name, value in entries.items():
+            if name not in left_out:
+                names.append(name)
+                values.append(to_json(value))
+        starts.append(len(names))
+    return pa.MapArray.from_arrays(
+        pa.array(starts, pa.int32()),
+        pa.array(names, pa.string()),
+        pa.array(values, pa.string()),
+    ).cast(kind)
+
+
+def to_json(value: object) -> str:
+    """A property as JSON; bytes that are no text as ``{"base64": "..."}``."""
+    if type(value) is int:
+        return str(value)
+    return json.dumps(value, default=_plain, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value)
