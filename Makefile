@@ -19,7 +19,7 @@ say := @printf '>> %s\n'
 ARGS ?=
 SEEDS ?= 2000
 
-# Spark is half a gigabyte: only who has asked for it (make spark) has it.
+# Spark is half a gigabyte: only who runs the tests, or asked for it (make spark), has it.
 extras := --extra demo $(if $(wildcard .tools/spark.done),--extra spark)
 ifneq ($(wildcard .tools/java),)
 export JAVA_HOME := $(CURDIR)/.tools/java
@@ -42,7 +42,7 @@ demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a fleet process 
 # --- the daily round ------------------------------------------------------------------------------
 
 .PHONY: test
-test: venv azurite $(javascript)/node_modules/.done ## run every test, and measure what they reach
+test: venv azurite $(javascript)/node_modules/.done .tools/spark.done ## run every test, and measure what they reach
 	@$(run)/coverage erase
 	@$(run)/coverage run -m pytest
 	@$(run)/coverage combine --quiet

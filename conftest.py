@@ -3,7 +3,10 @@
 To keep one from running, put ``<!-- skip: next -->`` above it and say in the text why.
 """
 
+import os
+import sys
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+from pathlib import Path
 
 from sybil import Sybil
 from sybil.document import PythonDocStringDocument
@@ -12,6 +15,13 @@ from sybil.parsers.rest import DocTestParser
 from sybil.parsers.rest import PythonCodeBlockParser as DocstringCodeBlockParser
 from sybil.parsers.rest import SkipParser as DocstringSkipParser
 from sybil.sybil import SybilCollection
+
+# Spark starts Java and more Pythons: these. (Make exports JAVA_HOME only to what it starts after
+# it has fetched Java.)
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+_java = Path(__file__).parent / ".tools/java"
+if _java.exists():
+    os.environ.setdefault("JAVA_HOME", str(_java))
 
 _doctest = DocTestParser(optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)
 

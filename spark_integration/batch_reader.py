@@ -54,7 +54,7 @@ def plan(options: SourceOptions, hub: Hub | None = None) -> list[EventRange]:
     lost = expired(start, {p: span_of(properties) for p, properties in hold.items()})
     if lost and options.fails_on_data_loss:
         raise EventsLostError(lost_message(lost))
-    log = get_logger(__name__, consumer_group=options.consumer_group)
+    log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
     for gone in lost:
         log.warning("events_expired", partition_id=gone.partition_id, missing_count=len(gone))
         start[gone.partition_id] = min(gone.end, end[gone.partition_id])

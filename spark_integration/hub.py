@@ -38,7 +38,7 @@ class Hub:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._log = get_logger(__name__, consumer_group=options.consumer_group)
+        self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
         self._name: str | None = None
 
     @property
@@ -198,9 +198,8 @@ def _checked(position: EventPosition, partition_id: str, span: PartitionSpan) ->
     number = position.sequence_number + (not position.is_inclusive)
     if number > span.next:
         raise ConfigurationError(
-            f"partition {partition_id!r} ends before event {span.next}, and a position at event "
-            f"{position.sequence_number} was given. If it comes from a checkpoint, the hub was "
-            "deleted and created anew"
+            f"partition {partition_id!r} has no event {number - 1} yet, and a position behind it "
+            "was given. If that comes from a checkpoint, the hub was deleted and created anew"
         )
     return number
 

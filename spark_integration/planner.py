@@ -48,7 +48,7 @@ class StreamPlanner:
         self._outage_began_at: float | None = None
         self._failure_count = 0
         self._told: set[tuple[str, int]] = set()
-        self._log = get_logger(__name__, consumer_group=options.consumer_group)
+        self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
 
     @property
     def hub_name(self) -> str:

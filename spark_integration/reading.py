@@ -112,7 +112,7 @@ class RangeReader:
         self._next = planned.start
         self._opening: asyncio.Task[PartitionReceiver] | None = None
         self._trouble: _Trouble | None = None
-        self._log = get_logger(__name__, partition_id=planned.partition_id)
+        self._log = get_logger("eventproc.spark", partition_id=planned.partition_id)
 
     @property
     def left(self) -> int:

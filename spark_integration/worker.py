@@ -34,6 +34,5 @@ def settle_in() -> None:
         handler = logging.StreamHandler()
         handler.setFormatter(_WithFields(_FORMAT))
         logging.getLogger("eventproc").addHandler(handler)
-        logging.getLogger("spark_integration").addHandler(handler)
     gc.collect()
     gc.freeze()

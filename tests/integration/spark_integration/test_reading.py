@@ -1,0 +1,309 @@
+"""Planned ranges over real AMQP: exactly what was planned, or an error.
+
+No Spark here: what a task does is plain Python, and runs as it does in one.
+"""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+
+from eventproc.emulator import EventHubsEmulator
+from eventproc.errors import (
+    ConfigurationError,
+    ReceiverDisplacedError,
+    SourceRejectedError,
+    SourceUnavailableError,
+)
+from eventproc.models import EventPosition
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+from spark_integration import EventsLostError
+from spark_integration.hub import Hub
+from spark_integration.options import SourceOptions, parse_source_options
+from spark_integration.planning import EventRange
+from spark_integration.reading import read_ranges
+
+COUNT = 1000
+
+
+@pytest.fixture(name="published", scope="module")
+def _published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the logs of a hub of three partitions, the last of them empty.
+
+    Published once: Azure's producer takes a second for each partition.
+    """
+    directory: Path = tmp_path_factory.mktemp("published") / "logs"
+    with EventHubsEmulator({"orders": 3}, directory=directory) as emulator:
+        for partition_id in ("0", "1"):
+            publish(emulator, partition_id, *(b"%d" % number for number in range(COUNT)))
+    return directory
+
+
+@pytest.fixture(name="own")
+def _own(published: Path, tmp_path: Path) -> Iterator[EventHubsEmulator]:
+    """Yield an emulator of the test's own."""
+    shutil.copytree(published, tmp_path / "logs")
+    with EventHubsEmulator({"orders": 3}, directory=tmp_path / "logs") as emulator:
+        yield emulator
+
+
+def publish(
+    emulator: EventHubsEmulator, partition_id: str, *bodies: bytes, batch: int = 500
+) -> None:
+    with EventHubProducerClient.from_connection_string(
+        emulator.connection_string_for("orders")
+    ) as producer:
+        events: list[EventData | AmqpAnnotatedMessage] = [EventData(body) for body in bodies]
+        for begin in range(0, len(events), batch):
+            producer.send_batch(events[begin : begin + batch], partition_id=partition_id)
+
+
+def options_for(emulator: EventHubsEmulator, **options: str) -> SourceOptions:
+    given = {"connectionString": emulator.connection_string_for("orders"), **options}
+    return parse_source_options(given, is_stream=True)
+
+
+def planned(partition_id: str, start: int, end: int) -> EventRange:
+    return EventRange(partition_id=partition_id, start=start, end=end)
+
+
+def numbers(options: SourceOptions, *ranges: EventRange) -> list[tuple[str, int]]:
+    return [
+        (partition_id, event.sequence_number)
+        for partition_id, events in read_ranges(options, ranges)
+        for event in events
+    ]
+
+
+def expected(*ranges: EventRange) -> list[tuple[str, int]]:
+    return [(r.partition_id, number) for r in ranges for number in range(r.start, r.end)]
+
+
+# --- exactly what was planned --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefetch", ["1", "7", "1000"])
+def test_a_task_reads_its_ranges_and_nothing_else(own, prefetch):
+    """Single events, edges, and several ranges of one partition."""
+    ranges = [
+        planned("0", 0, 1),
+        planned("1", 998, 1000),
+        planned("0", 5, 700),
+        planned("1", 3, 4),
+        planned("0", 999, 1000),
+    ]
+
+    assert numbers(options_for(own, prefetchCount=prefetch), *ranges) == expected(*ranges)
+    assert own.receiver_count("orders") == 0
+
+
+def test_a_task_without_ranges_reads_nothing(own):
+    """Spark makes up an empty task where there is none."""
+    assert numbers(options_for(own)) == []
+
+
+def test_who_stops_in_the_middle_leaves_no_receiver_behind(own):
+    """A query with a limit does, and a task that fails behind the source."""
+    reading = read_ranges(options_for(own, prefetchCount="50"), [planned("0", 0, COUNT)])
+    first = list(islice(reading, 1))
+    reading.close()  # type: ignore[attr-defined]
+
+    assert first
+    assert own.receiver_count("orders") == 0
+
+
+def test_two_attempts_read_the_same_side_by_side(own):
+    """A speculative attempt, a killed one that lives on, a second driver: nobody is thrown out."""
+    ranges = [planned("0", 0, COUNT), planned("1", 0, COUNT)]
+    barrier = threading.Barrier(3)
+
+    def attempt(_: int) -> list[tuple[str, int]]:
+        reading = read_ranges(options_for(own, prefetchCount="20"), ranges)
+        first = next(reading)
+        barrier.wait(10)  # all of them are in the middle
+        read = [(first[0], event.sequence_number) for event in first[1]]
+        return read + [(p, event.sequence_number) for p, events in reading for event in events]
+
+    with ThreadPoolExecutor() as pool:
+        attempts = list(pool.map(attempt, range(3)))
+
+    assert attempts == [expected(*ranges)] * 3
+
+
+def test_more_readers_than_the_service_allows_wait_for_their_turn(own):
+    """Five may read one partition; the pieces of a cut range may be more."""
+    pieces = [planned("0", begin, begin + 50) for begin in range(0, 400, 50)]
+    options = options_for(own, prefetchCount="10")
+    barrier = threading.Barrier(len(pieces))
+
+    def read(piece: EventRange) -> list[tuple[str, int]]:
+        barrier.wait(10)
+        return numbers(options, piece)
+
+    with ThreadPoolExecutor(len(pieces)) as pool:
+        found = list(pool.map(read, pieces))
+
+    assert found == [expected(piece) for piece in pieces]
+
+
+def test_large_events_come_whole(own):
+    """Near the service's limit of a megabyte."""
+    body = bytes(range(256)) * 3900
+    publish(own, "2", *[body] * 4, batch=1)
+    chunks = read_ranges(options_for(own), [planned("2", 0, 4)])
+
+    assert [event.body for _, events in chunks for event in events] == [body] * 4
+
+
+# --- trouble -------------------------------------------------------------------------------------
+
+
+def test_a_broken_connection_is_taken_up_behind_the_last_event(own):
+    """In the middle of a range, more than once."""
+    reading = read_ranges(options_for(own, prefetchCount="100"), [planned("0", 0, COUNT)])
+    found: list[int] = []
+    for count, (_, events) in enumerate(reading):
+        found += [event.sequence_number for event in events]
+        if count in {1, 3}:
+            own.drop_connections("orders")
+
+    assert found == list(range(COUNT))
+
+
+def test_an_outage_shorter_than_the_patience_is_waited_for(own):
+    """The service restarts, and the task goes on."""
+    reading = read_ranges(options_for(own, prefetchCount="100"), [planned("0", 0, COUNT)])
+    found = [event.sequence_number for event in next(reading)[1]]
+    own.stop()
+    timer = threading.Timer(0.6, own.start)
+    timer.start()
+    found += [event.sequence_number for _, events in reading for event in events]
+    timer.join()
+
+    assert found == list(range(COUNT))
+
+
+def test_an_outage_longer_than_the_patience_is_an_error(own):
+    """Then the task fails, with what it was doing; a retry reads all of its range again."""
+    options = options_for(own, operationTimeout="300ms", prefetchCount="100")
+    reading = read_ranges(options, [planned("0", 0, COUNT)])
+    next(reading)
+    own.stop()
+    with pytest.raises(SourceUnavailableError, match=r"events 0 to 999 .*operationTimeout"):
+        list(reading)
+    own.start()
+
+    assert numbers(options, planned("0", 0, COUNT)) == expected(planned("0", 0, COUNT))
+
+
+def test_a_service_that_falls_silent_is_doubted(own):
+    """The connection stands and nothing comes: ask, and open another."""
+    options = options_for(own, receiverTimeout="200ms", prefetchCount="100")
+    reading = read_ranges(options, [planned("0", 0, COUNT)])
+    found = [event.sequence_number for event in next(reading)[1]]
+    own.fall_silent(timedelta(seconds=1))
+    found += [event.sequence_number for _, events in reading for event in events]
+
+    assert found == list(range(COUNT))
+
+
+async def test_a_running_processor_is_named_as_the_reason(own):
+    """Its receivers are exclusive; it would be wrong to throw them out."""
+    connection = own.connection_string_for("orders")
+    async with EventHubSource.from_connection_string(connection) as source:
+        receiver = await source.open_receiver("$Default", "0", EventPosition.earliest())
+        options = options_for(own, operationTimeout="300ms")
+
+        def read() -> str:
+            with pytest.raises(SourceUnavailableError) as failed:
+                numbers(options, planned("0", 0, 10))
+            return str(failed.value)
+
+        with ThreadPoolExecutor() as pool:
+            message = pool.submit(read).result()
+        events = await receiver.receive(events_max=5, wait_max=timedelta(seconds=5))
+
+    assert "consumer group of its own" in message
+    assert len(events) > 0
+
+
+async def test_an_exclusive_reader_takes_the_partition(own):
+    """On request only."""
+    options = options_for(own, useExclusiveReceiver="true")
+    connection = own.connection_string_for("orders")
+    async with EventHubSource.from_connection_string(connection) as source:
+        receiver = await source.open_receiver("$Default", "0", EventPosition.latest())
+        with ThreadPoolExecutor() as pool:
+            found = pool.submit(numbers, options, planned("0", 0, 10)).result()
+        with pytest.raises(ReceiverDisplacedError):
+            await receiver.receive(events_max=5, wait_max=timedelta(seconds=5))
+
+    assert found == expected(planned("0", 0, 10))
+
+
+# --- retention -----------------------------------------------------------------------------------
+
+
+def test_events_that_are_gone_are_an_error(own):
+    """In the words of somebody who has to decide what to do."""
+    own.expire_before("orders", "0", 40)
+
+    with pytest.raises(EventsLostError, match=r"events 10 to 39 of partition '0'.*failOnDataLoss"):
+        numbers(options_for(own), planned("0", 10, 60))
+
+
+def test_events_that_are_gone_are_counted_and_skipped_on_request(own, caplog):
+    """The rest of the range comes."""
+    own.expire_before("orders", "0", 40)
+    options = options_for(own, failOnDataLoss="false")
+
+    assert numbers(options, planned("0", 10, 60)) == expected(planned("0", 40, 60))
+    (record,) = [r for r in caplog.records if r.msg == "planned_events_missing"]
+    assert (record.after_sequence_number, record.missing_count) == (9, 30)
+
+
+@pytest.mark.parametrize("oldest", [60, 1000])
+def test_a_range_of_which_nothing_is_left_ends(own, oldest):
+    """Whether younger events follow, or the partition is empty and would be waited for."""
+    own.expire_before("orders", "0", oldest)
+    lenient = options_for(own, failOnDataLoss="false", receiverTimeout="200ms")
+    strict = options_for(own, receiverTimeout="200ms")
+
+    assert numbers(lenient, planned("0", 10, 60)) == []
+    with pytest.raises(EventsLostError, match="events 10 to 59"):
+        numbers(strict, planned("0", 10, 60))
+
+
+def test_a_hub_that_was_created_anew_is_refused(own):
+    """It ends before the range; waiting for its events would mix two hubs."""
+    options = options_for(own, receiverTimeout="200ms", failOnDataLoss="false")
+
+    with pytest.raises(SourceRejectedError, match="created anew"):
+        numbers(options, planned("0", COUNT - 1, COUNT + 10))
+
+
+def test_a_partition_that_does_not_exist_is_refused_at_once(own):
+    """Retrying would not create it."""
+    with pytest.raises(SourceRejectedError):
+        numbers(options_for(own), planned("17", 0, 5))
+
+
+def test_a_hub_that_does_not_exist_is_refused_at_once(own):
+    """By the driver, before anything is planned."""
+    options = parse_source_options(
+        {"connectionString": own.connection_string, "eventHubName": "nothing"}, is_stream=True
+    )
+    with pytest.raises(ConfigurationError, match="nothing"):
+        Hub(options).check()
+
+
+def test_shared_receivers_are_what_the_options_say():
+    """The default of the library stays what processors need."""
+    assert EventHubOptions().is_exclusive

@@ -1,0 +1,247 @@
+"""One small Spark for all tests, and hubs for it to read.
+
+Rule: there is one session in a run, because starting Java takes longer than any test. What a test
+leaves behind in it (queries, settings) it takes away again.
+"""
+
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import spark_integration
+from eventproc.emulator import EventHubsEmulator
+from tests.spark import faulty_hub
+
+HERE = Path(__file__).parent
+HUB = "orders"
+PARTITIONS = 3
+COUNT = 200
+"""Events in each partition but the last, which is empty."""
+
+TIMEOUT_S = 300
+"""Interrupting a call to Java breaks the connection to it, for all tests that follow; so nobody is
+interrupted for being slow on a machine that is busy."""
+
+SETTINGS = {
+    "spark.master": "local[2,4]",  # two tasks at a time, four attempts for each
+    "spark.driver.memory": "512m",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.session.timeZone": "Asia/Kolkata",  # an odd one: nothing may depend on it
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests here more time."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+LOG_TO_FILE = """
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c: %m%n%ex
+"""
+
+
+@dataclass(frozen=True)
+class SparkLogs:
+    """What Spark says of itself."""
+
+    directory: Path
+
+    @property
+    def text(self) -> Path:
+        """The file that an operator reads."""
+        return self.directory / "spark.log"
+
+    @property
+    def events(self) -> Path:
+        """What the history server shows."""
+        return self.directory / "events"
+
+
+@pytest.fixture(scope="session")
+def spark_logs(tmp_path_factory: pytest.TempPathFactory) -> SparkLogs:
+    """Return where Spark logs to."""
+    logs = SparkLogs(tmp_path_factory.mktemp("spark-logs"))
+    logs.events.mkdir()
+    (logs.directory / "log4j2.properties").write_text(LOG_TO_FILE.format(file=logs.text))
+    return logs
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that tests share with the recipes in Spark's workers."""
+    folder: Path = tmp_path_factory.mktemp("shared")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def environment(shared_folder: Path) -> dict[str, str]:
+    """Return what Spark's Python workers find in their environment.
+
+    They have that of Java, so a variable that is set later is not seen.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    return {
+        "PYTHONPATH": str(HERE),  # recipes are modules that lie beside this file
+        faulty_hub.FOLDER: str(shared_folder),
+        "EVENTPROC_CONNECTION_STRING": (
+            f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=RootManageSharedAccessKey;"
+            "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+        ),
+    }
+
+
+@pytest.fixture(scope="session")
+def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator[SparkSession]:
+    """Yield the session."""
+    builder = SparkSession.builder.appName("tests")
+    places = {
+        "spark.eventLog.dir": spark_logs.events.as_uri(),
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={spark_logs.directory}/log4j2.properties"
+        ),
+    }
+    for name, value in {**SETTINGS, **places}.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as patch:  # other tests start processes, too
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        session = builder.getOrCreate()
+    spark_integration.register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(name="published", scope="session")
+def _published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the logs of a hub, published once: Azure's producer takes a second for each."""
+    directory: Path = tmp_path_factory.mktemp("published") / "logs"
+    with EventHubsEmulator({HUB: PARTITIONS}, directory=directory) as emulator:
+        for partition_id in range(PARTITIONS - 1):
+            publish(emulator, str(partition_id), *(b"%d" % number for number in range(COUNT)))
+    return directory
+
+
+@pytest.fixture(name="emulator")
+def _emulator(published: Path, tmp_path: Path) -> Iterator[EventHubsEmulator]:
+    """Yield an emulator of the test's own."""
+    shutil.copytree(published, tmp_path / "logs")
+    with EventHubsEmulator({HUB: PARTITIONS}, directory=tmp_path / "logs") as emulator:
+        yield emulator
+
+
+def publish(emulator: EventHubsEmulator, partition_id: str, *bodies: bytes) -> None:
+    """Have Azure's own producer send these."""
+    publish_events(emulator, partition_id, *map(EventData, bodies))
+
+
+def publish_events(
+    emulator: EventHubsEmulator, partition_id: str | None, *events: EventData, **batch: str
+) -> None:
+    """Have Azure's own producer send these as one batch."""
+    if partition_id is not None:
+        batch["partition_id"] = partition_id
+    sent: list[EventData | AmqpAnnotatedMessage] = [*events]
+    with EventHubProducerClient.from_connection_string(
+        emulator.connection_string_for(HUB)
+    ) as producer:
+        producer.send_batch(sent, **batch)  # type: ignore[arg-type]
+
+
+Place = tuple[str, int]
+"""Partition id and sequence number."""
+
+
+def places(rows: list[Row]) -> list[Place]:
+    """Return where rows come from, sorted."""
+    return sorted((row["partition"], row["sequenceNumber"]) for row in rows)
+
+
+def expected(partition_id: str, begin: int, end: int) -> list[Place]:
+    """Return the places of the events of one range."""
+    return [(partition_id, number) for number in range(begin, end)]
+
+
+@dataclass
+class Stream:
+    """A query that keeps, for each batch, where its rows come from; it can be run again and again.
+
+    Its offsets live in ``location``, as a crashed driver would leave them.
+    """
+
+    spark: SparkSession
+    location: Path
+    options: dict[str, str]
+    batches: dict[int, list[list[Place]]] = field(default_factory=dict)
+    """By batch id, every run of the batch."""
+
+    fails_in: set[int] = field(default_factory=set)
+    """Batches whose writing fails after the rows were read."""
+
+    def frame(self) -> DataFrame:
+        stream = self.spark.readStream.format("eventproc").options(**self.options)
+        return stream.schema("partition string, sequenceNumber long").load()
+
+    def start(self, **trigger: Any) -> StreamingQuery:
+        def keep(batch: DataFrame, batch_id: int) -> None:
+            found = places(batch.collect())
+            self.batches.setdefault(batch_id, []).append(found)
+            if batch_id in self.fails_in:
+                raise RuntimeError("the sink failed")
+
+        writer = self.frame().writeStream.foreachBatch(keep)
+        location = str(self.location)
+        return writer.option("checkpointLocation", location).trigger(**trigger).start()
+
+    def run(self) -> None:
+        """Read what there is, and end."""
+        query = self.start(availableNow=True)
+        query.awaitTermination()
+
+    def lose_last_commit(self) -> int:
+        """Leave everything as a driver does that was killed before it noted the end of a batch."""
+        last = max(self.location.glob("commits/[0-9]*"), key=lambda path: int(path.name))
+        last.unlink()
+        (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
+        return int(last.name)
+
+    def seen(self) -> list[Place]:
+        """All places of the last run of each batch."""
+        return sorted(place for runs in self.batches.values() for place in runs[-1])
+
+
+@pytest.fixture
+def stream(
+    spark: SparkSession, emulator: EventHubsEmulator, tmp_path: Path
+) -> Iterator[Callable[..., Stream]]:
+    """Return a function that makes a stream from ``emulator``, by options."""
+
+    def make(**options: str) -> Stream:
+        given = {"connectionString": emulator.connection_string_for(HUB), **options}
+        return Stream(spark, tmp_path / "checkpoint", given)
+
+    yield make
+    for query in spark.streams.active:
+        query.stop()

@@ -1,0 +1,135 @@
+"""``spark.read``: replays and back-fills, with every column."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from azure.eventhub import EventData
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+
+from eventproc.emulator import EventHubsEmulator
+from tests.spark.conftest import COUNT, HUB, expected, places, publish_events
+
+
+def read(spark: SparkSession, emulator: EventHubsEmulator, **options: str):
+    connection = emulator.connection_string_for(HUB)
+    return spark.read.format("eventproc").options(connectionString=connection, **options)
+
+
+def test_everything_there_is_comes_once_with_its_columns(spark, emulator):
+    """Of full partitions and of an empty one; in the Scala connector's columns."""
+    rows = read(spark, emulator).load().collect()
+    stored = emulator.events(HUB, "1")[-1]
+    (row,) = [r for r in rows if (r["partition"], r["sequenceNumber"]) == ("1", COUNT - 1)]
+
+    assert places(rows) == expected("0", 0, COUNT) + expected("1", 0, COUNT)
+    assert row == Row(
+        body=bytearray(b"%d" % (COUNT - 1)),
+        partition="1",
+        offset=str(stored.offset),
+        sequenceNumber=COUNT - 1,
+        enqueuedTime=datetime.fromtimestamp(stored.enqueued_ms / 1000),  # noqa: DTZ006 - as PySpark does
+        publisher=None,
+        partitionKey=None,
+        properties={},
+        systemProperties={},
+    )
+
+
+def test_properties_keep_their_types_as_json(spark, emulator):
+    """A number is no text; bytes that are no text are named as such."""
+    event = EventData(b"x")
+    event.properties = {"text": "ä", "number": 7, "flag": True, "bytes": b"\xff\x00"}
+    event.content_type = "application/json"
+    publish_events(emulator, None, event, partition_key="customer-4")
+    (row,) = read(spark, emulator).load().where("partitionKey = 'customer-4'").collect()
+
+    assert {name: json.loads(value) for name, value in row["properties"].items()} == {
+        "text": "ä",
+        "number": 7,
+        "flag": True,
+        "bytes": {"base64": "/wA="},
+    }
+    assert row["properties"]["text"] == '"ä"'
+    assert row["systemProperties"] == {"content-type": '"application/json"'}
+
+
+def test_times_do_not_depend_on_the_sessions_zone(spark, emulator):
+    """The instant is the hub's; only its display is local."""
+    first = emulator.events(HUB, "0")[0].enqueued_ms
+    frame = read(spark, emulator).schema("enqueuedTime timestamp").load()
+    shown = frame.selectExpr(
+        "min(unix_millis(enqueuedTime)) t", "min(enqueuedTime) || '' s"
+    ).first()
+
+    assert shown["t"] == first
+    assert shown["s"].startswith(
+        datetime.fromtimestamp(first / 1000 + 5.5 * 3600, UTC).strftime("%Y-%m-%d %H:%M")
+    )
+
+
+def test_ranges_of_numbers_and_their_tasks(spark, emulator):
+    """The end is where another read would begin; partitions are shared or cut as asked."""
+    options = {
+        "startingPositions": json.dumps({"0": 10, "1": {"seqNo": 19, "isInclusive": False}}),
+        "endingPositions": json.dumps({"0": 110, "1": 40}),
+    }
+    alone = read(spark, emulator, **options).load()
+    shared = read(spark, emulator, **options, maxTasks="1").load()
+    cut = read(spark, emulator, **options, maxEventsPerTask="60").load()
+    frames = [alone, shared, cut]
+
+    assert [frame.rdd.getNumPartitions() for frame in frames] == [2, 1, 3]
+    assert [places(frame.collect()) for frame in frames] == [
+        expected("0", 10, 110) + expected("1", 20, 40)
+    ] * 3
+
+
+def test_ranges_of_time_meet_without_gap_or_overlap(spark, emulator):
+    """What ends at an instant is taken up by what begins there; an end may lie in the future."""
+    noon = datetime.fromtimestamp(emulator.events(HUB, "1")[0].enqueued_ms / 1000, UTC).isoformat()
+    before = read(spark, emulator, endingPosition=noon).load().collect()
+    behind = read(
+        spark, emulator, startingPosition=noon, endingPosition="2999-01-01T00:00:00Z"
+    ).load()
+    after = behind.collect()
+
+    assert places(before) == expected("0", 0, COUNT)
+    assert places(after) == expected("1", 0, COUNT)
+
+
+@pytest.mark.parametrize(
+    ("options", "schema", "words"),
+    [
+        (
+            {"startingPositions": '{"0": 150}', "endingPositions": '{"0": 50}'},
+            None,
+            "before event 50",
+        ),
+        ({"startingPosition": "500"}, None, "has no event 499"),
+        ({"startingPositions": '{"9": "earliest"}'}, None, "partition 9, which the hub"),
+        ({"consumerGroup": "audit"}, None, "consumer group 'audit'"),
+        ({"maxTask": "3"}, None, "did you mean maxTasks"),
+        ({}, "body string", "is of type binary"),
+        ({}, "bodies binary", "no column 'bodies'"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(spark, emulator, options, schema, words):
+    """When the read is planned, in a sentence of ours."""
+    reader = read(spark, emulator, **options)
+    reader = reader.schema(schema) if schema else reader
+    with pytest.raises(PySparkException, match=words) as refused:
+        reader.load().collect()
+
+    assert "ConfigurationError" in str(refused.value)
+
+
+def test_what_retention_took_is_an_error_or_left_out(spark, emulator):
+    """As the user chose."""
+    emulator.expire_before(HUB, "0", 50)
+    with pytest.raises(PySparkException, match="events 10 to 49 of partition '0'"):
+        read(spark, emulator, startingPositions='{"0": 10}').load().collect()
+    rows = read(spark, emulator, startingPositions='{"0": 10}', failOnDataLoss="false").load()
+
+    assert places(rows.collect()) == expected("0", 50, COUNT) + expected("1", 0, COUNT)

@@ -1,0 +1,162 @@
+"""``spark.readStream``: batches that are exactly what was planned, whatever breaks."""
+
+import json
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from eventproc.emulator import EventHubsEmulator
+from tests.spark.conftest import COUNT, HUB, expected, publish
+
+EVERYTHING = expected("0", 0, COUNT) + expected("1", 0, COUNT)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait for something that a query does."""
+    give_up_at = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
+
+
+def test_available_now_reads_all_in_batches_of_the_size_asked_for(stream):
+    """Each event in one batch, shares equal; the progress tells what is left."""
+    reading = stream(startingPosition="earliest", maxEventsPerTrigger="250")
+    query = reading.start(availableNow=True)
+    query.awaitTermination()
+    progress = [entry.sources[0] for entry in query.recentProgress]
+
+    assert reading.batches == {
+        0: [expected("0", 0, 125) + expected("1", 0, 125)],
+        1: [expected("0", 125, 200) + expected("1", 125, 200)],
+    }
+    assert [json.loads(entry.endOffset)["next"] for entry in progress] == [
+        {"0": 125, "1": 125, "2": 0},
+        {"0": 200, "1": 200, "2": 0},
+    ]
+    assert json.loads(progress[0].latestOffset)["next"] == {"0": 200, "1": 200, "2": 0}
+
+
+def test_a_restart_reads_exactly_the_planned_ranges_again(stream, emulator):
+    """A driver that died behind its sink, a hub that grew and went on meanwhile."""
+    reading = stream(startingPosition="earliest", maxEventsPerTrigger="300", maxTasks="1")
+    reading.run()
+    died_in = reading.lose_last_commit()
+    emulator.add_partitions(HUB, 1)
+    publish(emulator, "3", b"new")
+    publish(emulator, "1", b"more")
+    reading.options |= {"maxEventsPerTrigger": "1000", "maxTasks": "7"}
+    reading.run()
+
+    assert died_in == 1
+    assert reading.batches[1] == [expected("0", 150, 200) + expected("1", 150, 200)] * 2
+    assert reading.batches[2] == [[("1", COUNT), ("3", 0)]]
+    assert reading.seen() == sorted([*EVERYTHING, ("1", COUNT), ("3", 0)])
+
+
+def test_a_failed_sink_gets_the_same_batch_again(stream):
+    """The ranges are in Spark's offset log before anything is read."""
+    reading = stream(startingPosition="earliest")
+    reading.fails_in = {0}
+    with pytest.raises(StreamingQueryException, match="the sink failed"):
+        reading.run()
+    reading.fails_in = set()
+    reading.run()
+
+    assert reading.batches == {0: [EVERYTHING, EVERYTHING]}
+
+
+def test_a_killed_worker_is_replaced_by_one_that_reads_the_same(stream, emulator, shared_folder):
+    """SIGKILL in the middle of a range; Spark tries the task again."""
+    (shared_folder / "hub").write_text(emulator.connection_string_for(HUB))
+    reading = stream(startingPosition="earliest", prefetchCount="20")
+    del reading.options["connectionString"]
+    reading.options["sourceRecipe"] = "faulty_hub:dying_once"
+    reading.run()
+
+    assert reading.batches == {0: [EVERYTHING]}
+    assert (shared_folder / "died").exists()
+
+
+def test_new_events_and_partitions_arrive_while_a_query_runs(stream, emulator):
+    """By default a query begins with what is new, also in partitions that had nothing."""
+    reading = stream(pollInterval="100ms")
+    query = reading.start(processingTime="0 seconds")
+    wait_until(lambda: "Waiting" in query.status["message"])
+    publish(emulator, "2", b"first")
+    wait_until(lambda: ("2", 0) in reading.seen())
+    emulator.add_partitions(HUB, 1)
+    publish(emulator, "3", b"first", b"second")
+    wait_until(lambda: ("3", 1) in reading.seen())
+    query.stop()
+
+    assert reading.seen() == [("2", 0), ("3", 0), ("3", 1)]
+
+
+def test_an_outage_is_waited_for_and_does_not_keep_a_query_from_stopping(stream, emulator):
+    """The driver has nothing new to plan, and goes on when the hub is back."""
+    reading = stream(startingPosition="earliest", pollInterval="100ms")
+    query = reading.start(processingTime="0 seconds")
+    wait_until(lambda: reading.seen() == EVERYTHING)
+    emulator.stop()
+    time.sleep(1)
+    emulator.start()
+    publish(emulator, "2", b"after")
+    wait_until(lambda: ("2", 0) in reading.seen())
+    emulator.stop()
+    time.sleep(0.5)
+    query.stop()
+
+    assert query.exception() is None
+    assert reading.seen() == sorted([*EVERYTHING, ("2", 0)])
+
+
+def test_a_longer_outage_fails_the_query_and_a_restart_goes_on(stream, emulator):
+    """For a supervisor to see; nothing is lost by it."""
+    reading = stream(startingPosition="earliest", operationTimeout="300ms", pollInterval="100ms")
+    query = reading.start(processingTime="0 seconds")
+    wait_until(lambda: reading.seen() == EVERYTHING)
+    emulator.stop()
+    with pytest.raises(StreamingQueryException, match="SourceUnavailableError"):
+        query.awaitTermination(30)
+    emulator.start()
+    publish(emulator, "2", b"after")
+    reading.run()
+
+    assert reading.seen() == sorted([*EVERYTHING, ("2", 0)])
+
+
+def test_what_retention_took_fails_the_query_or_is_left_out(stream, emulator):
+    """As the user chose; everything that is left comes."""
+    reading = stream(startingPositions='{"0": 0, "1": 0}', maxEventsPerTrigger="100")
+    reading.run()
+    publish(emulator, "0", *[b"more"] * 50)
+    emulator.expire_before(HUB, "0", COUNT + 20)
+    with pytest.raises(StreamingQueryException, match=r"events 200 to 219 of partition '0'"):
+        reading.run()
+    reading.options["failOnDataLoss"] = "false"
+    reading.run()
+
+    assert reading.seen() == sorted([*EVERYTHING, *expected("0", COUNT + 20, COUNT + 50)])
+
+
+def test_an_offset_log_of_another_hub_is_refused(stream):
+    """Its numbers would mean other events."""
+    reading = stream(startingPosition="earliest")
+    reading.run()
+    with EventHubsEmulator({HUB: 1}) as another:
+        reading.options["connectionString"] = another.connection_string_for(HUB)
+        with pytest.raises(StreamingQueryException, match="checkpointLocation of its own"):
+            reading.run()
+
+
+def test_slow_deliveries_are_waited_for(stream, emulator):
+    """Slowness is no silence as long as something comes."""
+    emulator.delay_deliveries(timedelta(milliseconds=200), HUB, "0")
+    reading = stream(startingPosition="earliest", prefetchCount="50", receiverTimeout="2s")
+    reading.run()
+
+    assert reading.batches == {0: [EVERYTHING]}

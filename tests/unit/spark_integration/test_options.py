@@ -1,0 +1,120 @@
+"""The options of the source, at the door."""
+
+from datetime import timedelta
+
+import pytest
+
+from eventproc.errors import ConfigurationError
+from spark_integration.offsets import from_json, to_json
+from spark_integration.options import SOURCE_OPTIONS, SourceOptions, parse_source_options
+
+KEY = "c2VjcmV0"
+CONNECTION = (
+    "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=listen;"
+    f"SharedAccessKey={KEY};EntityPath=orders"
+)
+
+
+def parse(is_stream: bool = True, **options: str) -> SourceOptions:
+    return parse_source_options({"connectionString": CONNECTION, **options}, is_stream=is_stream)
+
+
+def test_names_may_have_the_scala_connectors_prefix_and_any_case():
+    """Spark hands option names over in the case in which they were written."""
+    options = parse_source_options(
+        {"eventhubs.connectionString": CONNECTION, "EVENTHUBS.CONSUMERGROUP": "audit"},
+        is_stream=True,
+    )
+
+    assert options.consumer_group == "audit"
+
+
+def test_a_stream_begins_with_what_is_new_and_a_batch_with_the_oldest():
+    """As the Scala connector, and as anybody would expect."""
+    assert parse().starting.otherwise.is_latest
+    assert parse(is_stream=False).starting.otherwise.is_earliest
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("500ms", timedelta(milliseconds=500)),
+        ("10", timedelta(seconds=10)),
+        ("2m", timedelta(minutes=2)),
+        ("PT60S", timedelta(minutes=1)),
+    ],
+)
+def test_forms_of_a_duration(text, span):
+    """Ours, and the Scala connector's."""
+    assert parse(receiverTimeout=text).silence_max == span
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"maxEventPerTrigger": "5"}, "did you mean maxEventsPerTrigger"),
+        ({"threadPoolSize": "16"}, "remove it"),
+        ({"maxEventsPerTrigger": "0"}, "whole number"),
+        ({"maxTasks": "many"}, "whole number"),
+        ({"failOnDataLoss": "no"}, "true or false"),
+        ({"operationTimeout": "soon"}, "duration"),
+        ({"operationTimeout": "0s"}, "duration"),
+        ({"maxTasks": "2", "maxEventsPerTask": "5"}, "not both"),
+        ({"useExclusiveReceiver": "true", "maxEventsPerTask": "5"}, "one reader"),
+        ({"startingPositions": "checkpoints"}, "checkpointStore"),
+        ({"endingPositions": "checkpoints"}, "checkpointStore"),
+        ({"checkpointStore": "blob"}, "sqlite:PATH"),
+        ({"checkpointStore": "blob:checkpoints"}, "storageConnectionString"),
+        ({"sourceRecipe": "hubs:orders"}, "only one"),
+        ({"prefetchCount": "999999"}, "prefetch"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_remedy(options, words):
+    """At the door, and without the key."""
+    with pytest.raises(ConfigurationError, match=words) as refused:
+        parse(**options).hub_options()
+
+    assert KEY not in str(refused.value)
+
+
+def test_a_hub_must_be_named():
+    """There is no default."""
+    with pytest.raises(ConfigurationError, match="connectionString"):
+        parse_source_options({}, is_stream=True)
+
+
+def test_nothing_that_can_be_printed_shows_the_key():
+    """Options end up in tracebacks and debuggers."""
+    options = parse(storageConnectionString=CONNECTION, checkpointStore="blob:checkpoints")
+
+    assert KEY not in f"{options!r} {options.source.connection} {options.store}"
+
+
+def test_every_option_is_documented(request):
+    """The table in the docs is complete, and lists none that is gone."""
+    page = (request.config.rootpath / "docs/spark.md").read_text("utf-8")
+    table = page.split("## Options of the source")[1].split("\n## ")[0]
+    documented = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
+
+    assert documented == set(SOURCE_OPTIONS)
+
+
+# --- offsets -------------------------------------------------------------------------------------
+
+
+def test_equal_offsets_give_equal_texts():
+    """Spark tells by the text whether there is anything new."""
+    assert str(to_json("hub", {"10": 1, "9": 2})) == str(to_json("hub", {"9": 2, "10": 1}))
+    assert from_json("hub", to_json("hub", {"9": 2, "10": 1})) == {"9": 2, "10": 1}
+
+
+def test_an_offset_log_of_another_hub_is_refused():
+    """Numbers of one hub mean nothing in another."""
+    with pytest.raises(ConfigurationError, match="checkpointLocation"):
+        from_json("test/orders", to_json("production/orders", {"0": 5}))
+
+
+def test_an_offset_log_of_a_later_release_is_refused():
+    """Rather than read wrongly."""
+    with pytest.raises(ConfigurationError, match="version 2"):
+        from_json("hub", {**to_json("hub", {"0": 5}), "version": 2})

@@ -1,0 +1,96 @@
+"""Where reading begins, in every form in which people write it."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from eventproc.errors import ConfigurationError
+from eventproc.models import EventPosition
+from spark_integration.positions import parse_position, parse_positions
+
+EIGHT = datetime(2026, 1, 31, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("earliest", EventPosition.earliest()),
+        (" Latest ", EventPosition.latest()),
+        ("4711", EventPosition(sequence_number=4711, is_inclusive=True)),
+        ("2026-01-31T08:00:00Z", EventPosition(enqueued_time=EIGHT, is_inclusive=True)),
+        ("2026-01-31T08:00:00", EventPosition(enqueued_time=EIGHT, is_inclusive=True)),
+        ("2026-01-31T09:00:00+01:00", EventPosition(enqueued_time=EIGHT, is_inclusive=True)),
+        ('{"offset": "-1", "seqNo": -1, "enqueuedTime": null}', EventPosition.earliest()),
+        ('{"offset": "@latest", "seqNo": -1, "enqueuedTime": null}', EventPosition.latest()),
+        ('{"offset": "880", "isInclusive": false}', EventPosition(offset="880")),
+        ('{"seqNo": 7}', EventPosition(sequence_number=7, is_inclusive=True)),
+        ('{"seqNo": 7, "isInclusive": false}', EventPosition(sequence_number=7)),
+        (
+            '{"offset": null, "seqNo": -1, "enqueuedTime": "2026-01-31T08:00:00Z"}',
+            EventPosition(enqueued_time=EIGHT, is_inclusive=True),
+        ),
+    ],
+)
+def test_forms_of_a_position(text, position):
+    """Words, numbers, times, and the Scala connector's JSON."""
+    assert parse_position("startingPosition", text) == position
+
+
+def test_a_time_means_the_same_instant_in_every_zone():
+    """Nothing is read as local time."""
+    zone = timezone(timedelta(hours=5, minutes=30))
+    given = EIGHT.astimezone(zone).isoformat()
+
+    assert parse_position("startingPosition", given).enqueued_time == EIGHT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "-5",
+        "{",
+        "[]",
+        "{}",
+        '{"sequence": 4}',
+        '{"seqNo": "7"}',
+        '{"seqNo": true}',
+    ],
+)
+def test_what_is_no_position_is_refused(text):
+    """The message names the option."""
+    with pytest.raises(ConfigurationError, match="startingPosition"):
+        parse_position("startingPosition", text)
+
+
+def test_partitions_may_have_positions_of_their_own():
+    """Named by themselves, or as the Scala connector does."""
+    key = json.dumps({"ehName": "orders", "partitionId": 3})
+    several = json.dumps({"0": "latest", "1": 17, key: {"seqNo": 4}})
+    positions = parse_positions(
+        "startingPosition", "earliest", several, otherwise=EventPosition.latest()
+    )
+
+    assert positions.of("0") == EventPosition.latest()
+    assert positions.of("1") == EventPosition(sequence_number=17, is_inclusive=True)
+    assert positions.of("3") == EventPosition(sequence_number=4, is_inclusive=True)
+    assert positions.of("2") == EventPosition.earliest()
+
+
+@pytest.mark.parametrize("text", ["earliest", "[1]", '{"{\\"ehName\\": \\"x\\"}": 3}'])
+def test_what_names_no_partitions_is_refused(text):
+    """The plural option is not a second singular one."""
+    with pytest.raises(ConfigurationError, match="startingPositions"):
+        parse_positions("startingPosition", None, text, otherwise=EventPosition.latest())
+
+
+def test_without_a_checkpoint_nothing_is_missed_either():
+    """With checkpoints, the rest begins with the oldest event, unless something else is said."""
+    latest = EventPosition.latest()
+    plain = parse_positions("startingPosition", None, "checkpoints", otherwise=latest)
+    said = parse_positions("startingPosition", "latest", "Checkpoints", otherwise=latest)
+
+    assert (plain.is_by_checkpoints, plain.otherwise) == (True, EventPosition.earliest())
+    assert (said.is_by_checkpoints, said.otherwise) == (True, latest)

@@ -1,0 +1,69 @@
+"""Recipes and secrets: what crosses a process boundary, and what is found on the other side."""
+
+import pickle
+
+import pytest
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.errors import ConfigurationError
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+from spark_integration import Secret, SourceRecipe, StoreRecipe
+
+CONNECTION = (
+    "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=listen;"
+    "SharedAccessKey=c2VjcmV0;EntityPath=orders"
+)
+
+
+def make_hub(options: EventHubOptions) -> EventHubSource:
+    """Stand for a user's function."""
+    return EventHubSource.from_connection_string(CONNECTION, options=options)
+
+
+def test_a_secret_is_looked_up_where_it_is_used(monkeypatch, tmp_path):
+    """Its pickle has the place and not the secret."""
+    monkeypatch.setenv("HUB", "one")
+    (tmp_path / "hub").write_text("two\n")
+    by_name, by_path = Secret("env:HUB"), Secret(f"file:{tmp_path}/hub")
+
+    assert [pickle.loads(pickle.dumps(s)).read() for s in (by_name, by_path)] == ["one", "two"]
+    assert b"one" not in pickle.dumps(by_name)
+    assert (str(by_name), repr(Secret(CONNECTION))) == ("env:HUB", "Secret()")
+
+
+def test_a_secret_that_is_not_there_is_named_by_its_place(tmp_path):
+    """The variable or the file, which is what has to be repaired."""
+    with pytest.raises(ConfigurationError, match="EVENTPROC_NO_SUCH"):
+        Secret("env:EVENTPROC_NO_SUCH").read()
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        Secret(f"file:{tmp_path}/nowhere").read()
+
+
+def test_a_function_makes_the_source_with_the_options_it_is_given():
+    """So its receivers are shared and read ahead as the plan says."""
+    recipe = SourceRecipe(function=f"{__name__}:make_hub")
+    source = recipe.make(EventHubOptions(prefetch=7, is_exclusive=False))
+
+    assert isinstance(source, EventHubSource)
+    assert source.eventhub_name == "orders"
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("no_such_module_of_ours:hub", "cannot be imported"),
+        ("json:no_such_function", "no such function"),
+        ("json", "no such function"),
+    ],
+)
+def test_a_function_that_is_not_there_is_refused(function, words):
+    """With the option that names it."""
+    with pytest.raises(ConfigurationError, match=f"sourceRecipe.*{words}"):
+        SourceRecipe(function=function).make(EventHubOptions())
+
+
+def test_a_store_is_made_from_its_recipe(tmp_path):
+    """On whatever machine the recipe arrives."""
+    recipe = pickle.loads(pickle.dumps(StoreRecipe(spec=f"sqlite:{tmp_path}/group.db")))
+
+    assert isinstance(recipe.make(), SqliteCheckpointStore)
