@@ -71,40 +71,46 @@ RECORDS = guards_in(
     ),
 )
 
+CALLS = ("tests/unit/eventproc/test_pump.py", "tests/unit/eventproc/test_handler_calls.py")
+
 ENDING = guards_in(
     "eventproc/ending.py",
-    ["tests/unit/eventproc/test_pump.py", "tests/unit/eventproc/test_handler_calls.py"],
+    CALLS,
     Guard(
         name="self-fence of a call: cut when the lease cannot be trusted any more",
         without_it="a handler acts while the next owner does",
-        words="""            loop.call_later(wait_s, self._enforce_trust, scope)
-        else:
-            self._cut()""",
-        mutated="""            loop.call_later(wait_s, self._enforce_trust, scope)
-        else:
-            pass""",
+        words="            self._cut([scope])",
+        mutated="            pass",
     ),
     Guard(
         name="a lost partition's call is cut at once",
         without_it="a robbed handler goes on to its end",
         words="""        self.reason = CloseReason.OWNERSHIP_LOST
-        self._cut()
+        self._cut(self._waits)
+        self._cut(self._calls)
 """,
-        mutated="        self.reason = CloseReason.OWNERSHIP_LOST\n",
+        mutated="""        self.reason = CloseReason.OWNERSHIP_LOST
+        self._cut(self._waits)
+""",
     ),
     Guard(
         name="a renewed lease goes on guarding its call",
         without_it="a call is cut although its lease was renewed",
-        words="""        if self._trust.remaining_s > 0:
-            wait_s""",
-        mutated="""        if False:
-            wait_s""",
+        words="        if self._trust.remaining_s > 0:\n            wait_s",
+        mutated="        if False:\n            wait_s",
+    ),
+    Guard(
+        name="a context whose pump has closed trusts nothing",
+        without_it="a handler that outlives its pump acts beside the next one",
+        words="return not self.is_lost and not self._is_over and",
+        mutated="return not self.is_lost and",
+        is_simulated=False,
     ),
 )
 
-PUMP = guards_in(
-    "eventproc/pump.py",
-    ["tests/unit/eventproc/test_pump.py", "tests/unit/eventproc/test_handler_calls.py"],
+DELIVERY = guards_in(
+    "eventproc/delivery.py",
+    CALLS,
     Guard(
         name="self-fence before a call: no lease, no call",
         without_it="a handler is called while the next owner acts",
@@ -114,51 +120,114 @@ PUMP = guards_in(
     Guard(
         name="progress only after the handler returned",
         without_it="events that failed are never handled",
-        words="""            if is_done:
-                self._context.advance""",
-        mutated="""            if True:
-                self._context.advance""",
+        words="                self._note_done(run, part, Blame(failed={}), context)\n",
+        mutated="                run.settle(part, context)\n",
     ),
+    Guard(
+        name="a call that was cut is not taken for done",
+        without_it="events whose call was cut are never handled",
+        words="cut, outcome = None, CUT",
+        mutated="cut, outcome = None, DONE",
+    ),
+)
+
+PUMP = guards_in(
+    "eventproc/pump.py",
+    CALLS,
     Guard(
         name="what was handled is not delivered again in place",
         without_it="a receiver that begins early makes duplicates",
-        words="        return [event for event in events if self._context.is_unhandled(event)]",
-        mutated="        return list(events)",
+        words="wanted = [event for event in events if self._context.is_unhandled(event)]",
+        mutated="wanted = list(events)",
     ),
+    Guard(
+        name="a pump whose checkpoints are refused ends",
+        without_it="a former owner goes on handling what it can never store",
+        words="        await self._checkpointer.run()\n        self.lose()\n",
+        mutated="        await self._checkpointer.run()\n",
+    ),
+)
+
+RECEPTION = guards_in(
+    "eventproc/reception.py",
+    CALLS,
     Guard(
         name="a displaced receiver asks the record who owns the partition",
         without_it="the owner and the receiver that took its link go on displacing each other",
-        words="""        if not is_owned:
-            raise OwnershipLostError""",
-        mutated="""        if False:
-            raise OwnershipLostError""",
+        words="        if not is_owned:\n            raise OwnershipLostError",
+        mutated="        if False:\n            raise OwnershipLostError",
     ),
+)
+
+BEGINNING = guards_in(
+    "eventproc/beginning.py",
+    CALLS,
     Guard(
         name="a position is stored for a first owner that begins at the end",
         without_it="its successor skips what arrived between",
-        words="""        await self._context.checkpoint()
-        return EventPosition.from_offset(offset)""",
-        mutated="        return EventPosition.from_offset(offset)",
+        words="        await context.checkpoint()\n",
+        mutated="        pass\n",
         is_simulated=False,
     ),
 )
 
 CONTEXT = guards_in(
     "eventproc/context.py",
-    ["tests/unit/eventproc/test_handler_calls.py", "tests/unit/eventproc/test_pump.py"],
+    ["tests/unit/eventproc/test_handler_calls.py", "tests/unit/eventproc/test_failures.py"],
     Guard(
         name="what a failed call did to the state is undone",
         without_it="events that come again are counted twice",
-        words="""        if not is_done:
-            self._state = self._state_before_call
-""",
+        words="        if not keeps_state:\n            self._state = self._state_before_call\n",
         mutated="",
     ),
     Guard(
         name="a checkpoint during a call stores the state of its own position",
         without_it="state and position come apart",
-        words="state=self._state_before_call if self._is_in_call else self._state",
-        mutated="state=self._state",
+        words="return self._place.state if self._is_in_call or self._is_held else self._state",
+        mutated="return self._state",
+    ),
+)
+
+LANES = guards_in(
+    "eventproc/lanes.py",
+    ["tests/unit/eventproc/test_key_lanes.py"],
+    Guard(
+        name="key lanes: one call at a time for each key",
+        without_it="events of a key are handled out of order",
+        words="                self._queues.back(key)\n",
+        mutated="                pass\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="key lanes: a receiver begins where everything was taken in",
+        without_it="events are taken in twice after a restart",
+        words="return self._watermark.is_wanted(event.sequence_number)",
+        mutated="return True",
+        is_simulated=False,
+    ),
+)
+
+CRASHES = guards_in(
+    "eventproc/crash_guard.py",
+    ["tests/unit/eventproc/test_failures.py"],
+    Guard(
+        name="an event is counted before it is handed over",
+        without_it="an event of which processes die kills one after another",
+        words="            self._context.count_delivery(self._context.delivery_count + 1)\n",
+        mutated="            pass\n",
+        is_simulated=False,
+    ),
+)
+
+WATCHDOG = guards_in(
+    "eventproc/watchdog.py",
+    ["tests/unit/eventproc/test_failures.py"],
+    Guard(
+        name="a partition that stalls is given up",
+        without_it="a partition is owned for ever by who gets nothing done",
+        words="                self._ending.give_up(CloseReason.STALLED)\n",
+        mutated="                pass\n",
+        is_simulated=False,
     ),
 )
 
@@ -180,8 +249,8 @@ PUMPS = guards_in(
     Guard(
         name="a partition that is being handed over gets no second pump",
         without_it="a pump starts for a lease that is about to be given away",
-        words="ending=self._hand_overs\n",
-        mutated="ending=()\n",
+        words="ending=self._hand_overs,\n",
+        mutated="ending=(),\n",
     ),
     Guard(
         name="a hand-over asks once more for whom, after draining",
