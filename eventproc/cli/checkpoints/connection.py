@@ -53,6 +53,15 @@ class Place:
     namespace: str
     storage_connection_string: str
 
+    def group(self) -> ConsumerGroup:
+        """Name the group; nothing is connected."""
+        return group_of(self._source(), self.namespace, self.eventhub, self.consumer_group)
+
+    def _source(self) -> EventSource | None:
+        if not self.connection_string:
+            return None
+        return make_source(self.connection_string, self.eventhub)
+
     @asynccontextmanager
     async def open(self, *, creates_store: bool = False) -> AsyncIterator[Connection]:
         """Connect for as long as the block lasts.
@@ -61,10 +70,8 @@ class Place:
             ConfigurationError: Something given cannot work.
             StoreUnavailableError: the store did not answer.
         """
-        source = (
-            make_source(self.connection_string, self.eventhub) if self.connection_string else None
-        )
-        group = group_of(source, self.namespace, self.eventhub, self.consumer_group)
+        source = self._source()
+        group = self.group()
         store = open_store(
             self.store,
             storage_connection_string=self.storage_connection_string,

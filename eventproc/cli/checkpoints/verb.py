@@ -306,14 +306,14 @@ def import_(
     life = parse_duration("--expiration", expiration)
     contents = read_file(file)
     found = {c.partition_id: c for c in contents.checkpoints}
+    if not (another_hub or contents.is_of_hub(place.group())):
+        raise ConfigurationError(
+            f"{file} is of event hub {contents.eventhub!r} of {contents.namespace!r}: its "
+            "positions mean nothing in another one; --another-hub takes them all the same"
+        )
 
     async def move() -> int:
         async with place.open(creates_store=not dry_run) as connection:
-            if not (another_hub or contents.is_of_hub(connection.group)):
-                raise ConfigurationError(
-                    f"{file} is of event hub {contents.eventhub!r} of {contents.namespace!r}: its "
-                    "positions mean nothing in another one; --another-hub takes them all the same"
-                )
             if connection.source is not None:
                 await connection.partition_ids(list(found), ())
             strange = [p for p in partition if p not in found]

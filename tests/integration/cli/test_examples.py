@@ -10,6 +10,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 LINES_MAX = 60
 LAST_WORDS = {
     "blocking_functions.py": "4 partitions in 4 threads",
+    "exact_totals.py": "",
     "first_program.py": "10 greeted",
     "orders.py": "",
     "running_totals.py": "150 deliveries of 100 events, total 5050",

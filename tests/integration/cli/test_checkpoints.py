@@ -1,0 +1,210 @@
+"""``eventproc checkpoints``: positions looked at, moved under a running fleet, and taken along."""
+
+import asyncio
+import io
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.cli import main
+from eventproc.models import CheckpointUpdate, ConsumerGroup
+
+HANDLER = """
+    import asyncio
+
+    from eventproc import PartitionHandler
+
+    class Slow(PartitionHandler):
+        async def process_events(self, context, events):
+            for event in events:
+                await asyncio.sleep(0.1)
+                print(context.partition_id, event.sequence_number, flush=True)
+            context.state = str(int(context.state or 0) + len(events)).encode()
+"""
+FAST = ["--interval", "1s", "--expiration", "6s", "--shutdown-timeout", "5s"]
+HERE = ["--eventhub", "orders", "--store", "sqlite:group.db"]
+COUNT = 40
+
+
+@pytest.fixture(name="tool")
+def _tool(orders, tmp_path, monkeypatch, capsys):
+    """Publish 40 events to partition 0 and one to partition 1; return what runs the tool here."""
+    (tmp_path / "shop.py").write_text(dedent(HANDLER))
+    with EventHubProducerClient.from_connection_string(
+        orders.connection_string_for("orders")
+    ) as producer:
+        producer.send_batch([EventData("x")] * COUNT, partition_id="0")
+        producer.send_batch([EventData("y")], partition_id="1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVENTPROC_CONNECTION_STRING", orders.connection_string)
+    (tmp_path / "group.db").touch()
+
+    def run(*arguments, answer=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        code = main(["checkpoints", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def told(tool, verb, *options):
+    """Return what a verb tells a program."""
+    code, out, err = tool(verb, *HERE, *options, "--format", "json")
+
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def positions(found):
+    """The position of each partition in a list."""
+    return {c["partition_id"]: c["sequence_number"] for c in found["checkpoints"]}
+
+
+def store_state(orders, number, state):
+    """Store a checkpoint of partition 0 with a state, as a handler would."""
+
+    async def store():
+        async with SqliteCheckpointStore("group.db") as opened:
+            group = ConsumerGroup(
+                fully_qualified_namespace=f"127.0.0.1:{orders.port}", eventhub_name="orders"
+            )
+            update = CheckpointUpdate(
+                partition_id="0",
+                offset="1",
+                sequence_number=number,
+                replaces=await opened.read_checkpoint(group, "0"),
+                writer="w",
+                state=state,
+            )
+            await opened.update_checkpoint(group, update)
+
+    asyncio.run(store())
+
+
+def handled_until(process, number):
+    """Read the numbers of partition 0 that a processor prints, up to and with this one."""
+    numbers: list[int] = []
+    while not numbers or numbers[-1] != number:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        partition_id, printed = line.split()
+        if partition_id == "0":
+            numbers.append(int(printed))
+    return numbers
+
+
+@pytest.mark.parametrize("first", [2, 35])
+def test_a_running_owner_goes_on_from_where_it_is_told(command, tool, orders, first):
+    """Back or forward, it drops what it holds; nothing of that is stored over the reset."""
+    process = command.start(
+        *("run", "shop:Slow", *HERE, *FAST, "--checkpoint-events", "1", "--owner-id", "one"),
+        EVENTPROC_CONNECTION_STRING=orders.connection_string,
+    )
+    before = handled_until(process, 3)
+    (change,) = told(tool, "reset", "--partition", "0", "--to", str(first), "--yes")["changes"]
+    numbers = before + handled_until(process, COUNT - 1)
+    process.terminate()
+    process.communicate(timeout=20)
+    cut = next(at for at, number in enumerate(numbers) if at != number)
+    found = told(tool, "list")
+
+    assert (change["is_moved"], change["told_owner_id"]) == (True, "one")
+    assert numbers[cut:] == list(range(first, COUNT))
+    assert positions(found)["0"] == COUNT - 1
+    assert found["checkpoints"][0]["state_bytes"] == len(str(COUNT - first))
+    assert process.returncode == 0
+
+
+def test_a_reset_is_shown_and_asked_for(tool, orders):
+    """Nothing is written before the answer, nor without anybody to answer."""
+    store_state(orders, 39, b"40")
+    arguments = ["reset", *HERE, "--to", "10", "--partition", "0"]
+    dry = tool(*arguments, "--dry-run")
+    silent = tool(*arguments)
+    refused = tool(*arguments, answer="n\n")
+    untouched = positions(told(tool, "list"))
+    agreed = tool(*arguments, answer="y\n")
+    again = tool(*arguments, answer="y\n")
+
+    assert dry[0] == 0
+    assert ["0", "39", "9", "30", "again", "dropped", "(2", "bytes)"] in [
+        line.split() for line in dry[1].splitlines()
+    ]
+    assert silent[0] == 2
+    assert "--yes" in silent[2]
+    assert refused[0] == 1
+    assert "Nothing was changed." in refused[1]
+    assert untouched == {"0": 39}
+    assert agreed[0] == 0
+    assert "1 of 1 moved." in agreed[1]
+    assert positions(told(tool, "list")) == {"0": 9}
+    assert again[0] == 0
+    assert "as it is" in again[1]
+
+
+def test_lag_is_shown_in_events_and_seconds(tool):
+    """Of a group that nobody runs, looking at events disturbs nobody."""
+    told(tool, "reset", "--to", "latest", "--yes")
+    told(tool, "reset", "--to", "-7", "--partition", "0", "--yes")
+    lags = told(tool, "lag")
+    code, table, _ = tool("lag", *HERE)
+
+    assert [p["lag"] for p in lags["partitions"]] == [7, 0, 0, 0]
+    assert lags["lag"] == 7
+    assert 0 < lags["lag_s"] < 600
+    assert (code, table.splitlines()[-1].split()[:2]) == (0, ["all", "7"])
+
+
+def test_checkpoints_move_to_another_store_and_group(tool, orders, storage, container, monkeypatch):
+    """With their states, through a file; a state of another position is left out, and said so."""
+    store_state(orders, 20, b"twenty")
+    told(tool, "set", "--partition", "1", "--sequence-number", "0", "--offset", "7", "--yes")
+    exported = tool("export", *HERE, "orders.json")
+    there = ["--eventhub", "orders", "--store", f"blob:{container}", "--consumer-group", "other"]
+    monkeypatch.setenv("EVENTPROC_STORAGE_CONNECTION_STRING", storage)
+    imported = tool("import", *there, "orders.json", "--yes")
+    found = json.loads(tool("list", *there, "--format", "json")[1])
+    told(tool, "reset", "--partition", "0", "--to", "12", "--keep-state", "--yes")
+    code, _, _ = tool("export", *HERE, "out-of-step.json")
+    told_so = tool("import", *there, "out-of-step.json", "--yes")[2]
+    after = json.loads(tool("list", *there, "--format", "json")[1])
+
+    assert exported == (0, "2 checkpoints written to orders.json\n", "")
+    assert (imported[0], imported[2], code) == (0, "", 0)
+    assert positions(found) == {"0": 20, "1": 0}
+    assert [c["state_bytes"] for c in found["checkpoints"]] == [6, 0]
+    assert "the state of partition 0 belongs to position 20, and is left out" in told_so
+    assert positions(after) == {"0": 11, "1": 0}
+    assert [c["state_bytes"] for c in after["checkpoints"]] == [0, 0]
+
+
+def test_a_file_of_another_hub_is_refused_unless_that_is_meant(tool, monkeypatch):
+    """Its positions mean nothing there."""
+    told(tool, "reset", "--to", "latest", "--yes")
+    code, out, err = tool("export", *HERE, "-")
+    contents = json.loads(out)
+    path = Path("orders.json")
+    path.write_text(out)
+    monkeypatch.delenv("EVENTPROC_CONNECTION_STRING")
+    elsewhere = ["--namespace", "elsewhere", "--eventhub", "orders", "--store", "sqlite:new.db"]
+    refused = tool("import", *elsewhere, str(path), "--yes")
+    is_made = Path("new.db").exists()
+    taken = tool("import", *elsewhere, str(path), "--yes", "--another-hub", "--partition", "1")
+    path.write_text(out.replace('"version": 1', '"version": 2'))
+    later = tool("import", *elsewhere, str(path), "--yes")
+    path.write_text(out.replace('"sequence_number": 39', '"sequence_number": "39"'))
+    damaged = tool("import", *elsewhere, str(path), "--yes")
+
+    assert (code, err) == (0, "")
+    assert (contents["format"], contents["version"]) == ("eventproc-checkpoints", 1)
+    assert (refused[0], is_made, taken[0]) == (2, False, 0)
+    assert "--another-hub" in refused[2]
+    assert "1 of 1 moved." in taken[1]
+    assert (later[0], damaged[0]) == (2, 2)
+    assert "version 2" in later[2]
+    assert "Expected `int | null`, got `str` - at `$.checkpoints[0].sequence_number`" in damaged[2]

@@ -1,0 +1,169 @@
+"""The recipe for exact totals, with real processes that are killed again and again."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+
+from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.emulator import EventHubsEmulator
+from eventproc.models import ConsumerGroup
+from eventproc.ports import CheckpointStore
+
+EXAMPLE = Path(__file__).parents[3] / "examples/exact_totals.py"
+PACED = """
+    import asyncio
+
+    from exact_totals import ExactTotals
+
+    class Paced(ExactTotals):
+        async def process_events(self, context, events):
+            for event in events:
+                await super().process_events(context, [event])
+                print(context.partition_id, event.sequence_number, flush=True)
+                await asyncio.sleep(0.001)
+"""
+"""Slow enough to be killed in the middle of a call."""
+
+PARTITIONS = ("0", "1")
+COUNT = 600
+"""Orders of each partition; every third one is published twice."""
+
+EVENTS = COUNT + COUNT // 3
+KILLS = 3
+FAST = ["--interval", "500ms", "--expiration", "3s", "--checkpoint-interval", "100ms"]
+
+
+@pytest.fixture(name="hub")
+def _hub() -> Iterator[EventHubsEmulator]:
+    with EventHubsEmulator({"orders": len(PARTITIONS)}) as emulator:
+        yield emulator
+
+
+def publish(connection_string: str) -> None:
+    """Publish orders of 0, 1, 2... cents; those that repeat one, a few orders after it."""
+    numbers = [n for at in range(COUNT) for n in ([at] if at % 3 else [at, max(0, at - 9)])]
+    with EventHubProducerClient.from_connection_string(connection_string) as producer:
+        for partition_id in PARTITIONS:
+            batch = producer.create_batch(partition_id=partition_id)
+            for number in numbers:
+                event = EventData(str(number))
+                event.message_id = f"{partition_id}-{number}"
+                batch.add(event)
+            producer.send_batch(batch)
+
+
+class Fleet:
+    """Processes of the command, each with a file for what it printed."""
+
+    def __init__(self, folder: Path, store: str, **env: str) -> None:
+        self._folder, self._store, self._env = folder, store, env
+        self._process_by_owner: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, owner_id: str) -> None:
+        """Start a process, or its successor."""
+        command = ["run", "paced:Paced", "--eventhub", "orders", "--store", self._store, *FAST]
+        with (self._folder / f"{owner_id}.txt").open("ab") as printed:
+            self._process_by_owner[owner_id] = subprocess.Popen(
+                [sys.executable, "-m", "eventproc.cli", *command, "--owner-id", owner_id],
+                cwd=self._folder,
+                env=os.environ | self._env,
+                stdout=printed,
+                stderr=subprocess.DEVNULL,
+            )
+
+    def kill(self, owner_id: str) -> None:
+        """End a process as a crash does; it must be at work."""
+        process = self._process_by_owner[owner_id]
+        assert process.poll() is None, f"{owner_id} ended by itself"
+        process.kill()
+        process.wait()
+
+    def close(self) -> None:
+        """Leave nobody behind."""
+        for process in self._process_by_owner.values():
+            process.kill()
+            process.wait()
+
+    def deliveries(self) -> list[str]:
+        """What was given to handlers, anywhere."""
+        return [
+            line
+            for path in self._folder.glob("*.txt")
+            for line in path.read_text().splitlines()
+            if line.count(" ") == 1
+        ]
+
+
+def until(is_so, seconds=60):
+    """Wait for something in other processes."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+async def states(store: CheckpointStore, group: ConsumerGroup) -> dict[str, dict[str, int]]:
+    """The state of each partition whose checkpoint is at the end."""
+    async with store:
+        found = [await store.read_checkpoint(group, p) for p in PARTITIONS]
+    return {
+        c.partition_id: json.loads(c.state or b"{}")
+        for c in found
+        if c is not None and c.sequence_number == EVENTS - 1
+    }
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", ["sqlite", "blob"])
+def test_totals_are_exact_whoever_is_killed(hub, tmp_path, storage, container, kind):
+    """Each order counts once: neither a crash nor a publisher's repetition counts again."""
+    shutil.copy(EXAMPLE, tmp_path)
+    (tmp_path / "paced.py").write_text(dedent(PACED))
+    connection_string = hub.connection_string_for("orders")
+    publish(connection_string)
+    secrets = {
+        "EVENTPROC_CONNECTION_STRING": connection_string,
+        "EVENTPROC_STORAGE_CONNECTION_STRING": storage,
+    }
+    spec = f"sqlite:{tmp_path / 'group.db'}" if kind == "sqlite" else f"blob:{container}"
+    group = ConsumerGroup(fully_qualified_namespace=f"127.0.0.1:{hub.port}", eventhub_name="orders")
+
+    def look() -> dict[str, dict[str, int]]:
+        store: CheckpointStore = (
+            SqliteCheckpointStore(tmp_path / "group.db")
+            if kind == "sqlite"
+            else BlobCheckpointStore.from_connection_string(storage, container)
+        )
+        return asyncio.run(states(store, group))
+
+    fleet = Fleet(tmp_path, spec, **secrets)
+    try:
+        for owner_id in "ab":
+            fleet.start(owner_id)
+        for number in range(1, KILLS + 1):
+            goal = number * len(PARTITIONS) * EVENTS // (KILLS + 2)
+            until(lambda goal=goal: len(set(fleet.deliveries())) >= goal)
+            owner_id = "ab"[number % 2]
+            fleet.kill(owner_id)
+            fleet.start(owner_id)
+        until(lambda: len(look()) == len(PARTITIONS))
+        found = look()
+    finally:
+        fleet.close()
+    deliveries = fleet.deliveries()
+    exact = {"count": COUNT, "cents": sum(range(COUNT))}
+
+    assert {p: {k: found[p][k] for k in exact} for p in found} == dict.fromkeys(PARTITIONS, exact)
+    assert len(set(deliveries)) == len(PARTITIONS) * EVENTS
+    assert len(deliveries) > len(set(deliveries)), "nothing came twice: the kills proved nothing"
