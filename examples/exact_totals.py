@@ -20,14 +20,14 @@ class Totals:
 
     count: int = 0
     cents: int = 0
-    recent_ids: list[str | None] = field(default_factory=list)
+    recent_ids: list[str] = field(default_factory=list)
 
 
 STATE = TypedState(Totals)
 
 
 class ExactTotals(PartitionHandler):
-    """Adds up the amounts in the bodies, those of one message id once."""
+    """Adds up the amounts in the bodies; what has a message id counts once for it."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
@@ -36,9 +36,11 @@ class ExactTotals(PartitionHandler):
         with STATE.edit(context) as totals:
             known = set(totals.recent_ids)
             for event in events:
-                if event.message_id not in known:
+                if event.message_id in known:
+                    continue
+                if event.message_id is not None:
                     known.add(event.message_id)
                     totals.recent_ids.append(event.message_id)
-                    totals.count += 1
-                    totals.cents += int(event.body)
+                totals.count += 1
+                totals.cents += int(event.body)
             del totals.recent_ids[:-REMEMBERED]
