@@ -84,6 +84,8 @@ class HandlerThread:
 
     def __init__(self, view: BlockingPartitionContext) -> None:
         self.view = view
+        self._current: asyncio.Future[None] | None = None
+        view.watch(lambda: self._current is not None and self._current.cancelled())
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         threading.Thread(target=self._work, name="eventproc-handler", daemon=True).start()
 
@@ -103,6 +105,7 @@ class HandlerThread:
             function, done = call
             if done.cancelled():
                 continue
+            self._current = done
             error: BaseException | None = None
             try:
                 function()

@@ -205,6 +205,7 @@ class BlockingPartitionContext:
     def __init__(self, context: PartitionContext, loop: asyncio.AbstractEventLoop) -> None:
         self._context = context
         self._loop = loop
+        self._is_cancelled: Callable[[], bool] = lambda: False
 
     @property
     def partition_id(self) -> str:
@@ -247,6 +248,19 @@ class BlockingPartitionContext:
         return self._context.is_owned
 
     @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for this call any more: its events come again, here or elsewhere.
+
+        It is so as soon as the partition is lost, the lease lapsed, the call hung for
+        ``stall_timeout``, or a shutdown's time is over. Return then, in whatever way.
+        """
+        return self._is_cancelled()
+
+    def watch(self, is_cancelled: Callable[[], bool]) -> None:
+        """For the thread that makes the calls: how to find out."""
+        self._is_cancelled = is_cancelled
+
+    @property
     def state(self) -> bytes | None:
         """The handler's own state; see ``PartitionContext.state``."""
         return self._context.state
@@ -285,7 +299,7 @@ class BlockingPartitionHandler:
     """Subclass this to handle events with ordinary functions.
 
     Each partition has a thread of its own, so a call that blocks delays only its own partition.
-    A thread cannot be stopped from outside: a long call should look at ``context.is_owned``.
+    A thread cannot be stopped from outside: a long call should look at ``context.is_cancelled``.
 
     With ``key_lanes`` above 1 there is a thread for each lane as well, and ``process_events`` and
     ``process_error`` run in them for several keys at once: guard what they share.
@@ -305,6 +319,8 @@ class BlockingPartitionHandler:
     ) -> None:
         """Handle a batch, in order; see ``PartitionHandler.process_events``."""
         for index, event in enumerate(events):
+            if context.is_cancelled:
+                return
             try:
                 self.process_event(context, event)
             except OwnershipLostError:

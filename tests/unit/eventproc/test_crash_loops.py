@@ -1,0 +1,203 @@
+"""Events of which the process dies: found one by one, counted in the checkpoint, and given up.
+
+A process that dies here is one whose store and source are cut off at once, so nothing of it is
+heard again. Real processes die in ``tests/integration/delivery``.
+"""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from eventproc import CheckpointPolicy, EventPosition, FailureAction, FailurePolicy
+from eventproc.deadletters import MemoryDeadLetterSink
+from eventproc.testing.virtual_time import run_virtual
+from tests.unit.eventproc.scene import Noting, Scene, seconds
+
+LETTER = FailurePolicy(deliveries_max=5, then=FailureAction.DEAD_LETTER)
+STOP = FailurePolicy(deliveries_max=5)
+SELDOM = CheckpointPolicy(every_events=1000, every=timedelta(hours=1))
+
+
+class Deadly(Noting):
+    """Its process dies of one event; until then it takes batches."""
+
+    def __init__(self, scene: Scene, died: asyncio.Event, poison: int | None = 7) -> None:
+        super().__init__(scene)
+        self.died = died
+        self.poison = poison
+        self.sizes: list[int] = []
+
+    async def process_events(self, context, events):
+        """Die, or note."""
+        self.sizes.append(len(events))
+        for event in events:
+            if event.sequence_number == self.poison:
+                self.died.set()
+                await asyncio.sleep(1e9)
+            self.scene.handled.append((context.partition_id, event.sequence_number))
+
+
+class Life:
+    """One process after another, each with the same partition."""
+
+    def __init__(self, scene: Scene, **settings) -> None:
+        self.scene = scene
+        self.settings = {"checkpoint_policy": SELDOM, **settings}
+        self.handlers: list[Deadly] = []
+        self.dead: list[asyncio.Task[None]] = []
+
+    async def live(self, *, for_s: float, poison: int | None = 7) -> bool:
+        """Run one until it dies, or for some time; return whether it died."""
+        died = asyncio.Event()
+        handler = Deadly(self.scene, died, poison)
+        self.handlers.append(handler)
+        name = f"p{len(self.handlers)}"
+        processor = self.scene.processor(lambda: handler, name, **self.settings)
+        await processor.start()
+        try:
+            async with asyncio.timeout(for_s):
+                await died.wait()
+        except TimeoutError:
+            await processor.stop()
+            return False
+        self.scene.store_by_owner[name].is_out = True
+        self.scene.hub.break_links()
+        self.dead.append(asyncio.create_task(processor.stop()))
+        await seconds(100)  # Its lease expires.
+        return True
+
+    def counts(self):
+        """What the checkpoint says of deliveries."""
+        checkpoint = self.scene.checkpoint()
+        return checkpoint and (checkpoint.sequence_number, checkpoint.delivery_count)
+
+
+@pytest.mark.parametrize("settings", [{}, {"key_lanes": 3}], ids=["in order", "lanes"])
+def test_a_deadly_event_is_found_and_given_up(settings):
+    """The second process dies again, the third goes one by one; the sixth does not touch it."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(20)
+        sink = MemoryDeadLetterSink()
+        life = Life(scene, sink=sink, failure_policy=LETTER, **settings)
+        counts = []
+        while await life.live(for_s=300):
+            counts.append(life.counts())
+        return scene, life, counts, sink.letters
+
+    scene, life, counts, (letter,) = run_virtual(story())
+
+    assert counts == [(-1, 1), (6, 1), (6, 2), (6, 3), (6, 4), (6, 5)][: len(counts)]
+    assert len(counts) == 6
+    assert life.handlers[1].sizes == [1] * 8
+    assert letter.event.sequence_number == 7
+    assert (letter.attempt_count, letter.error_type) == (5, "")
+    assert set(scene.numbers()) == set(range(20)) - {7}
+    assert scene.checkpointed() == 19
+    assert scene.checkpoint().delivery_count == 0
+
+
+def test_a_deadly_event_may_stop_its_partition():
+    """Then no further process dies of it, until somebody says to try again."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(20)
+        life = Life(scene, failure_policy=STOP)
+        deaths = 0
+        while await life.live(for_s=300):
+            deaths += 1
+        stopped_at, count = life.counts()
+        alive = Deadly(scene, asyncio.Event(), poison=None)
+        async with scene.processor(lambda: alive, "last", failure_policy=STOP) as processor:
+            await seconds(30)
+            stopped = processor.statistics().stopped
+            processor.resume("0")
+            await seconds(30)
+        return deaths, stopped_at, count, stopped, scene
+
+    deaths, stopped_at, count, stopped, scene = run_virtual(story())
+
+    assert (deaths, stopped_at, count, stopped) == (6, 6, 5, ("0",))
+    assert scene.checkpointed() == 19
+    assert scene.checkpoint().delivery_count == 0
+
+
+def test_a_good_end_starts_the_count_anew():
+    """Whoever closed in good order did not die of anything."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(20)
+        life = Life(scene, failure_policy=STOP)
+        await life.live(for_s=60)
+        await life.live(for_s=60)
+        before = life.counts()
+        await life.live(for_s=60, poison=None)
+        return before, life.counts()
+
+    assert run_virtual(story()) == ((6, 1), (19, 0))
+
+
+def test_processes_that_die_while_nothing_comes_accuse_nobody():
+    """Only what was handed over counts."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(3)
+        life = Life(scene, failure_policy=STOP)
+        await life.live(for_s=30)
+        for number in range(10):  # Cut off, without an event to handle.
+            processor = scene.processor(None, f"idle{number}", failure_policy=STOP)
+            await processor.start()
+            await seconds(15)
+            scene.store_by_owner[f"idle{number}"].is_out = True
+            scene.hub.break_links()
+            life.dead.append(asyncio.create_task(processor.stop()))
+            await seconds(100)
+        scene.publish(3)
+        await life.live(for_s=30, poison=None)
+        return life.counts(), scene.numbers()
+
+    assert run_virtual(story()) == ((5, 0), [0, 1, 2, 3, 4, 5])
+
+
+def test_nothing_is_counted_unless_asked_for():
+    """No checkpoint is written before the first event is handled."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(20)
+        life = Life(scene)
+        await life.live(for_s=60)
+        return life.counts()
+
+    assert run_virtual(story()) is None
+
+
+@pytest.mark.parametrize(
+    "position", [EventPosition.latest(), EventPosition.earliest()], ids=["latest", "earliest"]
+)
+def test_the_count_has_a_place_from_the_first_event_on(position):
+    """Also where there was no checkpoint."""
+
+    async def story():
+        scene = Scene()
+        sink = MemoryDeadLetterSink()
+        life = Life(scene, sink=sink, failure_policy=LETTER, initial_position=position)
+        begun = asyncio.create_task(life.live(for_s=300, poison=0))
+        await seconds(10)
+        scene.publish(3)
+        await begun
+        counts = [life.counts()]
+        while await life.live(for_s=300, poison=0):
+            counts.append(life.counts())
+        return counts, [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+
+    counts, letters, numbers = run_virtual(story())
+
+    assert counts == [(-1, 1), (-1, 2), (-1, 3), (-1, 4), (-1, 5)]
+    assert letters == [0]
+    assert numbers == [1, 2]
