@@ -160,6 +160,7 @@ class Process:
         self.step_count = 0
         """How often something of it ran: between two steps lies an await."""
 
+        self.pause_count = 0
         self.break_at = 0
         self.on_break: Callable[[], None] = self.kill
         """What happens in place of the step with that number."""
@@ -199,6 +200,7 @@ class Process:
     def pause(self) -> None:
         """Let nothing of it run."""
         self.is_paused = True
+        self.pause_count += 1
 
     def kill(self) -> None:
         """Let nothing of it run ever again."""

@@ -51,6 +51,15 @@ def _chosen(world: World, fault: Fault) -> Node | None:
     return nodes[fault.which % len(nodes)] if nodes else None
 
 
+def _ours(world: World) -> list[Node]:
+    return [node for node in world.there if not node.actor.is_foreign]
+
+
+def _chosen_of_ours(world: World, fault: Fault) -> Node | None:
+    nodes = [node for node in _ours(world) if not node.process.is_paused]
+    return nodes[fault.which % len(nodes)] if nodes else None
+
+
 def _partition(world: World, fault: Fault) -> str:
     ids = world.hub.partition_ids()
     return ids[fault.which // 7 % len(ids)]
@@ -80,22 +89,23 @@ async def _storm(world: World, fault: Fault) -> None:
 async def _deploy(world: World, fault: Fault) -> None:
     """Each is replaced by a new one, one after the other: the new one before or after."""
     is_before, keeps_names = fault.which % 2 == 0, fault.which % 3 == 0
-    for node in world.there:
+    generation = f"{fault.which}" if fault.which % 5 else ""
+    for node in _ours(world):
         if is_before and not keeps_names:
-            await _join(world, fault)
+            world.start(f"n{len(world.nodes)}", generation=generation)
             await asyncio.sleep(fault.duration_s / 5)
         world.leave(node)
         if keeps_names:
             await world.until_gone(node)
-            world.start(node.owner_id)
+            world.start(node.owner_id, generation=generation)
         elif not is_before:
-            await _join(world, fault)
+            world.start(f"n{len(world.nodes)}", generation=generation)
         await asyncio.sleep(fault.duration_s / 5)
 
 
 async def _flap(world: World, fault: Fault) -> None:
     """One crashes and is started again under its name, again and again."""
-    node = _chosen(world, fault)
+    node = _chosen_of_ours(world, fault)
     for _ in range(4):
         if node is None or not node.is_there:
             return
@@ -126,7 +136,7 @@ async def _crash_at_step(world: World, fault: Fault) -> None:
 
 
 async def _restart(world: World, fault: Fault) -> None:
-    node = _chosen(world, fault)
+    node = _chosen_of_ours(world, fault)
     if node is not None:
         world.crash(node)
         await asyncio.sleep(fault.duration_s)
@@ -182,7 +192,7 @@ async def _breaks(node: Node, fault: Fault) -> bool:
 
 async def _replace_paused(world: World, fault: Fault) -> None:
     """One is paused, a new one takes its name, and the old one wakes up."""
-    node = _chosen(world, fault)
+    node = _chosen_of_ours(world, fault)
     if node is None:
         return
     node.process.pause()
@@ -194,14 +204,14 @@ async def _replace_paused(world: World, fault: Fault) -> None:
 
 async def _twin(world: World, fault: Fault) -> None:
     """A second one is started under the name of one that lives."""
-    node = _chosen(world, fault)
+    node = _chosen_of_ours(world, fault)
     if node is not None:
         world.start(node.owner_id, is_supervised=False)
 
 
 async def _jump(world: World, fault: Fault) -> None:
     """The clock for leases goes forward without any reason."""
-    node = _chosen(world, fault)
+    node = _chosen_of_ours(world, fault)
     if node is not None:
         node.process.jump(fault.duration_s)
 

@@ -34,10 +34,11 @@ class Line(FaultyCheckpointStore):
         super().__init__(ledger, rng)
         self._ledger = ledger
         self._wire = wire
+        self.actor = ledger.actor
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
         """Tell the invariants that somebody looks."""
-        self._ledger.invariants.looked(self._ledger.actor)
+        self._ledger.invariants.looked(self.actor)
         return await super().list_ownership(group)
 
     async def claim_ownership(

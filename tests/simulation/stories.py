@@ -32,6 +32,14 @@ LASTING = (
 """How a store may be for ever."""
 
 
+FOREIGN = (
+    "azure-python-greedy",
+    "azure-python-balanced",
+    "azure-dotnet-greedy",
+    "azure-dotnet-balanced",
+)
+
+
 class Mode(Enum):
     """What a story is to show."""
 
@@ -59,6 +67,9 @@ class Story:
     lasting: StoreFaults = SLOW_LINE
     """How it behaves from then on."""
 
+    foreign: tuple[str, ...] = ()
+    """Processors of other makes in the group."""
+
     faults: tuple[Fault, ...] = ()
 
 
@@ -81,6 +92,7 @@ def draw(seed: int, mode: Mode) -> Story:
         clock_rate_max=rng.choice([0, CLOCK_RATE_MAX]),
         noise=rng.choice([StoreFaults(), *NOISES]),
         lasting=rng.choice(LASTING),
+        foreign=tuple(rng.choices(FOREIGN, k=rng.choice([0, 0, 0, 0, 1, 2]))),
         faults=tuple(sorted(faults, key=lambda fault: fault.at_s)),
     )
 
@@ -104,6 +116,8 @@ def _draw_config(rng: Random) -> EventProcessorConfig:
         handler_backoff=Backoff(most=timedelta(seconds=5)),
         receiver_backoff=Backoff(most=timedelta(seconds=10)),
         batch_size_max=rng.choice([1, 7, 300]),
+        keeps_ownership_on_stop=rng.random() < 0.1,
+        reserve_patience=timedelta(seconds=100),
         uses_store_thread=False,
     )
 
@@ -159,6 +173,8 @@ async def _happen(story: Story, world: World) -> None:
     """Let all that goes wrong go wrong."""
     for number in range(story.node_count):
         world.start(f"n{number}")
+    for number, system in enumerate(story.foreign):
+        world.start_foreign(f"f{number}", system)
     under_way: list[asyncio.Task[None]] = []
     for fault in story.faults:
         await asyncio.sleep(max(0.0, fault.at_s - world.now_s))
@@ -180,7 +196,7 @@ async def _settle(story: Story, world: World) -> None:
     world.set_faults(story.lasting)
     if not world.there:
         world.start("last")
-    await world.until("is_balanced", HEALED_WITHIN_S)
+    await world.until("is_settled", HEALED_WITHIN_S)
     world.stop_publishing()
     await world.until("is_all_handled", HEALED_WITHIN_S)
     await world.rest(QUIET_INTERVALS)

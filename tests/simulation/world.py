@@ -5,9 +5,9 @@ behind a faulty line, and the hub is the one in memory.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -16,6 +16,7 @@ from eventproc import (
     DuplicateOwnerError,
     EventProcessor,
     EventProcessorConfig,
+    ReceivedEvent,
     SourceError,
     StoreError,
 )
@@ -24,7 +25,10 @@ from eventproc.models import (
     LoadBalancingStrategy,
     PartitionOwnership,
 )
+from eventproc.simulation.foreign import ForeignProcessor
+from eventproc.simulation.systems import SYSTEMS
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.statistics import ProcessorStatistics
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import Process, Wire
 from tests.simulation.handlers import Behaviour, CountingHandler
@@ -41,6 +45,9 @@ BUDGET_TOLERANCE_S = 0.01
 POLL_S = 0.5
 """How often to look whether a world is well again."""
 
+FOREIGN_PATIENCE_INTERVALS = 12
+"""For how long another make may be content before it takes what it finds is its share."""
+
 CLOCK_OFFSET_MAX_S = 1e6
 CLOCK_RATE_MAX = 0.05
 
@@ -51,7 +58,7 @@ class Node:
 
     owner_id: str
     process: Process
-    processor: EventProcessor
+    processor: EventProcessor | ForeignProcessor
     line: Line
     actor: Actor
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
@@ -61,6 +68,24 @@ class Node:
 
     is_cut_off: bool = False
     """Whether it will never reach the store again."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self.process.is_killed or (self.task is not None and self.task.done())
+
+    @property
+    def statistics(self) -> ProcessorStatistics:
+        """Of one of ours."""
+        assert isinstance(self.processor, EventProcessor), "other makes tell nothing"
+        return self.processor.statistics()
+
+    @property
+    def served_count(self) -> int:
+        """How many partitions it serves, by itself."""
+        if isinstance(self.processor, ForeignProcessor):
+            return len(self.processor.served)
+        return len(self.statistics.pumps)
 
     @property
     def is_there(self) -> bool:
@@ -159,15 +184,27 @@ class World:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every partition is owned and served, by nodes that are there, evenly."""
-        if any(n.leaving.is_set() and n.task and not n.task.done() for n in self.nodes):
+        """Whether every partition is owned and served by nodes that are there, by ours evenly.
+
+        Other makes take what they like: Azure's Python one never sees partitions that came later,
+        and is content with the floor.
+        """
+        if any(n.leaving.is_set() and not n.is_gone for n in self.nodes):
             return False  # Somebody is about to give away what it has.
         counts = self.owned_counts()
-        served = sum(len(node.processor.statistics().pumps) for node in self.there)
+        served = sum(node.served_count for node in self.there)
+        ours = [counts[node.owner_id] for node in self.there if not node.actor.is_foreign] or [0]
         return (
             sum(counts.values()) == served == len(self.hub.partition_ids())
-            and max(counts.values()) - min(counts.values()) <= 1
+            and max(ours) - min(ours) <= 1
         )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is balanced, and other makes are content with that, too."""
+        patience = FOREIGN_PATIENCE_INTERVALS if self.invariants.is_mixed else 0
+        still_s = patience * self.config.load_balancing_interval.total_seconds()
+        return self.is_balanced and self.now_s - self.invariants.moved_at_s >= still_s
 
     @property
     def is_all_handled(self) -> bool:
@@ -184,8 +221,45 @@ class World:
 
     # What happens in it.
 
-    def start(self, owner_id: str, *, is_supervised: bool = True) -> Node:
+    def start(self, owner_id: str, *, is_supervised: bool = True, generation: str = "") -> Node:
         """Start a process with a processor of this name in it."""
+        is_cooperative = self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
+        process, line, rng = self._prepare(owner_id, hands_over=is_cooperative)
+        actor = line.actor
+        processor = EventProcessor(
+            source=MemoryEventSource(self.hub),
+            store=line,
+            handler=lambda: CountingHandler(actor, self.behaviour, self.invariants, self.rng),
+            owner_id=owner_id,
+            config=replace(self.config, generation=generation),
+            rng=rng,
+            clock=process.boot_s,
+        )
+        node = Node(owner_id, process, processor, line, actor)
+        return self._add(node, self._run(node, processor, is_supervised=is_supervised))
+
+    def start_foreign(self, owner_id: str, system: str) -> Node:
+        """Start a process with another make's processor in it."""
+        self.invariants.is_mixed = True
+        process, line, rng = self._prepare(owner_id, is_foreign=True)
+        processor = ForeignProcessor(
+            source=MemoryEventSource(self.hub),
+            store=line,
+            on_events=self._handle_as_foreign,
+            owner_id=owner_id,
+            habits=SYSTEMS[system](),
+            interval=self.config.load_balancing_interval,
+            expiration=self.config.ownership_expiration,
+            rng=rng,
+            clock=self.store_now,
+        )
+        node = Node(owner_id, process, processor, line, line.actor)
+        return self._add(node, self._run_foreign(node, processor))
+
+    def _prepare(
+        self, owner_id: str, *, hands_over: bool = False, is_foreign: bool = False
+    ) -> tuple[Process, Line, Random]:
+        """Make what every processor gets: a process, a line to the store, and chance."""
         self._drawn_count += 1
         name = f"{self._seed}/{self._drawn_count}/{owner_id}"
         process = Process(
@@ -194,59 +268,55 @@ class World:
             clock_s=self.rng.uniform(0, CLOCK_OFFSET_MAX_S),
             rate=self._draw_rate(),
         )
-        actor = Actor(
-            owner_id,
-            process,
-            hands_over=(self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE),
-        )
+        actor = Actor(owner_id, process, hands_over=hands_over, is_foreign=is_foreign)
         line = Line(Ledger(self.account, actor, self.invariants), Random(f"line/{name}"), self.wire)
         line.faults = self.faults
-        rng = Random(f"processor/{name}")
-        processor = EventProcessor(
-            source=MemoryEventSource(self.hub),
-            store=line,
-            handler=lambda: CountingHandler(actor, self.behaviour, self.invariants, self.rng),
-            owner_id=owner_id,
-            config=self.config,
-            rng=rng,
-            clock=process.boot_s,
-        )
-        node = Node(owner_id, process, processor, line, actor)
-        node.task = process.spawn(self._run(node, is_supervised=is_supervised))
+        return process, line, Random(f"processor/{name}")
+
+    def _add(self, node: Node, running: Coroutine[object, object, None]) -> Node:
+        node.task = node.process.spawn(running)
         self.nodes.append(node)
-        self.invariants.note("started", owner_id)
+        self.invariants.note("started", node.owner_id)
         return node
 
-    async def _run(self, node: Node, *, is_supervised: bool) -> None:
+    async def _handle_as_foreign(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
+        self.invariants.note(f"{partition_id} gets {events[0].sequence_number}", "a foreigner")
+        for event in events:
+            self.invariants.done(partition_id, event)
+
+    async def _run_foreign(self, node: Node, processor: ForeignProcessor) -> None:
+        while not node.leaving.is_set():
+            try:
+                await processor.start()
+            except (StoreError, SourceError):
+                await asyncio.sleep(START_AGAIN_AFTER_S)
+                continue
+            await node.leaving.wait()
+            await processor.stop()
+            self.invariants.note("stopped", node.owner_id)
+
+    async def _run(self, node: Node, processor: EventProcessor, *, is_supervised: bool) -> None:
         """What the process does: start, serve, and stop when it is asked to."""
         while not node.leaving.is_set():
             try:
-                await node.processor.start()
+                await processor.start()
             except (StoreError, SourceError):
                 await asyncio.sleep(START_AGAIN_AFTER_S)
                 continue
             except DuplicateOwnerError:
                 self._end_by_itself(node, is_supervised=is_supervised)
                 return
-            await self._until_told_or_ended(node)
+            await _until_either(node.leaving, processor._finished)
             is_duplicate = await self._stop(node)
             if is_duplicate:
                 self._end_by_itself(node, is_supervised=is_supervised)
             return
 
-    async def _until_told_or_ended(self, node: Node) -> None:
-        waits = [
-            asyncio.ensure_future(node.leaving.wait()),
-            asyncio.ensure_future(node.processor._finished.wait()),
-        ]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
-
     async def _stop(self, node: Node) -> bool:
         """Stop it; return whether it had ended because its name is taken."""
         time = asyncio.get_running_loop().time
         begun_s, was_well, is_duplicate = time(), self._is_well(node), False
+        pause_count = node.process.pause_count
         stops_unasked = not node.leaving.is_set()
         try:
             await node.processor.stop()
@@ -260,7 +330,11 @@ class World:
             self.invariants.report("failed", f"{node.owner_id} ended without a reason")
         if was_well and self._is_well(node) and not is_duplicate:
             self._check_left(node)
-        if took_s > self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S:
+        was_paused = node.process.pause_count > pause_count
+        if (
+            not was_paused
+            and took_s > self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S
+        ):
             self.invariants.report("budget", f"{node.owner_id} stopped in {took_s} s")
         return is_duplicate
 
@@ -281,7 +355,8 @@ class World:
         faults = node.line.faults
         is_slow = faults.delay_max > timedelta(seconds=0.5)
         is_lossy = faults.silence or faults.throttle_rate or faults.stale_rate
-        return not (is_slow or is_lossy or node.line.is_out or self.behaviour.is_deaf)
+        is_kept = self.config.keeps_ownership_on_stop or node.actor.is_foreign
+        return not (is_slow or is_lossy or node.line.is_out or self.behaviour.is_deaf or is_kept)
 
     def _check_left(self, node: Node) -> None:
         """Who stopped owns nothing any more."""
@@ -334,7 +409,7 @@ class World:
 
     async def until_gone(self, node: Node) -> None:
         """Wait until a node that leaves has left, or is killed over it."""
-        while not (node.process.is_killed or (node.task and node.task.done())):  # noqa: ASYNC110
+        while not node.is_gone:  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)  # A killed task never ends.
 
     async def rest(self, intervals: int) -> None:
@@ -361,6 +436,7 @@ class World:
         if tasks:
             await asyncio.wait(tasks)
         left = {str(o.owner_id) for o in self.live_records().values()}
+        left &= {node.owner_id for node in stopping}
         left -= {node.owner_id for node in self.nodes if node.process.is_killed}
         if was_well and left:
             self.invariants.report("left", f"{sorted(left)} stand in the records")
@@ -384,3 +460,10 @@ class World:
         with suppress(Exception):
             return f"{self.owner_by_partition()} {self.owned_counts()}"
         return "nobody"
+
+
+async def _until_either(first: asyncio.Event, second: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in (first, second)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()

@@ -55,7 +55,7 @@ def test_a_cold_start_shares_everything_without_a_conflict(strategy):
         nodes = await settled(world, "a", "b", "c")
 
         assert sorted(world.owned_counts().values()) == [2, 3, 3]
-        assert sum(n.processor.statistics().conflict_count for n in nodes) == 0
+        assert sum(n.statistics.conflict_count for n in nodes) == 0
 
     tell(story, load_balancing_strategy=strategy)
 
@@ -169,7 +169,7 @@ def test_a_second_processor_of_a_live_name_is_refused():
         await asyncio.sleep(100)
 
         assert world.invariants.moved_at_s == moved_at_s
-        assert world.node("a").processor.statistics().lost_count == 0
+        assert world.node("a").statistics.lost_count == 0
 
     world = tell(story)
 
@@ -201,7 +201,7 @@ def test_a_paused_processor_yields_to_who_took_its_name(paused_s):
         await asyncio.sleep(paused_s)
         old.process.resume()
         await asyncio.sleep(30)
-        ended = [n for n in (old, new) if not n.processor.statistics().owned]
+        ended = [n for n in (old, new) if not n.statistics.owned]
 
         assert len(ended) == 1
 
@@ -209,7 +209,7 @@ def test_a_paused_processor_yields_to_who_took_its_name(paused_s):
         await asyncio.sleep(100)
 
         assert world.invariants.moved_at_s < settled_at_s
-        assert [n for n in (old, new) if not n.processor.statistics().owned] == ended
+        assert [n for n in (old, new) if not n.statistics.owned] == ended
 
         for node in ended:
             world.nodes.remove(node)
@@ -327,9 +327,9 @@ def test_a_steady_group_writes_renewals_and_nothing_else():
 
     async def story(world):
         nodes = await settled(world, "a", "b")
-        before = sum(n.processor.statistics().ownership_write_count for n in nodes)
+        before = sum(n.statistics.ownership_write_count for n in nodes)
         await asyncio.sleep(10 * EXPIRATION_S)
-        written = sum(n.processor.statistics().ownership_write_count for n in nodes) - before
+        written = sum(n.statistics.ownership_write_count for n in nodes) - before
 
         assert 8 * 25 <= written <= 8 * 30
 
