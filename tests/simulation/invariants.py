@@ -169,7 +169,7 @@ class Invariants:
         former = None if before is None else before.owner_id
         holding = self._holding.get(partition_id)
         is_mine = after.owner_id == actor.name
-        if former == after.owner_id and (holding is None or holding.actor is actor):
+        if former == after.owner_id and holding is not None and holding.actor is actor:
             return
         now_s = self.now_s()
         if former != after.owner_id:
@@ -189,6 +189,11 @@ class Invariants:
             self._holding[partition_id] = Holding(actor, now_s)
         else:
             self._holding.pop(partition_id, None)
+
+    def is_held(self, partition_id: str, owner_id: str) -> bool:
+        """Whether its record is one that its owner wrote: not a gift that came too late."""
+        holding = self._holding.get(partition_id)
+        return holding is not None and holding.actor.name == owner_id
 
     def edited(self, partition_id: str) -> None:
         """An operator took a record away, or wrote another owner into it."""

@@ -364,6 +364,7 @@ class World:
             p
             for p, owner_id in self.owner_by_partition().items()
             if owner_id == node.owner_id
+            and self.invariants.is_held(p, owner_id)
             and not any(o.owner_id == owner_id for o in self.nodes if o is not node and o.is_there)
         ]
         if left:
@@ -435,7 +436,11 @@ class World:
         tasks = [node.task for node in stopping if node.task is not None]
         if tasks:
             await asyncio.wait(tasks)
-        left = {str(o.owner_id) for o in self.live_records().values()}
+        left = {
+            str(o.owner_id)
+            for p, o in self.live_records().items()
+            if self.invariants.is_held(p, str(o.owner_id))
+        }
         left &= {node.owner_id for node in stopping}
         left -= {node.owner_id for node in self.nodes if node.process.is_killed}
         if was_well and left:
@@ -458,7 +463,8 @@ class World:
     def describe(self) -> str:
         """Who has what, for a message."""
         with suppress(Exception):
-            return f"{self.owner_by_partition()} {self.owned_counts()}"
+            served = {node.owner_id: node.served_count for node in self.there}
+            return f"{self.owner_by_partition()} served {served}"
         return "nobody"
 
 
