@@ -7,7 +7,8 @@ from datetime import timedelta
 from random import Random
 
 from eventproc.testing import StoreFaults
-from tests.simulation.world import Node, World
+from tests.simulation.nodes import Node
+from tests.simulation.world import World
 
 NOISES = (
     StoreFaults(delay_max=timedelta(seconds=0.3)),

@@ -16,7 +16,7 @@ The names in a violation are those of the tests' report:
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from eventproc.handler import PartitionContext
 from eventproc.models import (
@@ -83,6 +83,9 @@ class Invariants:
     expiration: timedelta
     handoff_timeout: timedelta
     now_s: Callable[[], float]
+    is_live: Callable[[PartitionOwnership], bool]
+    """Whether a record names an owner, and is not expired."""
+
     is_presence_whole: bool = True
     """Whether everybody can see who hands over: nobody took presence away, no listing is stale."""
 
@@ -125,7 +128,6 @@ class Invariants:
         actor: Actor,
         claims: Collection[OwnershipClaim],
         stored: Mapping[str, PartitionOwnership],
-        now: datetime,
     ) -> None:
         """A processor asks for these writes at once: at most one of them takes from the living.
 
@@ -140,7 +142,7 @@ class Invariants:
                 and record is not None
                 and record.owner_id not in (None, actor.name)
                 and record.etag == claim.expected_etag
-                and now - record.last_modified <= self.expiration
+                and self.is_live(record)
             ):
                 self._stealing(actor, claim.partition_id)
 
@@ -160,9 +162,14 @@ class Invariants:
             )
 
     def owned(
-        self, actor: Actor, before: PartitionOwnership | None, after: PartitionOwnership
+        self,
+        actor: Actor,
+        before: PartitionOwnership | None,
+        after: PartitionOwnership,
+        *,
+        was_live: bool,
     ) -> None:
-        """An ownership record was written by *actor*."""
+        """An ownership record was written by *actor* over one that was alive or not."""
         partition_id = after.partition_id
         if before is not None:
             self._replace(before.etag)
@@ -177,11 +184,6 @@ class Invariants:
             self.note(f"{partition_id}: {former} -> {after.owner_id}", actor.name)
         if former == actor.name and not is_mine:
             self._check_given(actor, partition_id)
-        was_live = (
-            before is not None
-            and former is not None
-            and after.last_modified - before.last_modified <= self.expiration
-        )
         if holding is not None and holding.actor is not actor and was_live:
             self._robbed_at_s[partition_id, holding.actor] = now_s
             self._stolen_count += former != after.owner_id

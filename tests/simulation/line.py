@@ -102,9 +102,7 @@ class Ledger(MemoryCheckpointStore):
     def show(self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]) -> None:
         """Tell the invariants what is asked for, and what stands there at that moment."""
         records = self.account.records(group)
-        self.invariants.asked(
-            self.actor, claims, records.ownership_by_partition, self.account.now()
-        )
+        self.invariants.asked(self.actor, claims, records.ownership_by_partition)
 
     async def claim_ownership(
         self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
@@ -113,9 +111,10 @@ class Ledger(MemoryCheckpointStore):
         (claim,) = claims
         ownerships = self.account.records(group).ownership_by_partition
         before = ownerships.get(claim.partition_id)
+        was_live = before is not None and self.invariants.is_live(before)
         result = self._claim(ownerships, claim)
         if result.outcome is WriteOutcome.WON and result.ownership is not None:
-            self.invariants.owned(self.actor, before, result.ownership)
+            self.invariants.owned(self.actor, before, result.ownership, was_live=was_live)
         return [result]
 
     async def update_checkpoint(

@@ -12,6 +12,7 @@ from enum import Enum
 from random import Random
 
 from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
+from eventproc.membership import LeaseMode
 from eventproc.testing import StoreFaults
 from tests.simulation.faults import HAPPENINGS, NOISES, Fault
 from tests.simulation.invariants import Violation
@@ -38,6 +39,10 @@ FOREIGN = (
     "azure-dotnet-greedy",
     "azure-dotnet-balanced",
 )
+
+
+SESSION_RATE = 0.25
+"""How many groups keep their leases by session."""
 
 
 class Mode(Enum):
@@ -84,6 +89,8 @@ def draw(seed: int, mode: Mode) -> Story:
     if foreign and mode is Mode.LIVENESS:
         # Azure's Python processor never claims what a hub grew by, and ours leave it its share.
         kinds = [kind for kind in kinds if kind != "grow"] or ["join"]
+    if not foreign and rng.random() < SESSION_RATE:
+        config = replace(config, lease_mode=LeaseMode.SESSION)
     faults = [_draw_fault(rng, kinds, config, until_s) for _ in range(count)]
     return Story(
         seed=seed,
@@ -198,6 +205,7 @@ async def _happen(story: Story, world: World) -> None:
 async def _settle(story: Story, world: World) -> None:
     """Now nothing goes wrong any more, but for what does for ever."""
     world.set_faults(story.lasting)
+    world.calm_since_s = world.now_s
     if not world.there:
         world.start("last")
     await world.until("is_settled", HEALED_WITHIN_S)

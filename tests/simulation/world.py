@@ -5,14 +5,15 @@ behind a faulty line, and the hub is the one in memory.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from random import Random
 
 from checkpointstores.memory import MemoryAccount
 from eventproc import (
+    ConfigurationError,
     DuplicateOwnerError,
     EventProcessor,
     EventProcessorConfig,
@@ -23,20 +24,19 @@ from eventproc import (
 from eventproc.models import (
     ConsumerGroup,
     LoadBalancingStrategy,
-    PartitionOwnership,
 )
 from eventproc.simulation.foreign import ForeignProcessor
 from eventproc.simulation.systems import SYSTEMS
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.statistics import ProcessorStatistics
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import Process, Wire
 from tests.simulation.handlers import Behaviour, CountingHandler
 from tests.simulation.invariants import Actor, Invariants, Violation
 from tests.simulation.line import Ledger, Line
+from tests.simulation.nodes import Node
 from tests.simulation.operators import Operator
+from tests.simulation.view import View
 
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 START_AGAIN_AFTER_S = 2.0
 """How soon a supervisor starts a processor again that could not start, or that ended."""
 
@@ -45,57 +45,11 @@ BUDGET_TOLERANCE_S = 0.01
 POLL_S = 0.5
 """How often to look whether a world is well again."""
 
-FOREIGN_PATIENCE_INTERVALS = 12
-"""For how long another make may be content before it takes what it finds is its share."""
-
 CLOCK_OFFSET_MAX_S = 1e6
 CLOCK_RATE_MAX = 0.05
 
 
-@dataclass(eq=False)
-class Node:
-    """One process with a processor in it."""
-
-    owner_id: str
-    process: Process
-    processor: EventProcessor | ForeignProcessor
-    line: Line
-    actor: Actor
-    leaving: asyncio.Event = field(default_factory=asyncio.Event)
-    task: "asyncio.Task[None] | None" = None
-    is_over: bool = False
-    """Whether it ended by itself, or never began."""
-
-    is_cut_off: bool = False
-    """Whether it will never reach the store again."""
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it has ended, in whatever way."""
-        return self.process.is_killed or (self.task is not None and self.task.done())
-
-    @property
-    def statistics(self) -> ProcessorStatistics:
-        """Of one of ours."""
-        assert isinstance(self.processor, EventProcessor), "other makes tell nothing"
-        return self.processor.statistics()
-
-    @property
-    def served_count(self) -> int:
-        """How many partitions it serves, by itself."""
-        if isinstance(self.processor, ForeignProcessor):
-            return len(self.processor.served)
-        return len(self.statistics.pumps)
-
-    @property
-    def is_there(self) -> bool:
-        """Whether it shall have its share."""
-        return not (
-            self.process.is_killed or self.leaving.is_set() or self.is_over or self.is_cut_off
-        )
-
-
-class World:
+class World(View):
     """A hub, a store, a publisher, and processes that come and go."""
 
     def __init__(
@@ -114,11 +68,10 @@ class World:
         self.faults = StoreFaults()
         self.nodes: list[Node] = []
         self.wire = Wire()
-        self._loop = self.wire.loop
         self._seed = seed
         self._drawn_count = 0
         self._clock_rate_max = clock_rate_max
-        self._store_rate = self._draw_rate()
+        self.store_rate = self._draw_rate()
         self._publish_every_s = publish_every_s
         self.account = MemoryAccount(now=self.store_now)
         self.hub = MemoryHub(partition_count, clock=self.now)
@@ -128,96 +81,14 @@ class World:
         self.invariants = Invariants(
             expiration=config.ownership_expiration,
             handoff_timeout=config.handoff_timeout,
-            now_s=lambda: self._loop.now_s,
+            now_s=lambda: self.wire.loop.now_s,
+            is_live=self.is_live,
         )
         self.operator = Operator(self.account, self.group, self.invariants)
         self._publisher = asyncio.create_task(self._publish())
 
     def _draw_rate(self) -> float:
         return 1 + self.rng.uniform(-1, 1) * self._clock_rate_max
-
-    # What it looks like.
-
-    @property
-    def now_s(self) -> float:
-        """Virtual seconds since the beginning."""
-        return self._loop.now_s
-
-    def now(self) -> datetime:
-        """The hub's clock."""
-        return BEGIN + timedelta(seconds=self._loop.now_s)
-
-    def store_now(self) -> datetime:
-        """The store's clock."""
-        return BEGIN + timedelta(seconds=self._loop.now_s * self._store_rate)
-
-    def records(self):
-        """What the store holds now, read without asking it."""
-        return self.account.records(self.group)
-
-    def live_records(self) -> dict[str, PartitionOwnership]:
-        """The records that name an owner and are not expired."""
-        oldest = self.store_now() - self.config.ownership_expiration
-        return {
-            ownership.partition_id: ownership
-            for ownership in self.records().ownership_by_partition.values()
-            if ownership.owner_id is not None and ownership.last_modified >= oldest
-        }
-
-    def owner_by_partition(self) -> dict[str, str | None]:
-        """Who owns what by a record that is not expired."""
-        return {p: record.owner_id for p, record in self.live_records().items()}
-
-    @property
-    def there(self) -> list[Node]:
-        """The nodes that shall have a share."""
-        return [node for node in self.nodes if node.is_there]
-
-    def node(self, owner_id: str) -> Node:
-        """The newest node of this name that did not end by itself."""
-        return next(n for n in reversed(self.nodes) if n.owner_id == owner_id and not n.is_over)
-
-    def owned_counts(self) -> dict[str, int]:
-        """How many partitions each node that is there has by the store's records."""
-        owners = list(self.owner_by_partition().values())
-        return {node.owner_id: owners.count(node.owner_id) for node in self.there}
-
-    @property
-    def is_balanced(self) -> bool:
-        """Whether every partition is owned and served by nodes that are there, by ours evenly.
-
-        Other makes take what they like: Azure's Python one never sees partitions that came later,
-        and is content with the floor.
-        """
-        if any(n.leaving.is_set() and not n.is_gone for n in self.nodes):
-            return False  # Somebody is about to give away what it has.
-        counts = self.owned_counts()
-        served = sum(node.served_count for node in self.there)
-        ours = [counts[node.owner_id] for node in self.there if not node.actor.is_foreign] or [0]
-        return (
-            sum(counts.values()) == served == len(self.hub.partition_ids())
-            and max(ours) - min(ours) <= 1
-        )
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it is balanced, and other makes are content with that, too."""
-        patience = FOREIGN_PATIENCE_INTERVALS if self.invariants.is_mixed else 0
-        still_s = patience * self.config.load_balancing_interval.total_seconds()
-        return self.is_balanced and self.now_s - self.invariants.moved_at_s >= still_s
-
-    @property
-    def is_all_handled(self) -> bool:
-        """Whether every event that was published was handled, up to one that nobody can."""
-        poison = self.behaviour.poison
-        for p in self.hub.partition_ids():
-            counts: Mapping[int, int] = self.invariants.handled.get(p, {})
-            for number in range(self.hub.partition_properties(p).last_enqueued_sequence_number + 1):
-                if (p, number) in poison:
-                    break
-                if not counts.get(number):
-                    return False
-        return True
 
     # What happens in it.
 
@@ -300,12 +171,12 @@ class World:
         while not node.leaving.is_set():
             try:
                 await processor.start()
-            except (StoreError, SourceError):
-                await asyncio.sleep(START_AGAIN_AFTER_S)
-                continue
             except DuplicateOwnerError:
                 self._end_by_itself(node, is_supervised=is_supervised)
                 return
+            except (StoreError, SourceError, ConfigurationError):
+                await asyncio.sleep(START_AGAIN_AFTER_S)
+                continue
             await _until_either(node.leaving, processor._finished)
             is_duplicate = await self._stop(node)
             if is_duplicate:

@@ -12,7 +12,8 @@ from eventproc import (
 )
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import run_processes
-from tests.simulation.world import Node, World
+from tests.simulation.nodes import Node
+from tests.simulation.world import World
 
 EXPIRATION_S = 60.0
 INTERVAL_S = 10.0

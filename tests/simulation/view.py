@@ -1,0 +1,129 @@
+"""What a world looks like from outside, to be asked at any time."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from checkpointstores.memory import MemoryAccount
+from eventproc import EventProcessorConfig
+from eventproc.membership import LeaseMode, MemberStatus
+from eventproc.models import ConsumerGroup, PartitionOwnership
+from eventproc.sources.memory import MemoryHub
+from eventproc.testing.processes import Wire
+from tests.simulation.handlers import Behaviour
+from tests.simulation.invariants import Invariants
+from tests.simulation.nodes import Node
+
+BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+FOREIGN_PATIENCE_INTERVALS: Final = 12
+"""For how long another make may be content before it takes what it finds is its share."""
+
+
+class View:
+    """A hub, a store, and processes, as they are now."""
+
+    config: EventProcessorConfig
+    behaviour: Behaviour
+    nodes: list[Node]
+    wire: Wire
+    account: MemoryAccount
+    hub: MemoryHub
+    group: ConsumerGroup
+    invariants: Invariants
+    store_rate: float
+    """How fast the store's clock runs."""
+
+    calm_since_s: float = 0.0
+    """Since when nothing goes wrong any more."""
+
+    @property
+    def now_s(self) -> float:
+        """Virtual seconds since the beginning."""
+        return self.wire.loop.now_s
+
+    def now(self) -> datetime:
+        """The hub's clock."""
+        return BEGIN + timedelta(seconds=self.wire.loop.now_s)
+
+    def store_now(self) -> datetime:
+        """The store's clock."""
+        return BEGIN + timedelta(seconds=self.wire.loop.now_s * self.store_rate)
+
+    def records(self):
+        """What the store holds now, read without asking it."""
+        return self.account.records(self.group)
+
+    def live_records(self) -> dict[str, PartitionOwnership]:
+        """The records that name an owner and are not expired."""
+        return {
+            ownership.partition_id: ownership
+            for ownership in self.records().ownership_by_partition.values()
+            if self.is_live(ownership)
+        }
+
+    def is_live(self, ownership: PartitionOwnership) -> bool:
+        """Whether a record names an owner, and is not expired."""
+        oldest = self.store_now() - self.config.ownership_expiration
+        if ownership.owner_id is None:
+            return False
+        if self.config.lease_mode is LeaseMode.PARTITION:
+            return ownership.last_modified >= oldest
+        member = self.records().member_by_owner.get(ownership.owner_id)
+        return member is None or member.status is not MemberStatus.DEAD
+
+    def owner_by_partition(self) -> dict[str, str | None]:
+        """Who owns what by a record that is not expired."""
+        return {p: record.owner_id for p, record in self.live_records().items()}
+
+    @property
+    def there(self) -> list[Node]:
+        """The nodes that shall have a share."""
+        return [node for node in self.nodes if node.is_there]
+
+    def node(self, owner_id: str) -> Node:
+        """The newest node of this name that did not end by itself."""
+        return next(n for n in reversed(self.nodes) if n.owner_id == owner_id and not n.is_over)
+
+    def owned_counts(self) -> dict[str, int]:
+        """How many partitions each node that is there has by the store's records."""
+        owners = list(self.owner_by_partition().values())
+        return {node.owner_id: owners.count(node.owner_id) for node in self.there}
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every partition is owned and served by nodes that are there, by ours evenly.
+
+        Other makes take what they like: Azure's Python one never sees partitions that came later,
+        and is content with the floor.
+        """
+        if any(n.leaving.is_set() and not n.is_gone for n in self.nodes):
+            return False  # Somebody is about to give away what it has.
+        counts = self.owned_counts()
+        served = sum(node.served_count for node in self.there)
+        ours = [counts[node.owner_id] for node in self.there if not node.actor.is_foreign] or [0]
+        return (
+            sum(counts.values()) == served == len(self.hub.partition_ids())
+            and max(ours) - min(ours) <= 1
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is balanced, and other makes are content with that, too."""
+        patience = FOREIGN_PATIENCE_INTERVALS if self.invariants.is_mixed else 0
+        still_s = patience * self.config.load_balancing_interval.total_seconds()
+        since_s = max(self.invariants.moved_at_s, self.calm_since_s)
+        return self.is_balanced and self.now_s - since_s >= still_s
+
+    @property
+    def is_all_handled(self) -> bool:
+        """Whether every event that was published was handled, up to one that nobody can."""
+        poison = self.behaviour.poison
+        for p in self.hub.partition_ids():
+            counts: Mapping[int, int] = self.invariants.handled.get(p, {})
+            for number in range(self.hub.partition_properties(p).last_enqueued_sequence_number + 1):
+                if (p, number) in poison:
+                    break
+                if not counts.get(number):
+                    return False
+        return True
