@@ -7,6 +7,7 @@ the processors of other makes that can play instead.
 
 from eventproc.simulation.foreign import ForeignProcessor, Habits
 from eventproc.simulation.history import History
+from eventproc.simulation.price import PriceList
 from eventproc.simulation.report import EventReport, Report, Totals, report_of
 from eventproc.simulation.script import Action, Script, ScriptedEvent, parse_event
 from eventproc.simulation.systems import SYSTEMS
@@ -19,6 +20,7 @@ __all__ = [
     "ForeignProcessor",
     "Habits",
     "History",
+    "PriceList",
     "Report",
     "Script",
     "ScriptedEvent",

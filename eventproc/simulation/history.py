@@ -24,6 +24,15 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A process began to run, or it is gone: crashed, or stopped."""
+
+    at_s: float
+    owner_id: str
+    is_up: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
     """Who shall have a share from now on, and of how many partitions."""
 
@@ -65,10 +74,14 @@ class History:
     duration_s: float
     happenings: list[Happening] = field(default_factory=list)
     memberships: list[Membership] = field(default_factory=list)
+    services: list[Service] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     listings: list[Listing] = field(default_factory=list)
     writes: list[Count] = field(default_factory=list)
     """Writes of ownership and presence records; not of checkpoints."""
+
+    checkpoint_operations: list[Count] = field(default_factory=list)
+    """Reads, listings and writes of checkpoints."""
 
     conflicts: list[Count] = field(default_factory=list)
     """Claims that somebody else won."""

