@@ -16,7 +16,7 @@ from eventproc.cli.checkpoints.connection import Connection
 from eventproc.cli.checkpoints.lookup import first_event
 from eventproc.cli.group_view import in_order, lag_of
 from eventproc.cli.values import spoken
-from eventproc.core.progress import starting_position
+from eventproc.core.progress import is_moved_by_operator, starting_position
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
 from eventproc.operator import live_owners
@@ -71,7 +71,7 @@ def records_table(group: ConsumerGroup, records: Mapping[str, Record]) -> Render
     table = Table("partition", box=None, pad_edge=False, header_style="bold")
     for name in ("position", "offset", "written (UTC)", "state", "done above", "begun"):
         table.add_column(name, justify="right")
-    table.add_column("writer")
+    table.add_column("by")
     for partition_id, record in records.items():
         found = record.checkpoint
         table.add_row(
@@ -82,7 +82,7 @@ def records_table(group: ConsumerGroup, records: Mapping[str, Record]) -> Render
             state_text(record),
             f"{_done_count(found):,}" if found.completed else "",
             f"{found.delivery_count} times" if found.delivery_count else "",
-            found.writer or "of another SDK",
+            _writer_text(found),
         )
     return Group(title_of(group), table)
 
@@ -100,6 +100,14 @@ def state_text(record: Record) -> str:
         else (f" of {found.state_sequence_number:,}")
     )
     return f"{len(found.state):,} bytes{at}"
+
+
+def _writer_text(checkpoint: Checkpoint) -> str:
+    if checkpoint.writer is None:
+        return "another SDK"
+    if is_moved_by_operator(checkpoint):
+        return "an operator"
+    return checkpoint.writer.rsplit("/", 2)[0]  # What follows tells one pump from another.
 
 
 def _done_count(checkpoint: Checkpoint) -> int:

@@ -112,7 +112,7 @@ def until(is_so, seconds=60):
     end = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 async def states(store: CheckpointStore, group: ConsumerGroup) -> dict[str, dict[str, int]]:
