@@ -117,6 +117,8 @@ class Balancer:
         self._grace_until_s = float("-inf")
         self._looking = asyncio.Lock()
         self._is_leaving = False
+        self._is_unclear = False
+        """Whether the newest claims got no answer."""
 
     async def cycle(self, partition_ids: Collection[str], busy: Collection[str]) -> Round:
         """Do one cycle.
@@ -376,5 +378,9 @@ class Balancer:
 
     def _report(self, results: Collection[ClaimResult]) -> None:
         unknown = [r.claim.partition_id for r in results if r.outcome is WriteOutcome.UNKNOWN]
-        if unknown:
+        if unknown and not self._is_unclear:
             self._log.warning("claim_outcome_unknown", partition_ids=unknown)
+        elif results and not unknown and self._is_unclear:
+            self._log.info("claim_outcome_known_again")
+        if results:
+            self._is_unclear = bool(unknown)

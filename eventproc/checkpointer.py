@@ -74,6 +74,7 @@ class Checkpointer:
         """How many notes were taken, and how many of them the store is known to cover."""
         self._handled_count = 0
         self._oldest_at_s = 0.0
+        self._clock = asyncio.get_running_loop().time
         self._writing = asyncio.Lock()
         self._in_flight: asyncio.Future[CheckpointResult] | None = None
         self._wake = asyncio.Event()
@@ -85,6 +86,11 @@ class Checkpointer:
     def stored(self) -> Checkpoint | None:
         """The checkpoint as it was last confirmed."""
         return self._stored
+
+    @property
+    def unwritten_age_s(self) -> float:
+        """For how long the oldest handled event waits that no checkpoint covers; 0: none does."""
+        return self._clock() - self._oldest_at_s if self._handled_count else 0.0
 
     async def adopt(self, *, counts_delivery: bool = False) -> Checkpoint | None:
         """Read the checkpoint that the former owner left, and shut that owner out.

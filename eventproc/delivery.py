@@ -213,7 +213,7 @@ class Delivery:
         log("handler_failed", attempt=attempt, error=repr(error), exc_info=error)
         outcome = await self._call(context, lambda: self._handler.process_error(context, error))
         if (second := outcome.error) is not None:
-            self._log.warning("error_handler_failed", error=repr(second), exc_info=second)
+            log("error_handler_failed", error=repr(second), exc_info=second)
 
     async def _back_off(self, attempt: int) -> None:
         async with self._ending.waiting():

@@ -271,6 +271,7 @@ class EventProcessor:
             session, cycling = self._session, self._cycling
             if session is None or cycling is None:
                 return
+            self._log.info("processor_stopping")
             if not self._is_failing:  # Else it is closing the session itself.
                 cycling.cancel()
             await asyncio.wait([cycling])
@@ -314,10 +315,8 @@ class EventProcessor:
             try:
                 done = await session.cycle()
             except StoreError as error:
-                self._parts.watch.cycle(loop.time() - begun_s, error)
-                self._note_store_failure(error)
+                self._note_store_failure(error, loop.time() - begun_s)
             else:
-                self._parts.watch.cycle(loop.time() - begun_s)
                 self._note_round(done, loop.time() - begun_s)
             await self._pause()
 
@@ -352,6 +351,8 @@ class EventProcessor:
                     self._log.warning("partition_ids_unavailable", error=str(error))
                 is_failing = True
                 continue
+            if is_failing:
+                self._log.info("partition_ids_available")
             is_failing = False
             if partition_ids != session.partition_ids:
                 self._log.info(
@@ -363,6 +364,7 @@ class EventProcessor:
                 self._wake.set()
 
     def _note_round(self, done: Round, seconds: float) -> None:
+        self._parts.watch.cycle(seconds)
         if self._store_failure_count:
             self._log.info("store_recovered", failure_count=self._store_failure_count)
             self._store_failure_count = 0
@@ -379,7 +381,8 @@ class EventProcessor:
             self._log.info("balance_changed", is_settled=self._is_settled)
         self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
 
-    def _note_store_failure(self, error: StoreError) -> None:
+    def _note_store_failure(self, error: StoreError, seconds: float) -> None:
+        self._parts.watch.cycle(seconds, error)
         if self._store_failure_count == 0:
             self._log.warning("store_unavailable", error=str(error))
         self._store_failure_count += 1

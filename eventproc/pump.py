@@ -164,6 +164,7 @@ class PartitionPump:
             checkpointed_sequence_number=self._context.checkpointed_sequence_number,
             lag=self._context.lag,
             lag_seconds=self._context.lag_seconds,
+            checkpoint_age_seconds=self._checkpointer.unwritten_age_s,
             is_paused=self._gate.is_paused,
             is_stalled=self._watchdog is not None and self._watchdog.is_stalled,
             tally=self._tally.copy(),

@@ -50,6 +50,10 @@ class PumpStatistics:
     lag_seconds: float | None
     """By how much the last handled event is older than the newest in the hub."""
 
+    checkpoint_age_seconds: float
+    """For how long the oldest handled event waits for a checkpoint that covers it; 0: none does.
+    A crash would repeat what was handled in that time."""
+
     is_paused: bool
     is_stalled: bool
     """There is work, and none of it got done for ``stall_timeout``."""

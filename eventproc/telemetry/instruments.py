@@ -42,6 +42,51 @@ class PartitionGauge:
 
 
 COUNTS: Final = (
+    Count(
+        "messaging.client.consumed.messages",
+        "{message}",
+        "Events received.",
+        lambda s: s.tally.received_count,
+    ),
+    Count(
+        "eventproc.events.handled", "{event}", "Events handled.", lambda s: s.tally.handled_count
+    ),
+    Count(
+        "eventproc.events.retried",
+        "{event}",
+        "Events handed over again after a failed call.",
+        lambda s: s.tally.retried_count,
+    ),
+    Count(
+        "eventproc.events.dead_lettered",
+        "{event}",
+        "Events given up and stored as dead letters.",
+        lambda s: s.tally.dead_lettered_count,
+    ),
+    Count(
+        "eventproc.events.skipped",
+        "{event}",
+        "Events given up and left out.",
+        lambda s: s.tally.skipped_count,
+    ),
+    Count(
+        "eventproc.calls.failed",
+        "{call}",
+        "Calls of the handler that failed.",
+        lambda s: s.tally.handler_error_count,
+    ),
+    Count(
+        "eventproc.receivers.failed",
+        "{failure}",
+        "Receivers that broke, or could not be opened.",
+        lambda s: s.tally.receiver_error_count,
+    ),
+    Count(
+        "eventproc.stalls",
+        "{stall}",
+        "Times that a partition had work and none of it got done.",
+        lambda s: s.tally.stall_count,
+    ),
     Count("eventproc.claims", "{claim}", "Claims of free partitions.", lambda s: s.claim_count),
     Count("eventproc.steals", "{claim}", "Partitions taken from others.", lambda s: s.steal_count),
     Count(
@@ -66,6 +111,24 @@ GAUGES: Final = (
         "eventproc.partitions.served", "{partition}", "Partitions served.", lambda s: len(s.pumps)
     ),
     Gauge(
+        "eventproc.partitions.paused",
+        "{partition}",
+        "Partitions that are to receive nothing.",
+        lambda s: sum(pump.is_paused for pump in s.pumps),
+    ),
+    Gauge(
+        "eventproc.partitions.stopped",
+        "{partition}",
+        "Partitions that the failure policy stopped.",
+        lambda s: len(s.stopped),
+    ),
+    Gauge(
+        "eventproc.partitions.stalled",
+        "{partition}",
+        "Partitions that have work of which none gets done.",
+        lambda s: sum(pump.is_stalled for pump in s.pumps),
+    ),
+    Gauge(
         "eventproc.lease.margin",
         "s",
         "How long the least trusted lease may still be trusted.",
@@ -83,6 +146,18 @@ GAUGES: Final = (
 
 PARTITION_GAUGES: Final = (
     PartitionGauge(
+        "eventproc.checkpoint.age",
+        "s",
+        "For how long the oldest handled event waits for a checkpoint that covers it.",
+        lambda p: p.checkpoint_age_seconds,
+    ),
+    PartitionGauge(
         "eventproc.lag.events", "{event}", "Events in the hub not handled yet.", lambda p: p.lag
+    ),
+    PartitionGauge(
+        "eventproc.lag.time",
+        "s",
+        "By how much the last handled event is older than the newest one in the hub.",
+        lambda p: p.lag_seconds,
     ),
 )

@@ -45,6 +45,7 @@ from eventproc.telemetry.instruments import (
     PartitionGauge,
 )
 from eventproc.telemetry.spans import Attributes, end_span, links_to_publishers, with_error
+from eventproc.version import EVENTPROC_VERSION
 
 SCOPE: Final = "eventproc"
 
@@ -75,10 +76,11 @@ class Telemetry:
         self._watches: WeakSet[Watch] = WeakSet()
         self._former: dict[tuple[str, str, str], Counter[str]] = {}
         """What processors counted that were stopped since."""
+        self._shown: Counter[tuple[tuple[str, str, str], str]] = Counter()
         self._attributes: dict[tuple[str, str, str], Attributes] = {}
-        self.tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
+        self.tracer = trace.get_tracer(SCOPE, EVENTPROC_VERSION, tracer_provider=tracer_provider)
         self._is_tracing = tracer_provider is not None
-        meter = get_meter(SCOPE, meter_provider=meter_provider)
+        meter = get_meter(SCOPE, EVENTPROC_VERSION, meter_provider=meter_provider)
         self.process_duration = _histogram(
             meter, "messaging.process.duration", "Calls of process_events."
         )
@@ -126,7 +128,9 @@ class Telemetry:
             for watch, statistics in self._readings():
                 totals[watch.group.key] += count.value(statistics) - watch.before[count.name]
         for key, total in totals.items():
-            yield Observation(total, self._attributes[key])
+            # A look from another thread may find a partition in two places, or in none.
+            shown = self._shown[key, count.name] = max(total, self._shown[key, count.name])
+            yield Observation(shown, self._attributes[key])
 
     def _gauge(self, gauge: Gauge, _: CallbackOptions) -> Iterator[Observation]:
         values: dict[tuple[str, str, str], list[float]] = {}

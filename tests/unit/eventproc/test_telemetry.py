@@ -282,12 +282,14 @@ def test_gauges_tell_of_each_partition_and_of_the_processor(sdk):
         async with scene.processor(lambda: Stuck(scene), shutdown_timeout=timedelta(seconds=1)):
             await seconds(31)
             told["lag"] = sdk.by_partition("eventproc.lag.events")
+            told["lag time"] = sdk.by_partition("eventproc.lag.time")
             for name in ("partitions.owned", "partitions.served", "lease.margin", "settled"):
                 told[name] = sdk.value(f"eventproc.{name}")
 
     run_virtual(story())
 
     assert told["lag"] == {"0": 0, "1": 4}
+    assert told["lag time"] == {"0": 0, "1": 0}
     assert (told["partitions.owned"], told["partitions.served"], told["settled"]) == (2, 2, 1)
     assert 30 < told["lease.margin"] < 60
     assert sdk.points("eventproc.lag.events") == []
