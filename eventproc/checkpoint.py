@@ -70,7 +70,8 @@ class Checkpoint:
     """What is handled already above ``sequence_number``: sorted, disjoint."""
 
     delivery_count: int = 0
-    """How often a pump began at this position without getting past it or closing in good order."""
+    """How often what follows this position was handed to a handler, and nobody heard of it again:
+    the position did not move on, and the pump did not close in good order."""
 
     is_partial: bool = False
     """True where it comes from a listing, which leaves out state, ``completed`` and

@@ -92,20 +92,17 @@ class Checkpointer:
         """For how long the oldest handled event waits that no checkpoint covers; 0: none does."""
         return self._clock() - self._oldest_at_s if self._handled_count else 0.0
 
-    async def adopt(self, *, counts_delivery: bool = False) -> Checkpoint | None:
+    async def adopt(self) -> Checkpoint | None:
         """Read the checkpoint that the former owner left, and shut that owner out.
 
         Returns the checkpoint to start from, as it is stored now. Retries until the store answers.
-
-        Args:
-            counts_delivery: Add one to the ``delivery_count`` of the position, in the same write.
 
         Raises:
             OwnershipLostError: the partition went on to somebody else meanwhile.
         """
         attempt = 0
         while True:
-            result = await self._try_adopt(counts_delivery=counts_delivery)
+            result = await self._try_adopt()
             if result.outcome is WriteOutcome.WON:
                 self._stored = result.checkpoint
                 self._pending = _progress(result.checkpoint)
@@ -115,14 +112,10 @@ class Checkpointer:
             attempt += 1
             await self._wait(attempt)
 
-    async def _try_adopt(self, *, counts_delivery: bool) -> CheckpointResult:
+    async def _try_adopt(self) -> CheckpointResult:
         try:
             found = await self._read()
-            # An earlier attempt of this pump may have taken effect without an answer.
-            is_counted = found is not None and found.writer == self._writer
-            update = adoption(
-                found, self._writer, counts_delivery=counts_delivery and not is_counted
-            )
+            update = adoption(found, self._writer)
             if update is None:
                 return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
             # Proven after the reading; else this could shut out whoever took over before it.

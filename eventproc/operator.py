@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from eventproc.core.lease import is_fresh
 from eventproc.core.progress import operators_writer
 from eventproc.errors import StoreUnavailableError
+from eventproc.membership import LeaseMode, MemberStatus
 from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
@@ -137,12 +139,29 @@ async def _touch(
 async def live_owners(
     store: CheckpointStore, group: ConsumerGroup, expiration: timedelta
 ) -> dict[str, PartitionOwnership]:
-    """The records, by partition, of those who hold one now and renewed it in time."""
+    """The records, by partition, of those who hold one and renewed in time what keeps it theirs."""
+    present = await store.list_members(group)
     owned = await store.list_ownership(group)
-    limit = expiration + owned.resolution
+    session_by_owner = {
+        member.owner_id: member
+        for member in present.members
+        if member.lease_mode is LeaseMode.SESSION
+    }
+
+    def is_live(held: PartitionOwnership) -> bool:
+        session = session_by_owner.get(held.owner_id or "")
+        if session is None:
+            return owned.as_of is None or is_fresh(
+                held.last_modified, owned.as_of, owned.resolution, expiration
+            )
+        if session.status is MemberStatus.DEAD or session.last_modified is None:
+            return False
+        return present.as_of is None or is_fresh(
+            session.last_modified, present.as_of, present.resolution, expiration
+        )
+
     return {
         held.partition_id: held
         for held in owned.ownerships
-        if held.owner_id is not None
-        and (owned.as_of is None or owned.as_of - held.last_modified <= limit)
+        if held.owner_id is not None and is_live(held)
     }

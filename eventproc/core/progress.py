@@ -42,14 +42,11 @@ def starting_position(checkpoint: Checkpoint | None, otherwise: EventPosition) -
     return otherwise
 
 
-def adoption(
-    checkpoint: Checkpoint | None, writer: str, *, counts_delivery: bool = False
-) -> CheckpointUpdate | None:
+def adoption(checkpoint: Checkpoint | None, writer: str) -> CheckpointUpdate | None:
     """Return the write by which a new owner takes over the checkpoint that it found.
 
     It repeats what it found, so it changes nothing but the etag: from then on no conditional write
-    of the former owner can succeed. With *counts_delivery* it also says that one more pump begins
-    at this position. ``None`` where there is nothing complete to repeat; the first
+    of the former owner can succeed. ``None`` where there is nothing complete to repeat; the first
     real checkpoint then does it.
     """
     if checkpoint is None or checkpoint.offset is None or checkpoint.sequence_number is None:
@@ -61,7 +58,7 @@ def adoption(
         replaces=checkpoint,
         writer=writer,
         completed=checkpoint.completed,
-        delivery_count=checkpoint.delivery_count + counts_delivery,
+        delivery_count=checkpoint.delivery_count,
     )
 
 

@@ -58,14 +58,6 @@ def test_adoption_repeats_the_position_and_leaves_the_state():
     )
 
 
-def test_adoption_may_count_one_more_delivery():
-    """In the write that is made anyway."""
-    update = adoption(stored(), "me/1", counts_delivery=True)
-
-    assert update is not None
-    assert (update.delivery_count, update.completed, update.state) == (3, DONE, None)
-
-
 @pytest.mark.parametrize(
     ("number", "expected"),
     [

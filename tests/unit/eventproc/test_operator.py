@@ -10,6 +10,7 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import CheckpointPolicy, PartitionContext, ReceivedEvent, StoreUnavailableError
 from eventproc.core.progress import operators_writer
+from eventproc.membership import LeaseMode, Member, MemberStatus
 from eventproc.models import Checkpoint, CheckpointUpdate, OwnershipClaim, SequenceRange
 from eventproc.operator import Move, Moved, move_checkpoint
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
@@ -67,14 +68,21 @@ class Watch:
         ]
 
 
-COUNT = 40
+COUNT = 60
+TOLD_WITHIN = {LeaseMode.PARTITION: 21, LeaseMode.SESSION: 42}
+"""How many events of a second each are handled at most: a look, or half an expiration later."""
 
 
 @pytest.mark.parametrize(
-    ("policy", "is_owner_told"), [(CheckpointPolicy.manual(), True), (EVERY_EVENT, False)]
+    ("policy", "is_owner_told", "mode"),
+    [
+        (CheckpointPolicy.manual(), True, LeaseMode.PARTITION),
+        (CheckpointPolicy.manual(), True, LeaseMode.SESSION),
+        (EVERY_EVENT, False, LeaseMode.PARTITION),
+    ],
 )
-@pytest.mark.parametrize("to", [4, 29])
-def test_a_running_owner_begins_where_the_operator_says(to, policy, is_owner_told):
+@pytest.mark.parametrize("to", [4, 49])
+def test_a_running_owner_begins_where_the_operator_says(to, policy, is_owner_told, mode):
     """Back or forward: told at its next look, or else at its next checkpoint.
 
     What it held in flight is dropped, and nothing of it is stored over the operator's word.
@@ -83,26 +91,26 @@ def test_a_running_owner_begins_where_the_operator_says(to, policy, is_owner_tol
     async def story():
         scene = Scene()
         scene.publish(COUNT)
-        settings = {"checkpoint_policy": policy, "batch_size_max": 1}
+        settings = {"checkpoint_policy": policy, "batch_size_max": 1, "lease_mode": mode}
         async with scene.processor(lambda: Slow(scene), **settings):
             watch = Watch(scene)
             while len(scene.handled) < 10:  # noqa: ASYNC110 - on virtual time
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.5)
             moved = await move(scene, to, is_owner_told=is_owner_told)
-            await seconds(80)
+            await seconds(130)
         return scene.numbers(), watch.after_the_move(), moved.told_owner_id, scene.checkpoint()
 
     handled, writes, told, last = run_virtual(story())
     cut = next(at for at, number in enumerate(handled) if at != number)
 
     assert told == ("a" if is_owner_told else None)
-    assert 10 <= cut <= 21 if is_owner_told else cut == 11
+    assert 10 <= cut <= TOLD_WITHIN[mode] if is_owner_told else cut == 11
     assert handled[cut:] == list(range(to + 1, COUNT))
     assert writes[:2] == [(True, to), (False, to)]
     assert [number for _, number in writes[1:]] == sorted(number for _, number in writes[1:])
     assert last is not None
-    assert (last.sequence_number, last.state) == (39, str(COUNT - 1 - to).encode())
+    assert (last.sequence_number, last.state) == (COUNT - 1, str(COUNT - 1 - to).encode())
 
 
 def test_nothing_of_another_position_is_left():
@@ -151,6 +159,32 @@ def test_only_who_lives_is_told(is_expired):
         return moved.told_owner_id, held.owner_id, is_untouched
 
     assert run_virtual(story()) == ((None, "a", True) if is_expired else ("a", "a", False))
+
+
+@pytest.mark.parametrize(
+    ("age_s", "status", "is_told"),
+    [
+        (59, MemberStatus.ACTIVE, True),
+        (61, MemberStatus.ACTIVE, False),
+        (59, MemberStatus.DEAD, False),
+    ],
+)
+def test_a_session_keeps_its_owner_alive(age_s, status, is_told):
+    """However old the ownership record is: nobody renews that."""
+
+    async def story():
+        scene = Scene()
+        store = MemoryCheckpointStore(scene.account)
+        await store.open()
+        claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+        await store.claim_ownership(scene.group, [claim])
+        await seconds(1000)
+        session = Member(owner_id="a", incarnation="1", status=status, lease_mode=LeaseMode.SESSION)
+        await store.announce_member(scene.group, session)
+        await seconds(age_s)
+        return (await move(scene, 3)).told_owner_id
+
+    assert run_virtual(story()) == ("a" if is_told else None)
 
 
 def test_an_answer_that_is_lost_does_not_move_it_twice(seed):
