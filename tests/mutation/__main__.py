@@ -2,7 +2,9 @@
 
     python -m tests.mutation                     # all of them, by the quickest test: minutes
     python -m tests.mutation --only etag         # those with this word in name or file
-    python -m tests.mutation --simulation        # by the simulation, too; writes the table
+    python -m tests.mutation --simulation        # by the simulation, too
+
+At the end the tables in ``docs/guarantees.md`` are written anew, from the last verdict on each.
 
 Fails where a mutant survives, and where a guard stands no more where the table says.
 """
@@ -19,6 +21,7 @@ from eventproc.testing.azurite import Azurite
 from tests.mutation import report
 from tests.mutation.guard import ROOT, Guard
 from tests.mutation.guards.everything import GUARDS, GUARDS_BY_PART
+from tests.mutation.memory import Memory
 from tests.mutation.workshop import Verdict, Workshop
 
 
@@ -28,6 +31,7 @@ class Trial:
     def __init__(self, guards: Sequence[Guard], arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._total = len(guards)
+        self._memory = Memory()
         self._waiting: queue.SimpleQueue[Guard] = queue.SimpleQueue()
         for guard in guards:
             self._waiting.put(guard)
@@ -59,15 +63,20 @@ class Trial:
                 return
             try:
                 verdict = workshop.judge(
-                    guard, seeds=self._arguments.seeds, simulates_all=self._arguments.simulation
+                    guard,
+                    seeds=self._arguments.seeds,
+                    simulates_all=self._arguments.simulation,
+                    suspect=self._memory.suspect(guard),
                 )
             except Exception as error:  # noqa: BLE001 - the others are tried all the same
                 self._tell(f"UNTRIED  {guard.name}: {error}", error=guard.name)
             else:
-                self.verdicts.append(verdict)
-                self._tell_verdict(verdict)
+                self._note(verdict)
 
-    def _tell_verdict(self, verdict: Verdict) -> None:
+    def _note(self, verdict: Verdict) -> None:
+        with self._telling:
+            self.verdicts.append(verdict)
+            self._memory.keep(verdict)
         by = (verdict.killer or "").split("::")[-1]
         seeds = "" if verdict.seed_count is None else f"seeds {verdict.seed_count}"
         if verdict.is_killed:
@@ -100,8 +109,11 @@ def main() -> int:
     print(f"{len(trial.verdicts) - len(trial.errors)} of {len(chosen)} guards are watched")
     for name in trial.errors:
         print(f"not watched: {name}", file=sys.stderr)
-    if not trial.errors and chosen == GUARDS and arguments.simulation:
-        report.write(report.PAGE, report.table(GUARDS_BY_PART, trial.verdicts))
+    known = Memory().verdicts(GUARDS)
+    if known is None:
+        print("no table yet: it takes every guard once, with --simulation")
+    else:
+        report.write(report.PAGE, report.table(GUARDS_BY_PART, known))
         print(f"written: {report.PAGE.relative_to(ROOT)}")
     return 1 if trial.errors or not chosen else 0
 

@@ -31,7 +31,10 @@ def table(guards_by_part: Mapping[str, Sequence[Guard]], verdicts: Iterable[Verd
 def _row(verdict: Verdict) -> str:
     guard = verdict.guard
     killer = "none" if verdict.killer is None else f"`{_short(verdict.killer)}`"
-    seeds = str(verdict.seed_count or ("none" if guard.is_simulated else "-"))
+    if verdict.seed_count is not None:
+        seeds = str(verdict.seed_count)
+    else:
+        seeds = f"none of {verdict.seeds_tried}" if verdict.seeds_tried else "-"
     return f"| {guard.name} (`{guard.file}`) | {guard.without_it} | {killer} | {seeds} |"
 
 

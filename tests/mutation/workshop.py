@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,6 +43,9 @@ class Verdict:
 
     seed_count: int | None
     """After how many seeds the simulation failed; ``None`` where it did not, or was not asked."""
+
+    seeds_tried: int
+    """How many seeds that was, or at most; 0 where the simulation was not asked."""
 
     seconds: float
 
@@ -78,13 +82,16 @@ class Workshop:
         # What is not mutated is compiled once; a mutant's bytecode is never kept.
         compileall.compile_dir(directory, quiet=1)
 
-    def judge(self, guard: Guard, *, seeds: int, simulates_all: bool) -> Verdict:
+    def judge(
+        self, guard: Guard, *, seeds: int, simulates_all: bool, suspect: str | None
+    ) -> Verdict:
         """Try a mutant: the quick tests first, then the simulation where that can see it.
 
         Args:
             guard: What to take away.
             seeds: For how long the simulation is tried.
             simulates_all: Try the simulation even where a quick test noticed.
+            suspect: The test that noticed the last time, which is tried first.
         """
         begun_s = time.monotonic()
         file = self._root / guard.file
@@ -92,11 +99,11 @@ class Workshop:
         text = file.read_text()
         file.write_text(guard.applied_to(text))
         try:
-            killer, _ = self._first_failure(["--hypothesis-seed=0", *guard.killers])
-            seed_count = None
-            if seeds and guard.is_simulated and (simulates_all or killer is None):
-                _, seed = self._first_failure(["tests/simulation", "--seeds", str(seeds)])
-                seed_count = None if seed is None else seed + 1
+            killer = self._quick_killer(guard, suspect)
+            seed_count, seeds_tried = None, 0
+            if guard.is_simulated and (simulates_all or killer is None):
+                seeds_tried = seeds
+                seed_count = self._seeds_until_failure(seeds)
         finally:
             file.write_text(text)
             os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -104,8 +111,24 @@ class Workshop:
             guard=guard,
             killer=killer,
             seed_count=seed_count,
+            seeds_tried=seeds_tried,
             seconds=time.monotonic() - begun_s,
         )
+
+    def _quick_killer(self, guard: Guard, suspect: str | None) -> str | None:
+        killer = None
+        if suspect is not None:
+            with suppress(UntriedError):  # It may have another name by now.
+                killer, _ = self._first_failure(["--hypothesis-seed=0", suspect])
+        if killer is None:
+            killer, _ = self._first_failure(["--hypothesis-seed=0", *guard.killers])
+        return killer
+
+    def _seeds_until_failure(self, seeds: int) -> int | None:
+        if not seeds:
+            return None
+        _, seed = self._first_failure(["tests/simulation", "--seeds", str(seeds)])
+        return None if seed is None else seed + 1
 
     def _first_failure(self, arguments: Sequence[str]) -> tuple[str | None, int | None]:
         """Run tests until one fails; return that one, and its seed if it has one."""

@@ -123,18 +123,7 @@ LEASES = guards_in(
 
 BALANCER = guards_in(
     "eventproc/balancer.py",
-    ["tests/unit/eventproc/test_group_stories.py"],
-    Guard(
-        name="presence is read before ownership",
-        without_it="a newcomer is in neither of two listings, and the plan forgets it",
-        words="""        owned = await self._store.list_ownership(self._group)
-        now_s = self._clock()
-""",
-        mutated="""        owned = await self._store.list_ownership(self._group)
-        present = await self._store.list_members(self._group)
-        now_s = self._clock()
-""",
-    ),
+    ["tests/unit/eventproc/test_balancer.py"],
     Guard(
         name="who leaves claims nothing any more",
         without_it="a look under way at the farewell wins partitions that nobody serves",

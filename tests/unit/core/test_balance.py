@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.balance import decide, due_since_s
+from eventproc.core.balance import decide, due_since_s, see_members
 from eventproc.core.plan import plan
 from eventproc.models import LoadBalancingStrategy
 from tests.unit.core.groups import fleet, groups
@@ -171,6 +172,50 @@ def test_what_is_recorded_as_mine_is_taken_up_at_once():
     view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
 
     assert len(decide(view, BALANCED).claims) == 6
+
+
+@pytest.mark.parametrize("strategy", LoadBalancingStrategy)
+def test_nobody_robs_itself(strategy):
+    """What is recorded as mine is claimed once, whether or not I hand over."""
+    group = fleet(6, [6])
+    view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
+
+    assert decide(view, strategy).steal is None
+
+
+@given(views(), strategies)
+def test_a_new_membership_is_not_acted_upon(view, strategy):
+    """But what is recorded as mine is taken up, and a hand-over that has begun goes on."""
+    begun = frozenset(sorted(view.held)[::2])
+    settling = replace(view, is_settling=True, handing_over=begun)
+    calm, moves = decide(view, strategy), decide(settling, strategy)
+    taken = {view.live_owner_by_partition.get(claim.partition_id) for claim in moves.claims}
+    recorded = {
+        p for p, record in view.ownership_by_partition.items() if record.owner_id == view.owner_id
+    }
+
+    assert taken <= {view.owner_id, None}
+    assert {claim.partition_id for claim in moves.claims} <= recorded
+    assert moves.steal is None
+    assert moves.hand_overs == {p: to for p, to in calm.hand_overs.items() if p in begun}
+    assert moves.is_settled == calm.is_settled
+
+
+def test_a_membership_settles_when_it_lasted():
+    """And each change begins anew, but a group that never rests is acted upon all the same."""
+    few, many = frozenset("a"), frozenset("ab")
+    limits = {"settled_after_s": 1.0, "most_s": 4.0}
+    seen = see_members(None, few, 10.0, settled_after_s=1.0)
+
+    assert seen.is_settling(10.9, **limits)
+    assert not seen.is_settling(11.0, **limits)
+    assert see_members(seen, few, 10.5, settled_after_s=1.0) == seen
+
+    flapping = [see_members(seen, many, 20.0, settled_after_s=1.0)]
+    for number in range(1, 9):
+        members = few if number % 2 else many
+        flapping.append(see_members(flapping[-1], members, 20.0 + number / 2, settled_after_s=1.0))
+    assert [now.is_settling(now.since_s, **limits) for now in flapping] == [True] * 8 + [False]
 
 
 @given(groups(foreign=False), st.floats(0, 100), st.floats(0, 100))

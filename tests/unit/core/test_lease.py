@@ -63,6 +63,15 @@ def test_an_owner_stops_before_anybody_may_take_over(sent_at_s, way_s, look_s, e
     assert trusted_s < taken_s
 
 
+@given(st.floats(0.95, 1.05), st.floats(0.95, 1.05), st.timedeltas(SECOND, timedelta(days=1)))
+def test_clocks_may_run_five_percent_apart_from_the_true_one(owner_rate, store_rate, expiration):
+    """An owner whose clock runs slow stops before a store whose clock runs fast lets it go."""
+    trusted_for_s = trusted_until_s(0.0, expiration) / owner_rate
+    lives_for_s = expiration.total_seconds() / store_rate
+
+    assert trusted_for_s < lives_for_s
+
+
 @given(seconds, st.timedeltas(SECOND, timedelta(days=1)))
 def test_two_renewals_may_fail_before_the_trust_ends(sent_at_s, expiration):
     """It is renewed at a third of its life."""

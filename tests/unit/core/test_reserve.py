@@ -1,5 +1,6 @@
 """Which reserves take part, and that this does not change while they take over."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,16 @@ def test_one_leaver_is_replaced_by_one():
 
     assert len(standing & set(NEW)) == 1
     assert standing - set(NEW) == set(OLD[1:])
+
+
+@pytest.mark.parametrize("filling", NEW)
+def test_who_has_begun_to_fill_a_vacancy_goes_on(filling):
+    """Whoever it is; the others wait for the next one."""
+    owners = {p: filling if o == OLD[0] else o for p, o in shared(64, OLD).items()}
+    owners["8"] = OLD[0]  # The last of what it had: it is being drained.
+    standing = taking_part(64, owners, {*OLD[1:], *NEW}, NEW)
+
+    assert standing == {*OLD[1:], filling}
 
 
 def test_where_nobody_can_be_replaced_all_take_part():

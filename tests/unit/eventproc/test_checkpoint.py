@@ -1,5 +1,6 @@
 """An update that no store could keep, or no reader could use, is refused when it is built."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from eventproc.models import (
     COMPLETED_RANGES_MAX,
     STATE_BYTES_MAX,
+    Checkpoint,
     CheckpointUpdate,
     SequenceRange,
 )
@@ -43,6 +45,22 @@ def test_what_cannot_be_kept_is_refused(changes, sentence):
     """With a sentence that says what is wrong."""
     with pytest.raises(ValueError, match=sentence):
         update(**changes)
+
+
+def test_an_update_that_goes_back_is_refused():
+    """But an operator's reset may."""
+    stored = Checkpoint(
+        partition_id="0",
+        offset="800",
+        sequence_number=8,
+        etag="1",
+        last_modified=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+    with pytest.raises(ValueError, match="would go back from 8 to 7"):
+        update(replaces=stored)
+    assert update(replaces=stored, is_reset=True).sequence_number == 7
+    assert update(replaces=stored, sequence_number=8).sequence_number == 8
 
 
 def test_what_can_be_kept_is_not():

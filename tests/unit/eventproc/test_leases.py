@@ -132,6 +132,34 @@ def test_a_renewal_that_took_effect_unheard_is_recognised():
     assert run_virtual(story()) == (54.0, 79.0, [])
 
 
+def test_a_claim_of_unknown_outcome_gives_no_lease():
+    """Perhaps somebody else was first; the next look tells."""
+
+    async def story():
+        desk = Desk()
+        desk.line.faults = StoreFaults(answer_lost_rate=1.0)
+        await desk.claim("0")
+        return desk.leases.held, desk.leases.is_any_trusted
+
+    assert run_virtual(story()) == (set(), False)
+
+
+def test_a_renewal_of_unknown_outcome_renews_nothing():
+    """It is trusted no longer than the last one that was confirmed; verification says so."""
+
+    async def story():
+        desk = Desk()
+        await desk.claim("0")
+        await seconds(25)
+        desk.line.is_out = True
+        await desk.leases.renew_due()
+        with pytest.raises(StoreError, match="could not be verified"):
+            await desk.leases.verify("0")
+        return desk.leases.trusted_until_s("0")
+
+    assert run_virtual(story()) == 54.0
+
+
 def test_a_doubt_that_cannot_be_settled_stays_one():
     """Nobody says that it is ours, and nobody that it is not."""
 

@@ -1,0 +1,48 @@
+"""The last verdict on each guard: it makes the next run quicker, and the tables."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tests.mutation.guard import ROOT, Guard
+from tests.mutation.workshop import Verdict
+
+FILE: Final = ROOT / ".tools/mutants.json"
+
+
+class Memory:
+    """Verdicts by the names of their guards, in a file."""
+
+    def __init__(self) -> None:
+        """Read what is there."""
+        self._known: dict[str, dict[str, Any]] = (
+            json.loads(FILE.read_text()) if FILE.exists() else {}
+        )
+
+    def suspect(self, guard: Guard) -> str | None:
+        """The test that noticed the last time."""
+        killer: str | None = self._known.get(guard.name, {}).get("killer")
+        return killer
+
+    def keep(self, verdict: Verdict) -> None:
+        """Write one down; what the simulation said stays, where it was not asked again."""
+        known = self._known.setdefault(verdict.guard.name, {"seed_count": None, "seeds_tried": 0})
+        known["killer"] = verdict.killer
+        if verdict.seeds_tried:
+            known["seed_count"] = verdict.seed_count
+            known["seeds_tried"] = verdict.seeds_tried
+        FILE.parent.mkdir(exist_ok=True)
+        FILE.write_text(json.dumps(self._known, indent=1, sort_keys=True))
+
+    def verdicts(self, guards: Sequence[Guard]) -> list[Verdict] | None:
+        """One for each guard, or ``None`` while one is missing, or survived, or was not tried."""
+        found = []
+        for guard in guards:
+            known = self._known.get(guard.name)
+            if known is None or (guard.is_simulated and not known["seeds_tried"]):
+                return None
+            verdict = Verdict(guard=guard, seconds=0.0, **known)
+            if not verdict.is_killed:
+                return None
+            found.append(verdict)
+        return found
