@@ -17,7 +17,7 @@ from eventproc.core.lanes import KeyQueues, Watermark
 from eventproc.delivery import Delivery
 from eventproc.ending import EndedError, Ending
 from eventproc.lane_context import LaneContext
-from eventproc.models import COMPLETED_RANGES_MAX, EventPosition, ReceivedEvent
+from eventproc.models import COMPLETED_RANGES_MAX, ReceivedEvent
 
 
 class Lanes:
@@ -44,7 +44,6 @@ class Lanes:
             whole.sequence_number, whole.completed
         )
         self._queues: KeyQueues[ReceivedEvent] = KeyQueues()
-        self._resume_offset: str | None = None
         self._lanes = [
             LaneContext(whole, complete=self._complete, is_unfinished=self._is_unfinished)
             for _ in range(config.key_lanes)
@@ -64,12 +63,6 @@ class Lanes:
         return not self._tasks and self._watermark.unfinished_count == 0
 
     @property
-    def position(self) -> EventPosition | None:
-        """Where to go on receiving; ``None`` where nothing was taken in yet."""
-        offset = self._resume_offset
-        return None if offset is None else EventPosition.from_offset(offset)
-
-    @property
     def busy_since_s(self) -> float | None:
         """Since when the call that says nothing for longest does so."""
         since_s = [lane.busy_since_s for lane in self._lanes if lane.busy_since_s is not None]
@@ -82,7 +75,6 @@ class Lanes:
     async def give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
         """Pass over an event that too many processes died of."""
         self._watermark.admit(event.sequence_number, (event.offset, event.enqueued_time))
-        self._resume_offset = event.offset
         await self._delivery.give_up(event, delivery_count, self._lanes[0])
 
     async def take_in(self, events: Sequence[ReceivedEvent]) -> None:
@@ -92,7 +84,6 @@ class Lanes:
             mark = (event.offset, event.enqueued_time)
             if self._watermark.admit(event.sequence_number, mark):
                 self._queues.add(key_of(event), event)
-        self._resume_offset = events[-1].offset
         self._keep_account(0)
         self._fill()
         while self.room <= 0:

@@ -205,8 +205,6 @@ class PartitionPump:
         self._log.info("partition_started", sequence_number=self._context.sequence_number)
 
         def position() -> EventPosition:
-            if self._lanes is not None and self._lanes.position is not None:
-                return self._lanes.position
             offset = self._context.offset
             return first if offset is None else EventPosition.from_offset(offset)
 

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 from eventproc import CheckpointPolicy, EventProcessorConfig
 from eventproc.testing import StoreFaults
@@ -12,8 +13,10 @@ from tests.simulation.world import World
 SETTLED_WITHIN_S = 120.0
 
 
-async def come_and_go(seed: int) -> World:
+async def come_and_go(seed: int, make: type[World] = World, **settings: Any) -> World:
     """Let processors join and leave, now and then in the middle of a change.
+
+    *settings* go to their configuration.
 
     Raises:
         Violation: an event came twice, something was stolen, or a promise was broken.
@@ -22,8 +25,9 @@ async def come_and_go(seed: int) -> World:
     config = EventProcessorConfig(
         uses_store_thread=False,
         checkpoint_policy=rng.choice([CheckpointPolicy(), CheckpointPolicy.manual()]),
+        **settings,
     )
-    world = World(seed, partition_count=rng.randint(1, 16), config=config)
+    world = make(seed, partition_count=rng.randint(1, 16), config=config)
     world.set_faults(StoreFaults(delay_max=timedelta(seconds=rng.choice([0, 0.05, 0.4]))))
     world.behaviour.seconds_per_event = rng.choice([0.0, 0.01, 0.3])
     world.start("first")

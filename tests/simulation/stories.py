@@ -145,9 +145,9 @@ def _draw_fault(
     )
 
 
-def world_of(story: Story) -> World:
+def world_of(story: Story, make: type[World] = World) -> World:
     """Make the world that a story begins in."""
-    world = World(
+    world = make(
         story.seed,
         partition_count=story.partition_count,
         config=story.config,
@@ -159,13 +159,13 @@ def world_of(story: Story) -> World:
     return world
 
 
-async def tell(story: Story) -> World:
+async def tell(story: Story, make: type[World] = World) -> World:
     """Let a story happen, and check what it is to show.
 
     Raises:
         Violation: a promise was broken.
     """
-    world = world_of(story)
+    world = world_of(story, make)
     try:
         await _happen(story, world)
         if story.mode is Mode.LIVENESS:

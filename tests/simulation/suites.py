@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 
 from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
+from tests.simulation.lanes import LanesWorld, key_of, with_lanes
 from tests.simulation.planned import come_and_go
 from tests.simulation.stories import Mode, draw, tell
 from tests.simulation.world import World
@@ -17,10 +18,21 @@ async def _tell_liveness(seed: int) -> World:
     return await tell(draw(seed, Mode.LIVENESS))
 
 
+async def _tell_lanes(seed: int) -> World:
+    mode = Mode.LIVENESS if seed % 2 else Mode.SAFETY
+    return await tell(with_lanes(draw(seed, mode), seed), LanesWorld)
+
+
+async def _plan_lanes(seed: int) -> World:
+    return await come_and_go(seed, LanesWorld, key_lanes=4, key_of=key_of)
+
+
 SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
     "safety": _tell_safety,
     "liveness": _tell_liveness,
     "planned": come_and_go,
+    "lanes": _tell_lanes,
+    "planned-lanes": _plan_lanes,
 }
 
 

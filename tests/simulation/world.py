@@ -17,6 +17,7 @@ from eventproc import (
     DuplicateOwnerError,
     EventProcessor,
     EventProcessorConfig,
+    PartitionHandler,
     ReceivedEvent,
     SourceError,
     StoreError,
@@ -52,6 +53,8 @@ CLOCK_RATE_MAX = 0.05
 class World(View):
     """A hub, a store, a publisher, and processes that come and go."""
 
+    invariants_class = Invariants
+
     def __init__(
         self,
         seed: int | str,
@@ -78,7 +81,7 @@ class World(View):
         self.group = ConsumerGroup(
             fully_qualified_namespace=self.hub.namespace, eventhub_name=self.hub.name
         )
-        self.invariants = Invariants(
+        self.invariants = self.invariants_class(
             expiration=config.ownership_expiration,
             handoff_timeout=config.handoff_timeout,
             now_s=lambda: self.wire.loop.now_s,
@@ -90,6 +93,10 @@ class World(View):
     def _draw_rate(self) -> float:
         return 1 + self.rng.uniform(-1, 1) * self._clock_rate_max
 
+    def make_handler(self, actor: Actor) -> PartitionHandler:
+        """Make a handler for a partition that one of its processes serves."""
+        return CountingHandler(actor, self.behaviour, self.invariants, self.rng)
+
     # What happens in it.
 
     def start(self, owner_id: str, *, is_supervised: bool = True, generation: str = "") -> Node:
@@ -100,7 +107,7 @@ class World(View):
         processor = EventProcessor(
             source=MemoryEventSource(self.hub),
             store=line,
-            handler=lambda: CountingHandler(actor, self.behaviour, self.invariants, self.rng),
+            handler=lambda: self.make_handler(actor),
             owner_id=owner_id,
             config=replace(self.config, generation=generation),
             rng=rng,

@@ -1,0 +1,92 @@
+"""What key lanes are worth: one partition, 20 keys, 5 ms for each event.
+
+The hub and the store are in memory, so what is measured is the delivery. Each line is one run:
+how many events a second, and how many times the ordinary throughput (one lane) that is.
+"""
+
+import argparse
+import asyncio
+import time
+from collections.abc import Sequence
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc import (
+    BlockingPartitionContext,
+    BlockingPartitionHandler,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+
+KEYS = 20
+EVENT_S = 0.005
+
+
+class Waiting(PartitionHandler):
+    """Takes its time for each event, as a call to a service would."""
+
+    async def process_event(self, _context: PartitionContext, _event: ReceivedEvent) -> None:
+        """Wait."""
+        await asyncio.sleep(EVENT_S)
+
+
+class Blocking(BlockingPartitionHandler):
+    """The same with an ordinary function."""
+
+    def process_event(self, _context: BlockingPartitionContext, _event: ReceivedEvent) -> None:
+        """Wait."""
+        time.sleep(EVENT_S)
+
+
+class Batches(PartitionHandler):
+    """Takes whole batches at once: what the rest of the way costs."""
+
+    async def process_events(
+        self, _context: PartitionContext, _events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Take them."""
+
+
+async def measure(
+    handler: type[PartitionHandler | BlockingPartitionHandler], lanes: int, event_count: int
+) -> float:
+    """Return the events a second."""
+    hub = MemoryHub(partition_count=1)
+    for number in range(event_count):
+        hub.publish(b"x" * 100, partition_id="0", partition_key=f"key-{number % KEYS}")
+    processor = EventProcessor(
+        source=MemoryEventSource(hub),
+        store=MemoryCheckpointStore(MemoryAccount()),
+        handler=handler,
+        config=EventProcessorConfig(key_lanes=lanes),
+    )
+    async with processor:
+        begun_s = time.perf_counter()
+        while processor.statistics().tally.handled_count < event_count:  # noqa: ASYNC110 - a count
+            await asyncio.sleep(0.001)
+        return event_count / (time.perf_counter() - begun_s)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--events", type=int, default=10_000)
+    parser.add_argument("--lanes", nargs="+", type=int, default=[20])
+    options = parser.parse_args()
+    print("handler | lanes | events/s | times one lane")
+    for handler in (Waiting, Blocking):
+        # One lane needs 5 ms for each event however many there are: a part of them is enough.
+        one = asyncio.run(measure(handler, 1, options.events // 10))
+        print(f"{handler.__name__} | 1 | {one:.0f} | 1.0", flush=True)
+        for lanes in options.lanes:
+            several = asyncio.run(measure(handler, lanes, options.events))
+            print(f"{handler.__name__} | {lanes} | {several:.0f} | {several / one:.1f}", flush=True)
+    for lanes in (1, *options.lanes):
+        rate = asyncio.run(measure(Batches, lanes, 10 * options.events))
+        print(f"{Batches.__name__} | {lanes} | {rate:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Worlds whose processors have key lanes: keys side by side, each in order."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from eventproc import FailurePolicy, PartitionContext, PartitionHandler, ReceivedEvent
+from eventproc.models import CheckpointUpdate
+from tests.simulation.handlers import Behaviour
+from tests.simulation.invariants import Actor, Call, Invariants
+from tests.simulation.stories import Story
+from tests.simulation.world import World
+
+KEY_COUNT = 5
+
+
+def key_of(event: ReceivedEvent) -> str:
+    """Each number's key."""
+    return f"k{event.sequence_number % KEY_COUNT}"
+
+
+def with_lanes(story: Story, seed: int) -> Story:
+    """The same story with key lanes, and sometimes with deliveries counted."""
+    rng = Random(f"lanes/{seed}")
+    config = replace(
+        story.config,
+        key_lanes=rng.choice([2, 3, 8]),
+        key_of=key_of,
+        lane_window=rng.choice([3, 20, 1000]),
+        failure_policy=FailurePolicy(deliveries_max=rng.choice([None, 1000])),
+    )
+    return replace(story, config=config)
+
+
+class LaneInvariants(Invariants):
+    """What must hold for each key, instead of for the partition."""
+
+    def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
+        """What is said to be done above the position must be."""
+        super().checkpointed(actor, update)
+        counts: Mapping[int, int] = self.handled.get(update.partition_id, {})
+        missing = [
+            number
+            for found in update.completed
+            for number in range(found.first, found.last + 1)
+            if not counts.get(number)
+        ]
+        if missing:
+            self.report("gap", f"{update.partition_id} says that {missing[:5]} are done")
+
+    def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
+        """A handler was called with events of one key."""
+        context = call.context
+        partition_id = context.partition_id
+        keys = {key_of(event) for event in events}
+        self.note(f"{partition_id} gets {[e.sequence_number for e in events]}", call.actor.name)
+        if not context.is_owned:
+            self.report("fence", f"{call.actor.name} got {partition_id} without a lease")
+        if len(keys) != 1:
+            self.report("keys", f"{call.actor.name} got {keys} in one call")
+        place = f"{partition_id}/{min(keys)}"
+        busy = self._calls.setdefault(place, [])
+        for other in busy:
+            self._check_overlap(call, other)
+        holding = self._holding.get(partition_id)
+        if holding is not None and holding.actor is call.actor:
+            holding.has_served = True
+        busy.append(call)
+        self._calls.setdefault(partition_id, []).append(call)
+
+    def ended(self, call: Call) -> None:
+        """It is over."""
+        for calls in self._calls.values():
+            if call in calls:
+                calls.remove(call)
+
+    def done(self, partition_id: str, event: ReceivedEvent) -> None:
+        """Whoever is through with an event is through with those of its key before it."""
+        before = event.sequence_number - KEY_COUNT
+        counts: Mapping[int, int] = self.handled.get(partition_id, {})
+        if before >= 0 and not counts.get(before):
+            self.report("order", f"{partition_id}: {event.sequence_number} before {before}")
+        super().done(partition_id, event)
+
+
+class KeyedHandler(PartitionHandler):
+    """Tells the invariants what it does, for each key."""
+
+    def __init__(
+        self, actor: Actor, behaviour: Behaviour, invariants: Invariants, rng: Random
+    ) -> None:
+        self._actor = actor
+        self._behaviour = behaviour
+        self._invariants = invariants
+        self._rng = rng
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Take its time for each event, and fail as often as it shall."""
+        call = Call(self._actor, context)
+        behaviour, chance = self._behaviour, self._rng.random
+        self._invariants.begun(call, events)
+        try:
+            for event in events:
+                await asyncio.sleep(behaviour.seconds_per_event)
+                if behaviour.failure_rate and chance() < behaviour.failure_rate:
+                    raise RuntimeError("failed on purpose")
+                if (context.partition_id, event.sequence_number) in behaviour.poison:
+                    raise RuntimeError("poison")
+                self._invariants.done(context.partition_id, event)
+                if chance() < 0.5:
+                    context.done(event)
+                elif chance() < behaviour.checkpoint_rate:
+                    await context.checkpoint(event)
+        finally:
+            self._invariants.ended(call)
+
+
+class LanesWorld(World):
+    """A world of keys."""
+
+    invariants_class = LaneInvariants
+
+    def make_handler(self, actor: Actor) -> PartitionHandler:
+        """Make one that knows keys."""
+        return KeyedHandler(actor, self.behaviour, self.invariants, self.rng)
