@@ -1,0 +1,122 @@
+"""An operator moves checkpoints while processors come, go, stall and lose answers."""
+
+import asyncio
+from datetime import timedelta
+from random import Random
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import Checkpoint, CheckpointPolicy, StoreUnavailableError
+from eventproc.core.progress import is_moved_by_operator
+from eventproc.operator import Move, move_checkpoint
+from eventproc.testing import FaultyCheckpointStore, StoreFaults
+from eventproc.testing.virtual_time import run_virtual
+from tests.unit.eventproc.scene import Noting, Scene
+
+PARTITIONS = ("0", "1", "2")
+EVENTS = 300
+MOVES = 6
+EXPIRATION = timedelta(seconds=30)
+EVERY = CheckpointPolicy(every_events=7, every=timedelta(seconds=2))
+FAULTS = StoreFaults(
+    delay_max=timedelta(seconds=0.5), request_lost_rate=0.05, answer_lost_rate=0.05
+)
+
+
+class Written(dict[str, Checkpoint]):
+    """The store's checkpoints, and every one that ever stood there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: list[Checkpoint] = []
+
+    def __setitem__(self, partition_id: str, checkpoint: Checkpoint) -> None:
+        super().__setitem__(partition_id, checkpoint)
+        self.history.append(checkpoint)
+
+
+class Paced(Noting):
+    """Takes a moment for each batch, and counts in its state what it handled since the move."""
+
+    async def process_events(self, context, events):
+        """Count, wait, note."""
+        await asyncio.sleep(0.02 * len(events))
+        context.state = str(int(context.state or 0) + len(events)).encode()
+        await super().process_events(context, events)
+
+
+async def come_and_go(scene, rng, owner_id, until_s):
+    """One processor after the other under one name; each serves for a while."""
+    loop = asyncio.get_running_loop()
+    while loop.time() < until_s:
+        processor = scene.processor(
+            lambda: Paced(scene),
+            owner_id,
+            checkpoint_policy=EVERY,
+            batch_size_max=20,
+            ownership_expiration=EXPIRATION,
+            load_balancing_interval=timedelta(seconds=5),
+        )
+        async with processor:
+            scene.store_by_owner[owner_id].faults = FAULTS
+            await asyncio.sleep(rng.uniform(5, 60))
+            scene.store_by_owner[owner_id].faults = StoreFaults()
+
+
+async def operate(scene, rng):
+    """Move checkpoints anywhere, through a store that loses requests and answers."""
+    store = FaultyCheckpointStore(MemoryCheckpointStore(scene.account), rng, FAULTS)
+    await store.open()
+    for number in range(MOVES):
+        await asyncio.sleep(rng.uniform(1, 15))
+        to = rng.randrange(EVENTS)
+        event = scene.hub.events(PARTITIONS[number % 3])[to]
+        target = Move(
+            partition_id=PARTITIONS[number % 3],
+            offset=event.offset,
+            sequence_number=event.sequence_number,
+        )
+        while True:
+            try:
+                await move_checkpoint(
+                    store, scene.group, target, token=str(number), expiration=EXPIRATION
+                )
+                break
+            except StoreUnavailableError:
+                await asyncio.sleep(1)
+
+
+def test_after_a_move_everybody_goes_on_from_there(seed):
+    """
+    The next checkpoint after an operator's repeats its position: nothing that was handled before
+    is stored. In the end the state counts all events above the last move, each once.
+    """
+
+    async def story():
+        scene = Scene(len(PARTITIONS))
+        written = Written()
+        scene.account.records(scene.group).checkpoint_by_partition = written
+        for partition_id in PARTITIONS:
+            scene.publish(EVENTS, partition_id)
+        rng = Random(seed)
+        async with asyncio.TaskGroup() as group:
+            for owner_id in "ab":
+                group.create_task(come_and_go(scene, Random(f"{seed}{owner_id}"), owner_id, 120))
+            await operate(scene, rng)
+        async with scene.processor(lambda: Paced(scene), "c", checkpoint_policy=EVERY):
+            await asyncio.sleep(120)
+        return written
+
+    written = run_virtual(story())
+
+    for partition_id in PARTITIONS:
+        history = [c for c in written.history if c.partition_id == partition_id]
+        moves = [at for at, stored in enumerate(history) if is_moved_by_operator(stored)]
+        followed = [(history[at], history[at + 1]) for at in moves if at + 1 < len(history)]
+        counted = EVENTS - 1 - (history[moves[-1]].sequence_number or 0)
+
+        for moved, following in followed:
+            if not is_moved_by_operator(following):
+                assert following.sequence_number == moved.sequence_number
+                assert following.state is None
+        assert history[-1].sequence_number == EVENTS - 1
+        assert int(history[-1].state or 0) == counted
