@@ -26,7 +26,7 @@ from eventproc.testing._stage_record import Record
 _WATCH: Final = "_eventproc_watch"
 """The attribute by which a handler's watch is known."""
 
-_METHODS: Final = ("initialize", "process_events", "process_error", "close")
+_METHODS: Final = ("initialize", "process_events", "process_idle", "process_error", "close")
 
 Holds = Counter[str]
 """Calls under way in threads, for each owner: while there are any, the clock stands still."""
@@ -95,6 +95,7 @@ class _Watched:
         self._initialize = handler.initialize
         # Whatever it returns is passed on.
         self._process_events: Callable[..., Awaitable[object]] = handler.process_events
+        self._process_idle = handler.process_idle
         self._process_error = handler.process_error
         self._close = handler.close
 
@@ -135,6 +136,11 @@ class _Watched:
             self._watch.kill(context.owner_id)
             await asyncio.Event().wait()
         return result
+
+    async def process_idle(self, context: PartitionContext) -> None:
+        """Tell the story of it."""
+        self._record.tell(context.owner_id, f"partition {context.partition_id}: idle")
+        await self._process_idle(context)
 
     async def process_error(self, context: PartitionContext, error: Exception) -> None:
         """Pass it on, but to the dead."""

@@ -5,6 +5,7 @@ from random import Random
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.config import EventProcessorConfig
 from eventproc.handler import HandlerFactory
+from eventproc.ports import DeadLetterSink
 from eventproc.processor import EventProcessor
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing.faults import FaultyCheckpointStore
@@ -36,6 +37,7 @@ def make_owner(
     hub: MemoryHub,
     account: MemoryAccount,
     handler: HandlerFactory,
+    dead_letters: DeadLetterSink,
     config: EventProcessorConfig,
 ) -> Owner:
     """Put a processor together, with a line to the store that can be cut."""
@@ -45,6 +47,7 @@ def make_owner(
         source=MemoryEventSource(hub),
         store=store,
         handler=handler,
+        dead_letters=dead_letters,
         owner_id=owner_id,
         config=config,
         rng=chance,

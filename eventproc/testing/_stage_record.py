@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from eventproc.handler import PartitionContext
+from eventproc.context import CallContext
+from eventproc.handler import BatchError, PartitionContext
 from eventproc.models import CloseReason, ReceivedEvent
 
 STORY_LINES_MAX: Final = 40
@@ -99,10 +100,8 @@ class Record:
         self.tell(context.owner_id, f"{_name(call)}: done")
 
     def failed(self, call: HandlerCall, context: PartitionContext, error: BaseException) -> None:
-        """The call raised; what it had checkpointed before that is handled."""
-        handled = context.sequence_number
-        kept = [e for e in call.events if handled is not None and e.sequence_number <= handled]
-        self._note(call, error, kept)
+        """The call raised; what it had said to be done before that is handled."""
+        self._note(call, error, [e for e in call.events if _is_done(e, context, error)])
         if isinstance(error, asyncio.CancelledError):
             self.tell(context.owner_id, f"{_name(call)}: cut off")
         else:
@@ -151,6 +150,16 @@ class Record:
         )
         failure.__cause__ = self.last_error
         return failure
+
+
+def _is_done(event: ReceivedEvent, context: PartitionContext, error: BaseException) -> bool:
+    """Whether the event is handled although its call failed, and so does not come again."""
+    if isinstance(context, CallContext) and not context.is_unhandled(event):
+        return True
+    if not isinstance(error, BatchError):
+        return False
+    numbers = {e.sequence_number for e in (*(e for e, _ in error.failed), *error.untried)}
+    return event.sequence_number not in numbers
 
 
 def _name(call: HandlerCall) -> str:

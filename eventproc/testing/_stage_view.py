@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from checkpointstores.memory import MemoryAccount
 from eventproc.config import EventProcessorConfig
+from eventproc.deadletter import DeadLetter
+from eventproc.deadletters import MemoryDeadLetterSink
 from eventproc.handler import BlockingPartitionHandler, PartitionHandler
 from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, ReceivedEvent
 from eventproc.sources.memory import MemoryHub
@@ -16,6 +18,7 @@ class StageView:
     """The half of a stage that changes nothing."""
 
     hub: MemoryHub
+    dead_letter_sink: MemoryDeadLetterSink
     _account: MemoryAccount
     _config: EventProcessorConfig
     _record: Record
@@ -78,6 +81,16 @@ class StageView:
         checkpoint = self.checkpoint(partition_id)
         return None if checkpoint is None else checkpoint.state
 
+    def due(self, partition_id: str) -> Sequence[ReceivedEvent]:
+        """The events that a group has to handle if it has no checkpoint."""
+        position = self._config.position_without_checkpoint(partition_id)
+        return self.hub.events(partition_id, None if position.is_latest else position)
+
+    @property
+    def dead_letters(self) -> Sequence[DeadLetter]:
+        """What was given up and stored, by the failure policy ``DEAD_LETTER``."""
+        return tuple(self.dead_letter_sink.letters)
+
     def story(self) -> str:
         """All that happened, a line for each thing; an assertion that fails ends with it."""
         return self._record.story()
@@ -91,15 +104,24 @@ class StageView:
         if actual != expected:
             raise self._record.failure(f"handled were {actual}, expected {expected}")
 
+    def assert_dead_lettered(self, *bodies: bytes | str) -> None:
+        """Exactly these were given up and stored as dead letters, in this order."""
+        expected = [body.encode() if isinstance(body, str) else body for body in bodies]
+        actual = [letter.event.body for letter in self.dead_letters]
+        if actual != expected:
+            raise self._record.failure(f"dead letters were {actual}, expected {expected}")
+
     def assert_nothing_lost(self) -> None:
-        """Every event that the hub has was handled at least once."""
+        """Every event that the hub has was handled at least once, or is a dead letter."""
         counts = self._counts()
+        for letter in self.dead_letters:
+            counts[letter.partition_id, letter.event.sequence_number] += 1
         lost = [place for place, count in counts.items() if count == 0]
         if lost:
             raise self._record.failure(f"never handled: {_places(lost)}")
 
     def assert_each_handled_once(self) -> None:
-        """Every event that the hub has was handled exactly once."""
+        """Every event that the hub has and that was not given up was handled exactly once."""
         self.assert_nothing_lost()
         repeated = [place for place, count in self._counts().items() if count > 1]
         if repeated:
@@ -133,7 +155,7 @@ class StageView:
         """How often each event was handled that is in the hub and not before the beginning."""
         counts: Counter[tuple[str, int]] = Counter()
         for partition_id in self.hub.partition_ids():
-            for event in self._due(partition_id):
+            for event in self.due(partition_id):
                 counts[partition_id, event.sequence_number] = 0
         counts.update(
             (partition_id, event.sequence_number)
@@ -141,11 +163,6 @@ class StageView:
             if (partition_id, event.sequence_number) in counts
         )
         return counts
-
-    def _due(self, partition_id: str) -> Sequence[ReceivedEvent]:
-        """What a group without a checkpoint has to handle."""
-        position = self._config.position_without_checkpoint(partition_id)
-        return self.hub.events(partition_id, None if position.is_latest else position)
 
 
 def _places(places: Sequence[tuple[str, int]]) -> str:

@@ -25,12 +25,14 @@ from typing import Final, Self, TypeVar
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.config import EventProcessorConfig
+from eventproc.deadletters import MemoryDeadLetterSink
 from eventproc.handler import HandlerFactory
 from eventproc.models import OwnershipClaim, ReceivedEvent
 from eventproc.sources.memory import MemoryHub
 from eventproc.testing._stage_handlers import Mishap, Watch
 from eventproc.testing._stage_owner import Owner, make_owner
 from eventproc.testing._stage_record import Record
+from eventproc.testing._stage_settling import undone
 from eventproc.testing._stage_view import StageView
 from eventproc.testing.processes import ProcessLoop
 
@@ -81,6 +83,9 @@ class HandlerStage(StageView):
         self._is_store_out = False
         self._record = Record(now=lambda: self.now, now_s=self._loop.time)
         self._watch = Watch(record=self._record, is_dead=self._is_dead, kill=self._kill)
+        self.dead_letter_sink = MemoryDeadLetterSink()
+        """Where letters go if the failure policy wants it; it can be ``is_out``."""
+
         self.hub = MemoryHub(partition_count, clock=lambda: self._enqueued_time or self.now)
         """The hub, to break it: ``begin_outage``, ``break_links``, ``stall``, ``trim``, ..."""
 
@@ -232,6 +237,10 @@ class HandlerStage(StageView):
         """
         return self._run(self._steal(partition_id))
 
+    def resume(self, partition_id: str = "0") -> None:
+        """Try again a partition that the failure policy stopped, or end a pause of the handler."""
+        self._run(self._resume(partition_id))
+
     @contextmanager
     def store_outage(self) -> Iterator[None]:
         """No owner can reach the store for as long as the block lasts."""
@@ -301,6 +310,7 @@ class HandlerStage(StageView):
             hub=self.hub,
             account=self._account,
             handler=lambda: self._watch.make(self._factory, owner_id),
+            dead_letters=self.dead_letter_sink,
             config=self._config,
         )
         owner.store.is_out = self._is_store_out
@@ -313,6 +323,9 @@ class HandlerStage(StageView):
         self._record.tell(owner.owner_id, "leaves")
         await owner.process.spawn(owner.processor.stop())
         self._owners.remove(owner)
+
+    async def _resume(self, partition_id: str) -> None:
+        self._owner(self.owner_of(partition_id)).processor.resume(partition_id)
 
     async def _thaw(self, owner_id: str) -> None:
         self._record.tell(owner_id, "goes on")
@@ -355,32 +368,8 @@ class HandlerStage(StageView):
             failure = self._record.failure(f"not settled after {within}: {what}")
             raise failure from failure.__cause__
 
-    def _undone(self) -> list[str]:
-        """What is left to do, a phrase for each partition."""
-        position_by_partition = {
-            pump.partition_id: pump.sequence_number
-            for owner in self._owners
-            for pump in owner.processor.statistics().pumps
-            if owner.is_alive
-            and (owner.owner_id, pump.partition_id) in self._record.serving
-            and owner.owner_id == self.owner_of(pump.partition_id)
-        }
-        undone = [
-            f"call {call.number} is under way"
-            for call in self._record.calls
-            if not call.is_over and call.owner_id in self.owner_ids
-        ]
-        for partition_id in self.hub.partition_ids():
-            end = self.hub.partition_properties(partition_id).last_enqueued_sequence_number
-            if partition_id not in position_by_partition:
-                undone.append(f"its owner does not serve partition {partition_id!r}")
-                continue
-            position = position_by_partition[partition_id]
-            if position is None and self._due(partition_id):
-                undone.append(f"partition {partition_id!r}: none of its events is handled")
-            elif position is not None and position < end:
-                undone.append(f"partition {partition_id!r} is handled up to {position} of {end}")
-        return undone
+    def _undone(self) -> Sequence[str]:
+        return undone(self, self._record, [owner for owner in self._owners if owner.is_alive])
 
     async def _end(self) -> None:
         """Let the living stop, and then the dead be cleaned up without doing anything."""

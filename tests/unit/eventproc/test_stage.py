@@ -164,6 +164,16 @@ def test_who_is_killed_does_nothing_more():
     assert [call.owner_id for call in stage.calls] == ["owner-1", "owner-2"]
 
 
+def test_the_dead_store_nothing():
+    """Not even when the stage ends and they are cleaned up."""
+    with HandlerStage(Counting) as stage:
+        stage.publish("one")
+        stage.settle()
+        stage.kill()
+
+    assert (stage.checkpoint(), stage.closings) == (None, ())
+
+
 def test_a_frozen_owner_that_goes_on_is_fenced():
     """It finishes its call too late, and can neither checkpoint nor go on."""
     with HandlerStage(Slow, config=MANUAL) as stage:

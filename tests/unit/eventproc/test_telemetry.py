@@ -7,11 +7,6 @@ from datetime import timedelta
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import messaging_attributes
 from opentelemetry.semconv._incubating.metrics import messaging_metrics
 from opentelemetry.trace import SpanKind, StatusCode
@@ -19,65 +14,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 from eventproc import BlockingPartitionHandler, CheckpointPolicy
 from eventproc.telemetry import Telemetry
 from eventproc.testing import run_virtual
+from tests.unit.eventproc.opentelemetry_sdk import Sdk
 from tests.unit.eventproc.scene import Noting, Scene, seconds
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OTHER = "00-1bf7651916cd43dd8448eb211c80319c-c7ad6b7169203331-01"
-
-
-class Sdk:
-    """OpenTelemetry's SDK, with everything kept in memory."""
-
-    def __init__(self):
-        self.reader = InMemoryMetricReader()
-        self.exporter = InMemorySpanExporter()
-        tracers = TracerProvider()
-        tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.tracers = tracers
-        self.telemetry = Telemetry(
-            meter_provider=MeterProvider([self.reader]), tracer_provider=tracers
-        )
-
-    def scene(self, partition_count=1) -> Scene:
-        """A scene whose processors report here."""
-        scene = Scene(partition_count)
-        scene.telemetry = self.telemetry
-        return scene
-
-    def points(self, name):
-        """The data points of a metric, by collecting now."""
-        data = self.reader.get_metrics_data()
-        return [
-            point
-            for resource in (data.resource_metrics if data else [])
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-            if metric.name == name
-            for point in metric.data.data_points
-        ]
-
-    def value(self, name):
-        """The value of a metric that has one point."""
-        (point,) = self.points(name)
-        return point.value
-
-    def by_partition(self, name):
-        """The values of a gauge, by partition."""
-        key = messaging_attributes.MESSAGING_DESTINATION_PARTITION_ID
-        return {point.attributes[key]: point.value for point in self.points(name)}
-
-    def count(self, name, **attributes):
-        """How many durations were recorded with these attributes; ``_`` stands for a dot."""
-        wanted = {key.replace("_", "."): value for key, value in attributes.items()}
-        return sum(
-            point.count
-            for point in self.points(name)
-            if wanted.items() <= dict(point.attributes).items()
-        )
-
-    def spans(self, name):
-        """The spans that have ended."""
-        return [span for span in self.exporter.get_finished_spans() if span.name == name]
 
 
 @pytest.fixture(name="sdk")
@@ -265,84 +206,6 @@ def test_a_checkpoint_that_fails_is_told_by_its_outcome(sdk):
     assert sdk.count("messaging.client.operation.duration", error_type="unknown") > 0
 
 
-def test_gauges_tell_of_each_partition_and_of_the_processor(sdk):
-    """Lag by partition; owned, served, settled and the least margin by group."""
-    scene = sdk.scene(partition_count=2)
-    told = {}
-
-    class Stuck(Noting):
-        async def process_events(self, context, events):
-            if context.partition_id == "1":
-                await context.checkpoint(events[0])
-                await asyncio.Event().wait()
-
-    async def story():
-        scene.publish(5, "0")
-        scene.publish(5, "1")
-        async with scene.processor(lambda: Stuck(scene), shutdown_timeout=timedelta(seconds=1)):
-            await seconds(31)
-            told["lag"] = sdk.by_partition("eventproc.lag.events")
-            told["lag time"] = sdk.by_partition("eventproc.lag.time")
-            for name in ("partitions.owned", "partitions.served", "lease.margin", "settled"):
-                told[name] = sdk.value(f"eventproc.{name}")
-
-    run_virtual(story())
-
-    assert told["lag"] == {"0": 0, "1": 4}
-    assert told["lag time"] == {"0": 0, "1": 0}
-    assert (told["partitions.owned"], told["partitions.served"], told["settled"]) == (2, 2, 1)
-    assert 30 < told["lease.margin"] < 60
-    assert sdk.points("eventproc.lag.events") == []
-
-
-def test_counts_are_those_of_the_statistics_and_do_not_go_back(sdk):
-    """Over a stop and a second start, and over two processors in one process."""
-    scene = sdk.scene(partition_count=4)
-    seen, true = [], []
-
-    def look(*processors):
-        counts = [processor.statistics() for processor in processors]
-        true.append((sum(c.claim_count for c in counts), sum(c.hand_over_count for c in counts)))
-        seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
-
-    async def story():
-        first, second = scene.processor(owner_id="a"), scene.processor(owner_id="b")
-        async with first:
-            await seconds(10)
-            async with second:
-                await seconds(30)
-                look(first, second)
-            await seconds(10)
-        seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
-        async with first:
-            await seconds(10)
-            look(first, second)
-
-    run_virtual(story())
-
-    assert seen[0] == true[0] == (6, 2)
-    assert seen[1] == (8, 2)
-    assert seen[2] == (12, 2)
-    assert true[1][0] == 12
-
-
-def test_cycles_are_measured_the_failing_ones_too(sdk):
-    """An outage of the store shows as an error type."""
-    scene = sdk.scene()
-
-    async def story():
-        async with scene.processor():
-            await seconds(25)
-            with scene.store_by_owner["a"].outage():
-                await seconds(15)
-            await seconds(15)
-
-    run_virtual(story())
-
-    assert sdk.count("eventproc.cycle.duration") > 5
-    assert sdk.count("eventproc.cycle.duration", error_type="StoreUnavailableError") > 1
-
-
 def test_without_an_sdk_nothing_is_built():
     """No link, no span: the handler is called as it is."""
     scene = Scene()
@@ -361,27 +224,3 @@ def test_without_an_sdk_nothing_is_built():
 
     assert current == [trace.INVALID_SPAN]
     assert not Telemetry().is_tracing
-
-
-def test_a_reader_in_another_thread_is_not_disturbed(sdk, caplog):
-    """It collects again and again while partitions come and go."""
-    scene = sdk.scene(partition_count=16)
-    is_over = threading.Event()
-
-    def read():
-        while not is_over.is_set():
-            sdk.reader.get_metrics_data()
-
-    async def story():
-        async with scene.processor(owner_id="a"):
-            for number in range(10):
-                async with scene.processor(owner_id=f"b{number}"):
-                    await seconds(20)
-
-    reading = threading.Thread(target=read)
-    reading.start()
-    run_virtual(story())
-    is_over.set()
-    reading.join()
-
-    assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []
