@@ -19,7 +19,6 @@ from eventproc.core.balance import (
 )
 from eventproc.core.lease import Sighting, live_owners, present_members, sight
 from eventproc.core.reserve import taking_part
-from eventproc.core.session_lease import live_session_owners
 from eventproc.leases import Leases
 from eventproc.logs import Logger
 from eventproc.membership import LeaseMode, Member, MembershipSnapshot, MemberStatus
@@ -250,10 +249,7 @@ class Balancer:
         self, present: MembershipSnapshot, owned: OwnershipSnapshot, busy: Collection[str]
     ) -> _Group:
         """Who is alive, and what does each of them own?"""
-        now_s = self._clock()
-        if owned.as_of is None or self._sessions is not None:
-            self._sightings = sight(self._sightings, owned.ownerships, now_s)
-        live = self._live(present, owned, now_s)
+        live = self._live(present, owned, self._clock())
         held = self._leases.held | frozenset(busy)
         live.update(dict.fromkeys(held, self._owner_id))
         members = present_members(
@@ -273,22 +269,16 @@ class Balancer:
     def _live(
         self, present: MembershipSnapshot, owned: OwnershipSnapshot, now_s: float
     ) -> dict[str, str]:
-        expiration, is_after_outage = self._config.ownership_expiration, self._is_grace(now_s)
+        is_grace = self._is_grace(now_s)
         if self._sessions is not None:
-            return live_session_owners(
-                owned,
-                {member.owner_id: member for member in present.members},
-                self._sightings,
-                expiration=expiration,
-                now_s=now_s,
-                is_after_outage=is_after_outage,
-            )
+            return self._sessions.live_owners(present, owned, now_s, is_after_outage=is_grace)
+        self._sightings = sight(self._sightings, owned.ownerships, now_s)
         return live_owners(
             owned,
             self._sightings,
-            expiration=expiration,
+            expiration=self._config.ownership_expiration,
             now_s=now_s,
-            is_after_outage=is_after_outage,
+            is_after_outage=is_grace,
         )
 
     def _is_grace(self, now_s: float) -> bool:

@@ -7,7 +7,15 @@ Everything here runs on the control side, apart from the handlers.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -58,6 +66,7 @@ class Leases:
         clock: Callable[[], float],
         on_lost: Callable[[str], None],
         log: Logger,
+        is_sole_holder: Callable[[], Awaitable[bool]] | None = None,
         session_trusted_until_s: Callable[[], float] | None = None,
     ) -> None:
         """Begin with no lease.
@@ -70,6 +79,7 @@ class Leases:
             clock: This processor's own, in seconds.
             on_lost: Told of each partition that somebody else took.
             log: Where transitions are told.
+            is_sole_holder: Finds out whether nobody else has acted under this ``owner_id``.
             session_trusted_until_s: Given where the presence record keeps all leases alive: until
                 when that may be trusted. Then no ownership record is renewed.
         """
@@ -88,6 +98,7 @@ class Leases:
         self._life = 0
         """Which of its lives a write belongs to; it has several if it is declared dead."""
 
+        self._is_sole_holder = is_sole_holder
         self._session_trusted_until_s = session_trusted_until_s
         self.renews_records = session_trusted_until_s is None
         """Whether each ownership record is renewed; a session does it only beside strangers."""
@@ -267,12 +278,16 @@ class Leases:
         """Return those that are still ours although a write with an old etag was refused.
 
         An earlier write of unknown outcome had taken effect. Each is renewed with the etag that
-        it has now; only that renewal makes it trusted again.
+        it has now; only that renewal makes it trusted again. Where somebody else acts under this
+        name it may as well have been his write: then it counts as lost, and is claimed anew.
         """
         if not partition_ids:
             return set()
         try:
             snapshot = await self._store.list_ownership(self._group)
+            # Asked after the reading: who wrote a record had written its presence before.
+            if self._is_sole_holder is not None and not await self._is_sole_holder():
+                return set()
         except StoreError:
             return set(partition_ids)
         ours = {

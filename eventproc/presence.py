@@ -106,11 +106,18 @@ class Presence:
             return
         self._log.info("owner_id_recovering", answer_within_s=answer_within.total_seconds())
         until_s = self._clock() + answer_within.total_seconds()
-        while self._clock() < until_s:
+        while True:
             await asyncio.sleep(look_every.total_seconds())
-            mine = self._find(await self._store.list_members(self._group))
+            try:
+                mine = self._find(await self._store.list_members(self._group))
+            except StoreError:
+                if self._clock() > until_s + answer_within.total_seconds():
+                    raise
+                continue
             if mine is not None and mine.incarnation != self._member.incarnation:
                 raise self._duplicate("another live processor answered")
+            if self._clock() >= until_s:
+                return
 
     async def _write_first(self) -> bool:
         """Write the record; return whether there was a sign of life under this id."""
@@ -297,6 +304,17 @@ class Presence:
             and member.status in {MemberStatus.ACTIVE, MemberStatus.LEAVING}
             for member in members
         )
+
+    async def is_sole_holder(self) -> bool:
+        """Whether nobody else has acted under this ``owner_id``, as far as the records tell.
+
+        Raises:
+            StoreUnavailableError: nobody knows.
+        """
+        if self._contests:
+            return False
+        mine = self._find(await self._store.list_members(self._group))
+        return mine is not None and mine.incarnation == self._member.incarnation
 
     async def leave(self) -> None:
         """Tell everybody that this processor goes, so that no plan gives it anything."""

@@ -118,6 +118,7 @@ class Session:
             clock=self._clock,
             on_lost=self._tell_lost,
             log=parts.log,
+            is_sole_holder=self._presence.is_sole_holder,
             session_trusted_until_s=(
                 self._presence.trusted_until_s if self._presence.is_session else None
             ),

@@ -12,7 +12,12 @@ from typing import Final
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.lease import is_fresh
-from eventproc.core.session_lease import of_another_mode, sessions_to_end
+from eventproc.core.session_lease import (
+    live_session_owners,
+    miss,
+    of_another_mode,
+    sessions_to_end,
+)
 from eventproc.errors import ConfigurationError
 from eventproc.logs import Logger
 from eventproc.membership import LeaseMode, MembershipSnapshot, MemberStatus
@@ -57,6 +62,7 @@ class SessionGroup:
         ).total_seconds()
         self._log = log
         self._look: _Look | None = None
+        self._absent_since_s: dict[str, float] = {}
         self._has_strangers = False
 
     async def declare_dead(
@@ -81,6 +87,31 @@ class SessionGroup:
                 self._log.warning("session_ended", of_owner_id=member.owner_id)
                 dead[member.owner_id] = result.member
         return replace(present, members=tuple(dead.get(m.owner_id, m) for m in present.members))
+
+    def live_owners(
+        self,
+        present: MembershipSnapshot,
+        owned: OwnershipSnapshot,
+        now_s: float,
+        *,
+        is_after_outage: bool,
+    ) -> dict[str, str]:
+        """Return the owner of each partition that has a live one."""
+        member_by_owner = {member.owner_id: member for member in present.members}
+        self._absent_since_s = miss(
+            self._absent_since_s,
+            (o.owner_id for o in owned.ownerships if o.owner_id is not None),
+            member_by_owner,
+            now_s,
+        )
+        return live_session_owners(
+            owned,
+            member_by_owner,
+            self._absent_since_s,
+            expiration=self._expiration,
+            now_s=now_s,
+            is_after_outage=is_after_outage,
+        )
 
     def has_strangers(self, present: MembershipSnapshot, owned: OwnershipSnapshot) -> bool:
         """Whether somebody is there who expects each record to be renewed."""

@@ -5,20 +5,20 @@ record did by the way has to be done on purpose: who takes a partition must shut
 
 Rule 1: nobody is dead because its presence is old. Somebody must declare it, by a conditional
 write over exactly the record that is old; so a renewal and a declaration cannot both succeed.
-Rule 2: who is declared dead owns nothing, whatever the ownership records say, until it has claimed
-each again.
+Rule 2: who is declared dead owns nothing of what it had, until it has claimed each again. What it
+wrote since then it owns: a listing of the members may be older than one of the ownerships.
 Rule 3: an owner without a presence record is none of ours, or somebody deleted the record. It is
-judged by its ownership record, and only by who watched that for a whole expiration.
+judged by its ownership record, and only by who missed its presence for a whole expiration.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.core.lease import Sighting, is_fresh
+from eventproc.core.lease import is_fresh
 from eventproc.core.plan import rank
 from eventproc.membership import LeaseMode, Member, MembershipSnapshot, MemberStatus
-from eventproc.models import OwnershipSnapshot
+from eventproc.models import OwnershipSnapshot, PartitionOwnership
 
 DUTY_FRACTION: Final = 0.25
 """Of the expiration: how long one processor alone has the duty to declare another dead; then
@@ -28,25 +28,31 @@ everybody has it."""
 def live_session_owners(
     snapshot: OwnershipSnapshot,
     member_by_owner: Mapping[str, Member],
-    sightings: Mapping[str, Sighting],
+    absent_since_s: Mapping[str, float],
     *,
     expiration: timedelta,
     now_s: float,
     is_after_outage: bool,
 ) -> dict[str, str]:
-    """Return the owner of each partition that has a live one."""
+    """Return the owner of each partition that has a live one.
+
+    *absent_since_s* tells for each owner without presence since when, on my own clock, it is
+    missed.
+    """
     live = {}
     for ownership in snapshot.ownerships:
         if ownership.owner_id is None:
             continue
         member = member_by_owner.get(ownership.owner_id)
         if member is not None and member.lease_mode is LeaseMode.SESSION:
-            is_live = member.status is not MemberStatus.DEAD
+            is_live = member.status is not MemberStatus.DEAD or _is_written_since(
+                member, ownership, snapshot, expiration
+            )
         else:
-            watched_s = now_s - sightings[ownership.partition_id].first_seen_s
+            missed_s = now_s - absent_since_s.get(ownership.owner_id, now_s)
             is_live = (
                 is_after_outage
-                or watched_s <= expiration.total_seconds()
+                or missed_s <= expiration.total_seconds()
                 or snapshot.as_of is None
                 or is_fresh(
                     ownership.last_modified, snapshot.as_of, snapshot.resolution, expiration
@@ -55,6 +61,27 @@ def live_session_owners(
         if is_live:
             live[ownership.partition_id] = ownership.owner_id
     return live
+
+
+def miss(
+    known: Mapping[str, float], owners: Iterable[str], present: Iterable[str], now_s: float
+) -> dict[str, float]:
+    """Note since when each owner is without a presence record."""
+    return {owner: known.get(owner, now_s) for owner in set(owners) - set(present)}
+
+
+def _is_written_since(
+    dead: Member, ownership: PartitionOwnership, snapshot: OwnershipSnapshot, expiration: timedelta
+) -> bool:
+    """Whether the record may be newer than the declaration, and has not expired by itself.
+
+    Times may be cut to the store's resolution, so one of the same moment may be newer.
+    """
+    if dead.last_modified is None or snapshot.as_of is None:
+        return False
+    if ownership.last_modified + snapshot.resolution < dead.last_modified:
+        return False
+    return is_fresh(ownership.last_modified, snapshot.as_of, snapshot.resolution, expiration)
 
 
 def sessions_to_end(
