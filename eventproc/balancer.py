@@ -272,7 +272,8 @@ class Balancer:
         is_grace = self._is_grace(now_s)
         if self._sessions is not None:
             return self._sessions.live_owners(present, owned, now_s, is_after_outage=is_grace)
-        self._sightings = sight(self._sightings, owned.ownerships, now_s)
+        if owned.as_of is None:
+            self._sightings = sight(self._sightings, owned.ownerships, now_s)
         return live_owners(
             owned,
             self._sightings,

@@ -123,9 +123,12 @@ class Leases:
         lease = self._lease_by_partition.get(partition_id)
         if lease is None:
             return float("-inf")
-        if self._session_trusted_until_s is not None:
-            return self._session_trusted_until_s()
-        return trusted_until_s(lease.sent_at_s, self._expiration)
+        by_record_s = trusted_until_s(lease.sent_at_s, self._expiration)
+        if self._session_trusted_until_s is None:
+            return by_record_s
+        # A session says nothing of a record that may be somebody else's.
+        by_session_s = self._session_trusted_until_s()
+        return min(by_record_s, by_session_s) if lease.is_doubtful else by_session_s
 
     @property
     def margin_s(self) -> float | None:
@@ -221,14 +224,15 @@ class Leases:
         await self._renew(list(self._lease_by_partition.values()))
 
     async def renew_due(self) -> None:
-        """Renew every lease that is due, all at once."""
-        if not self.renews_records:
-            return
+        """Renew every lease that is due or in doubt, all at once."""
         now_s = self._clock()
         due = [
             lease
             for lease in self._lease_by_partition.values()
-            if renewal_due_at_s(lease.sent_at_s, self._expiration) <= now_s
+            if (
+                self.renews_records and renewal_due_at_s(lease.sent_at_s, self._expiration) <= now_s
+            )
+            or (lease.is_doubtful and not self.renews_records)
         ]
         if due:
             await self._renew(due)
