@@ -1,4 +1,4 @@
-"""Counts and gauges, which are read from the statistics: by OpenTelemetry's SDK, on virtual time."""
+"""Counts and gauges, which are read from the statistics by OpenTelemetry's SDK; virtual time."""
 
 import asyncio
 import threading
