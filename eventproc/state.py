@@ -9,14 +9,28 @@ shape may grow while a group is at work.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from eventproc.errors import ConfigurationError, StateUnreadableError
-from eventproc.handler import PartitionContext
 
 T = TypeVar("T")
+
+
+class Stateful(Protocol):
+    """What a state is kept in: the context of a handler, coroutines or ordinary functions alike."""
+
+    @property
+    def partition_id(self) -> str:
+        """Which partition this is."""
+
+    @property
+    def state(self) -> bytes | None:
+        """The handler's own state."""
+
+    @state.setter
+    def state(self, value: bytes | None) -> None: ...
 
 
 class StateCodec(ABC, Generic[T]):
@@ -95,7 +109,7 @@ class TypedState(Generic[T]):
         self._initial = initial or shape
         self._codec = codec or JsonCodec(shape)
 
-    def load(self, context: PartitionContext) -> T:
+    def load(self, context: Stateful) -> T:
         """Return the partition's value.
 
         Raises:
@@ -113,7 +127,7 @@ class TypedState(Generic[T]):
                 "checkpoints reset`"
             ) from error
 
-    def save(self, context: PartitionContext, value: T) -> None:
+    def save(self, context: Stateful, value: T) -> None:
         """Keep the value with the partition's position.
 
         Raises:
@@ -122,7 +136,7 @@ class TypedState(Generic[T]):
         context.state = self._codec.encode(value)
 
     @contextmanager
-    def edit(self, context: PartitionContext) -> Iterator[T]:
+    def edit(self, context: Stateful) -> Iterator[T]:
         """Load the value, and save it at the end of the block; not if the block fails."""
         value = self.load(context)
         yield value

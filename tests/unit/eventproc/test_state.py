@@ -1,6 +1,6 @@
 """A state of a type: what comes back, what is refused, and what a shape may become."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,10 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc import StateTooLargeError
+from eventproc import (
+    BlockingPartitionContext,
+    BlockingPartitionHandler,
+    ReceivedEvent,
+    StateTooLargeError,
+)
 from eventproc.errors import ConfigurationError, StateUnreadableError
 from eventproc.models import STATE_BYTES_MAX
 from eventproc.state import JsonCodec, StateCodec, TypedState
+from eventproc.testing import HandlerStage
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.scene import Noting, Scene, seconds
 
@@ -162,3 +168,24 @@ def test_too_large_is_refused_with_the_limit():
 
     assert len(said) == 1
     assert f"has {STATE_BYTES_MAX + 2} bytes, the limit is {STATE_BYTES_MAX}" in said[0]
+
+
+def test_ordinary_functions_keep_their_state_in_the_same_way():
+    """Their context is another one."""
+    tallies = TypedState(Tally)
+
+    class Counting(BlockingPartitionHandler):
+        def process_events(
+            self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
+        ) -> None:
+            with tallies.edit(context) as tally:
+                tally.count += len(events)
+
+    with HandlerStage(Counting) as stage:
+        stage.publish("a", "b")
+        stage.kill()
+        stage.settle()
+    state = stage.state()
+
+    assert state is not None
+    assert JsonCodec(Tally).decode(state) == Tally(count=2)
