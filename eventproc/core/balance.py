@@ -12,6 +12,7 @@ change yet, and would carry out another plan; a moment later all of them follow 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eventproc.core.neglect import heir
 from eventproc.core.plan import plan, rank
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim, PartitionOwnership
 
@@ -40,6 +41,13 @@ class View:
 
     leaving: frozenset[str] = frozenset()
     """Owners that said they go; they let go of what they have."""
+
+    present: frozenset[str] = frozenset()
+    """Whoever has written presence: it follows this plan, whatever its strategy, and takes up
+    what is recorded in its name."""
+
+    neglected: frozenset[str] = frozenset()
+    """Partitions that have been free for longer than those for whom they are planned may wait."""
 
     handing_over: frozenset[str] = frozenset()
     """Partitions of those held that are being handed over already."""
@@ -104,7 +112,11 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
     me = view.owner_id
     foreign = view.members - view.cooperative  # Me too, if so: everybody must find the same.
     planned = plan(view.partition_ids, view.live_owner_by_partition, view.members, foreign=foreign)
-    due = [p for p in view.partition_ids if planned.get(p) == me and p not in view.held]
+    due = [
+        p
+        for p in view.partition_ids
+        if p not in view.held and (planned.get(p) == me or _is_heir(view, planned, p))
+    ]
     resumed = [p for p in due if _recorded_owner(view, p) == me]
     orphans = [p for p in due if p not in view.live_owner_by_partition and p not in resumed]
     stealable = [p for p in due if _is_stealable(view, p)]
@@ -125,6 +137,14 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
         others=tuple(sorted(view.members & view.cooperative - {view.owner_id})),
         is_settled=is_settled,
     )
+
+
+def _is_heir(view: View, planned: Mapping[str, str], partition_id: str) -> bool:
+    """Whether I shall take what nobody has come for."""
+    if partition_id not in view.neglected or partition_id in view.live_owner_by_partition:
+        return False
+    followers = view.members & (view.present | view.cooperative)
+    return heir(partition_id, planned[partition_id], followers) == view.owner_id
 
 
 def due_since_s(
@@ -164,7 +184,7 @@ def _surplus(view: View, planned: Mapping[str, str]) -> dict[str, str | None]:
         p: target
         for p, target in planned.items()
         if target != view.owner_id
-        and target in view.cooperative
+        and (target in view.cooperative or target in view.present)
         and (p in view.held or view.live_owner_by_partition.get(p) == view.owner_id)
     }
 

@@ -4,7 +4,7 @@ What the world does to a group (time, faults, views that differ) is the simulati
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eventproc.core.balance import Moves, decide
 from eventproc.models import LoadBalancingStrategy
@@ -73,6 +73,7 @@ class Rounds:
             cooperative=cooperative,
             held=frozenset(p for p, owner in self._served_by.items() if owner == member),
         )
+        view = replace(view, present=frozenset(self.strategy_by_member))
         return decide(view, self.strategy_by_member[member])
 
     def _take(self, member: str, moves: Moves, write) -> None:

@@ -1,0 +1,38 @@
+"""What becomes of a partition that is free, and whose planned owner does not come for it?
+
+The plan gives a share to everybody who is there, also to processors of other SDKs. These follow
+rules of their own: one is content with less than its share, one never sees the partitions by which
+a hub has grown, and any of them may hang. So their share may lie about, owned by nobody.
+
+Rule: what has been free for longer than an owner may keep what it should give away is claimed by
+one of those who follow the plan, next on the ring to the partition. It has more than its share
+then, until somebody comes for it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping
+
+from eventproc.core.plan import rank
+
+
+def free_since_s(
+    known: Mapping[str, float],
+    planned: Mapping[str, str],
+    live_owner_by_partition: Mapping[str, str],
+    me: str,
+    now_s: float,
+) -> dict[str, float]:
+    """Note since when each partition that is planned for somebody else has had no owner."""
+    return {
+        partition_id: known.get(partition_id, now_s)
+        for partition_id, owner_id in planned.items()
+        if owner_id != me and partition_id not in live_owner_by_partition
+    }
+
+
+def heir(partition_id: str, planned_owner: str, followers: Collection[str]) -> str | None:
+    """Return who shall take a neglected partition: not the one who neglects it."""
+    ring = sorted((f for f in followers if f != planned_owner), key=lambda f: (rank(f), f))
+    if not ring:
+        return None
+    return ring[bisect_left([rank(f) for f in ring], rank(partition_id)) % len(ring)]

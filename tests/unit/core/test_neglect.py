@@ -1,0 +1,60 @@
+"""What nobody comes for is taken by one who follows the plan."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.core.balance import decide
+from eventproc.core.neglect import free_since_s, heir
+from eventproc.core.plan import plan
+from eventproc.models import LoadBalancingStrategy
+from tests.unit.core.groups import fleet, names
+
+COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
+
+
+def test_a_free_partition_is_noted_until_somebody_has_it():
+    """Since the first look that found it so; what is mine to take is no neglect."""
+    planned = {"0": "azure", "1": "me", "2": "azure"}
+
+    first = free_since_s({}, planned, {"2": "azure"}, "me", 5.0)
+    later = free_since_s(first, planned, {"2": "azure"}, "me", 9.0)
+
+    assert first == later == {"0": 5.0}
+    assert free_since_s(later, planned, {"0": "azure"}, "me", 9.0) == {"2": 9.0}
+
+
+@given(names, st.frozensets(names), names)
+def test_the_heir_is_one_and_never_who_neglects(partition_id, followers, planned_owner):
+    """Everybody finds the same one."""
+    found = heir(partition_id, planned_owner, followers)
+
+    assert found == heir(partition_id, planned_owner, sorted(followers))
+    assert (found is None) == (not followers - {planned_owner})
+    assert found is None or found in followers - {planned_owner}
+
+
+def test_what_a_foreign_owner_leaves_lying_is_claimed_by_exactly_one_of_ours():
+    """And then it stays with that one, though it has more than its share."""
+    group = replace(fleet(9, [3, 3, 0]), foreign=frozenset({"o2"}))
+    cooperative = frozenset({"o0", "o1"})
+    planned = plan(
+        group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
+    )
+    free = frozenset(p for p in group.partition_ids if p not in group.owner_by_partition)
+    assert {planned[p] for p in free} == {"o2"}
+
+    claims = {}
+    for me in cooperative:
+        view = group.view(me, cooperative=cooperative)
+        assert decide(view, COOPERATIVE).claims == ()
+        for claim in decide(replace(view, neglected=free), COOPERATIVE).claims:
+            assert claim.partition_id not in claims
+            claims[claim.partition_id] = me
+
+    assert claims.keys() == free
+    after = group.moved(claims)
+    for me in cooperative:
+        moves = decide(after.view(me, cooperative=cooperative), COOPERATIVE)
+        assert (moves.claims, moves.steal, moves.hand_overs) == ((), None, {})
