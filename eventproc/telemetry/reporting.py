@@ -170,12 +170,15 @@ class Watch:
         self.group = group
         self.before: Counter[str] = Counter()
         """What was counted before this run."""
+        address, _, port = group.fully_qualified_namespace.partition(":")
         self.attributes: Attributes = {
             "messaging.system": "eventhubs",
             "messaging.destination.name": group.eventhub_name,
             "messaging.consumer.group.name": group.name,
-            "server.address": group.fully_qualified_namespace,
+            "server.address": address,
         }
+        if port.isdecimal():  # As an emulator has one.
+            self.attributes["server.port"] = int(port)
 
     def attributes_of(self, partition_id: str) -> Attributes:
         """Those of one partition."""
