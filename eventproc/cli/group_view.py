@@ -61,6 +61,12 @@ class GroupView:
     partitions: tuple[PartitionRow, ...]
     members: tuple[MemberRow, ...]
 
+    @property
+    def lag(self) -> int | None:
+        """Events behind the checkpoints of all partitions; ``None`` if the hub was not asked."""
+        lags = [row.lag for row in self.partitions if row.lag is not None]
+        return sum(lags) if lags else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:

@@ -116,6 +116,7 @@ def as_json(view: GroupView) -> dict[str, object]:
         "eventhub": view.group.eventhub_name,
         "consumer_group": view.group.name,
         "as_of": None if view.as_of is None else view.as_of.isoformat(),
+        "lag": view.lag,
         "partitions": [_partition_json(row) for row in view.partitions],
         "members": [_member_json(row) for row in view.members],
     }
@@ -179,9 +180,8 @@ def _partition_table(view: GroupView) -> Table:
             "" if row.checkpoint_age is None else f"{spoken(row.checkpoint_age)} ago",
             "?" if row.lag is None else f"{row.lag:,}",
         )
-    lags = [row.lag for row in view.partitions if row.lag is not None]
-    if lags:
-        table.add_row("all", "", "", "", "", f"{sum(lags):,}", style="bold")
+    if view.lag is not None:
+        table.add_row("all", "", "", "", "", f"{view.lag:,}", style="bold")
     return table
 
 

@@ -82,6 +82,7 @@ def test_lag_counts_events_behind_the_checkpoint():
     )
 
     assert [row.lag for row in found.partitions] == [2, 5, 0, None]
+    assert found.lag == 7
 
 
 def test_a_checkpoint_before_retention_counts_only_what_is_left():
@@ -109,6 +110,7 @@ def test_json_has_a_number_for_every_age():
     """A program need not parse spans."""
     told = as_json(view([owned("0", "a", 1.5)], checkpoints=[("0", 7)], ends=[end("0", 9)]))
 
+    assert told["lag"] == 2
     assert told["partitions"] == [
         {
             "partition_id": "0",
