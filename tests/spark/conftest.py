@@ -41,6 +41,9 @@ SETTINGS = {
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
     "spark.python.unix.domain.socket.enabled": "true",
+    # Compiling costs more than it gains where every query runs once.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -120,6 +123,7 @@ def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator[SparkS
     places = {
         "spark.eventLog.dir": spark_logs.events.as_uri(),
         "spark.driver.extraJavaOptions": (
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
             f"-Dlog4j2.configurationFile={spark_logs.directory}/log4j2.properties"
         ),
     }

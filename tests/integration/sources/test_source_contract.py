@@ -365,6 +365,20 @@ async def properties_tell_where_a_partition_begins_and_ends(bench: Bench) -> Non
 
 
 @clause
+async def properties_of_several_are_those_of_each(bench: Bench) -> None:
+    await bench.publish("1", b"one more")
+    async with bench.source() as source:
+        asked = ["2", "1", "0"]
+        together = await source.properties_of(asked)
+        alone = [await source.partition_properties(partition_id) for partition_id in asked]
+        none = await source.properties_of([])
+        await refused(source.properties_of(["0", "17"]), SourceRejectedError)
+
+    assert list(together) == alone
+    assert list(none) == []
+
+
+@clause
 async def events_tell_of_the_newest_of_their_partition(bench: Bench) -> None:
     async with opened(bench) as receiver:
         untold = receiver.last_enqueued

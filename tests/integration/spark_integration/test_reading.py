@@ -3,21 +3,14 @@
 No Spark here: what a task does is plain Python, and runs as it does in one.
 """
 
-import shutil
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice
-from pathlib import Path
 
 import pytest
-from azure.eventhub import EventData, EventHubProducerClient
-from azure.eventhub.amqp import AmqpAnnotatedMessage
 
-from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import (
-    ConfigurationError,
     ReceiverDisplacedError,
     SourceRejectedError,
     SourceUnavailableError,
@@ -25,49 +18,10 @@ from eventproc.errors import (
 from eventproc.models import EventPosition
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration import EventsLostError
-from spark_integration.hub import Hub
-from spark_integration.options import SourceOptions, parse_source_options
+from spark_integration.options import SourceOptions
 from spark_integration.planning import EventRange
 from spark_integration.reading import read_ranges
-
-COUNT = 1000
-
-
-@pytest.fixture(name="published", scope="module")
-def _published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the logs of a hub of three partitions, the last of them empty.
-
-    Published once: Azure's producer takes a second for each partition.
-    """
-    directory: Path = tmp_path_factory.mktemp("published") / "logs"
-    with EventHubsEmulator({"orders": 3}, directory=directory) as emulator:
-        for partition_id in ("0", "1"):
-            publish(emulator, partition_id, *(b"%d" % number for number in range(COUNT)))
-    return directory
-
-
-@pytest.fixture(name="own")
-def _own(published: Path, tmp_path: Path) -> Iterator[EventHubsEmulator]:
-    """Yield an emulator of the test's own."""
-    shutil.copytree(published, tmp_path / "logs")
-    with EventHubsEmulator({"orders": 3}, directory=tmp_path / "logs") as emulator:
-        yield emulator
-
-
-def publish(
-    emulator: EventHubsEmulator, partition_id: str, *bodies: bytes, batch: int = 500
-) -> None:
-    with EventHubProducerClient.from_connection_string(
-        emulator.connection_string_for("orders")
-    ) as producer:
-        events: list[EventData | AmqpAnnotatedMessage] = [EventData(body) for body in bodies]
-        for begin in range(0, len(events), batch):
-            producer.send_batch(events[begin : begin + batch], partition_id=partition_id)
-
-
-def options_for(emulator: EventHubsEmulator, **options: str) -> SourceOptions:
-    given = {"connectionString": emulator.connection_string_for("orders"), **options}
-    return parse_source_options(given, is_stream=True)
+from tests.integration.spark_integration.conftest import COUNT, options_for, publish
 
 
 def planned(partition_id: str, start: int, end: int) -> EventRange:
@@ -293,15 +247,6 @@ def test_a_partition_that_does_not_exist_is_refused_at_once(own):
     """Retrying would not create it."""
     with pytest.raises(SourceRejectedError):
         numbers(options_for(own), planned("17", 0, 5))
-
-
-def test_a_hub_that_does_not_exist_is_refused_at_once(own):
-    """By the driver, before anything is planned."""
-    options = parse_source_options(
-        {"connectionString": own.connection_string, "eventHubName": "nothing"}, is_stream=True
-    )
-    with pytest.raises(ConfigurationError, match="nothing"):
-        Hub(options).check()
 
 
 def test_shared_receivers_are_what_the_options_say():

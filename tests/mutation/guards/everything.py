@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.mutation.guard import Guard
-from tests.mutation.guards import decisions, delivery, ownership, stores
+from tests.mutation.guards import decisions, delivery, ownership, spark, stores
 
 GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
     "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.RESERVE],
@@ -34,6 +34,14 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *stores.BLOB_RECORDS,
         *stores.BLOB_CHECKPOINT,
         *stores.BLOB_MEANING,
+    ],
+    "Spark": [
+        *spark.PLANNING,
+        *spark.READING,
+        *spark.OPTIONS,
+        *spark.PLANNER,
+        *spark.HUB,
+        *spark.OFFSETS,
     ],
 }
 GUARDS: Final = [guard for guards in GUARDS_BY_PART.values() for guard in guards]

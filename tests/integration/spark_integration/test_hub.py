@@ -1,0 +1,147 @@
+"""What the driver asks of a hub, and where it finds positions in it."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.emulator import EventHubsEmulator
+from eventproc.errors import ConfigurationError, SourceRejectedError
+from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, EventPosition
+from spark_integration.hub import Hub, after, span_of
+from spark_integration.options import parse_source_options
+from spark_integration.planning import PartitionSpan
+from tests.integration.spark_integration.conftest import COUNT, options_for, publish
+
+HUB = "orders"
+
+
+def found(emulator: EventHubsEmulator, **options: str) -> dict[str, int]:
+    """Where a reader with these options would begin."""
+    given = options_for(emulator, **options)
+    hub = Hub(given)
+    return hub.find(given.starting, hub.hold())
+
+
+def test_an_empty_partition_begins_where_it_ends(own):
+    """Whether it never had an event, or lost all of them."""
+    own.expire_before(HUB, "1", COUNT)
+    own.expire_before(HUB, "0", 400)
+    spans = {p: span_of(properties) for p, properties in Hub(options_for(own)).hold().items()}
+
+    assert spans == {
+        "0": PartitionSpan(first=400, next=COUNT),
+        "1": PartitionSpan(first=COUNT, next=COUNT),
+        "2": PartitionSpan(first=0, next=0),
+    }
+
+
+def test_words_and_numbers(own):
+    """The plain forms; a number need not be there any more."""
+    own.expire_before(HUB, "0", 400)
+
+    assert found(own, startingPosition="earliest") == {"0": 400, "1": 0, "2": 0}
+    assert found(own, startingPosition="latest") == {"0": COUNT, "1": COUNT, "2": 0}
+    assert found(own, startingPosition="earliest", startingPositions='{"0": 7}')["0"] == 7
+
+
+def test_offsets(own):
+    """At the event or behind it, up to the last one, behind which nothing has come yet."""
+    stored = own.events(HUB, "0")
+
+    def at(index: int, *, is_inclusive: bool) -> int:
+        position = {"offset": str(stored[index].offset), "isInclusive": is_inclusive}
+        positions = json.dumps({"0": position})
+        return found(own, startingPositions=positions)["0"]
+
+    assert at(70, is_inclusive=True) == 70
+    assert at(70, is_inclusive=False) == 71
+    assert at(-1, is_inclusive=True) == COUNT - 1
+    assert at(-1, is_inclusive=False) == COUNT
+
+
+def test_times(own):
+    """Before all events, at one, between two, at the last, behind it."""
+    stored = own.events(HUB, "1")
+    publish(own, "1", b"much later")
+    last_ms = own.events(HUB, "1")[-1].enqueued_ms
+
+    def at(milliseconds: int, *, is_inclusive: bool = True) -> int:
+        instant = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+        position = {"enqueuedTime": instant, "isInclusive": is_inclusive}
+        return found(own, startingPositions=json.dumps({"1": position}))["1"]
+
+    assert at(stored[0].enqueued_ms - 60_000) == 0
+    assert at(stored[-1].enqueued_ms, is_inclusive=False) == COUNT
+    assert at(last_ms - 1) == COUNT
+    assert at(last_ms) == COUNT
+    assert at(last_ms, is_inclusive=False) == COUNT + 1
+    assert at(last_ms + 1) == COUNT + 1
+
+
+async def note_checkpoint(store: Path, hub: EventHubsEmulator, number: int, offset: str) -> None:
+    """Have partition 0 handled up to an event."""
+    group = ConsumerGroup(
+        fully_qualified_namespace=f"127.0.0.1:{hub.port}", eventhub_name=HUB, name="$Default"
+    )
+    async with SqliteCheckpointStore(store) as opened:
+        await opened.update_checkpoint(
+            group,
+            CheckpointUpdate(
+                partition_id="0",
+                offset=offset,
+                sequence_number=number,
+                replaces=None,
+                writer="test",
+            ),
+        )
+
+
+@pytest.mark.parametrize(("number", "begin"), [(70, 71), (COUNT - 1, COUNT), (-1, 0)])
+async def test_checkpoints(own, tmp_path, number, begin):
+    """Behind the last handled event; -1 is what is noted before the first one."""
+    store = tmp_path / "group.db"
+    await note_checkpoint(store, own, number, "-1" if number < 0 else str(number))
+
+    assert await _in_thread(own, store) == {"0": begin, "1": 0, "2": 0}
+
+
+def test_a_checkpoint_with_an_offset_alone_is_a_position_too():
+    """Some releases of other SDKs write these."""
+    checkpoint = Checkpoint(
+        partition_id="0",
+        offset="880",
+        sequence_number=None,
+        etag="1",
+        last_modified=datetime(2026, 1, 31, tzinfo=UTC),
+    )
+
+    assert after(checkpoint) == EventPosition.from_offset("880")
+
+
+async def test_a_checkpoint_beyond_the_hub_is_refused(own, tmp_path):
+    """It is of another hub of that name."""
+    store = tmp_path / "group.db"
+    await note_checkpoint(store, own, COUNT + 5, "9999999")
+    with pytest.raises(ConfigurationError, match="created anew"):
+        await _in_thread(own, store)
+
+
+async def _in_thread(own: EventHubsEmulator, store: Path) -> dict[str, int]:
+    """Look checkpoints up as a driver does, which has no event loop."""
+    options = {"startingPositions": "checkpoints", "checkpointStore": f"sqlite:{store}"}
+    return await asyncio.to_thread(found, own, **options)
+
+
+def test_a_hub_that_does_not_exist_is_refused_at_once(own):
+    """By the driver, before anything is planned."""
+    options = parse_source_options(
+        {"connectionString": own.connection_string, "eventHubName": "nothing"}, is_stream=True
+    )
+    with pytest.raises(ConfigurationError, match="nothing"):
+        Hub(options).check()
+    with pytest.raises(SourceRejectedError, match="nothing"):
+        Hub(options).hold()

@@ -1,0 +1,162 @@
+"""Guards of the Spark source: what is planned is what comes."""
+
+from tests.mutation.guard import Guard, guards_in
+
+PLANNING = guards_in(
+    "spark_integration/planning.py",
+    ["tests/unit/spark_integration/test_planning.py"],
+    Guard(
+        name="Spark: a partition that an offset does not name begins at 0",
+        without_it="the first events of a new partition are never read",
+        words="EventRange(partition_id=partition_id, start=start.get(partition_id, 0), end=stop)",
+        mutated="EventRange(partition_id=partition_id, start=start.get(partition_id, stop), "
+        "end=stop)",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: events that are gone take no place in a batch",
+        without_it="a query whose position was overtaken never gets to what is left",
+        words="max(start.get(p, 0), span.first)",
+        mutated="start.get(p, 0)",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: a partition missing from an answer stays where it is",
+        without_it="it is read from its beginning again",
+        words="end = {**start, **moved}",
+        mutated="end = {**moved}",
+        is_simulated=False,
+    ),
+)
+
+READING = guards_in(
+    "spark_integration/reading.py",
+    ["tests/integration/spark_integration/test_reading.py"],
+    Guard(
+        name="Spark: a receiver is opened again behind the last event",
+        without_it="a broken connection repeats the events of the range",
+        words="EventPosition.from_sequence_number(self._next, is_inclusive=True)",
+        mutated="EventPosition.from_sequence_number(self._planned.start, is_inclusive=True)",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: an event before the position is left out",
+        without_it="a receiver that begins early repeats events",
+        words="            if number < self._next:\n",
+        mutated="            if number < 0:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: reading ends at the end of the range",
+        without_it="the next batch has the same events again",
+        words="            if number >= self._planned.end:\n                break\n",
+        mutated="",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: a gap is an error unless it may be skipped",
+        without_it="events that retention took are missing without a word",
+        words="        if self._options.fails_on_data_loss:\n",
+        mutated="        if False:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: a range of which nothing comes any more is asked about",
+        without_it="a task waits for ever for events that are gone",
+        words="        if span.first > self._next:\n",
+        mutated="        if False:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: a hub that ends before the range is refused",
+        without_it="a query waits for a deleted hub, and then reads the events of another one",
+        words="        if span.next < self._planned.end:\n",
+        mutated="        if False:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: receivers are closed before the task ends",
+        without_it="the next attempts find all five places taken",
+        words="            runner.run(reader.close())\n"
+        "            runner.run(source_context.__aexit__(None, None, None))\n",
+        mutated="            pass\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: an outage has an end",
+        without_it="a task waits for ever, and nobody hears of it",
+        words="        if now + wait_s - trouble.begun_at > patience_s:\n",
+        mutated="        if False:\n",
+        is_simulated=False,
+    ),
+)
+
+OPTIONS = guards_in(
+    "spark_integration/options.py",
+    ["tests/integration/spark_integration/test_reading.py"],
+    Guard(
+        name="Spark: receivers are shared",
+        without_it="two attempts of a task throw each other out",
+        words="is_exclusive=self.is_exclusive,",
+        mutated="is_exclusive=True,",
+        is_simulated=False,
+    ),
+)
+
+PLANNER = guards_in(
+    "spark_integration/planner.py",
+    ["tests/integration/spark_integration/test_planner.py"],
+    Guard(
+        name="Spark: a fixed end is not passed",
+        without_it="a query that is to end with what there is never ends on a busy hub",
+        words="        if self._is_final:\n            return self._known\n",
+        mutated="",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: a hub that ends before the offset is refused",
+        without_it="a hub that was created anew is read from the middle",
+        words="        if behind := beyond_end(start, spans):\n",
+        mutated="        if behind := {}:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: an idle query waits before it asks again",
+        without_it="it uses up what the service answers for a whole namespace",
+        words="        if fresh_for_s > 0:\n",
+        mutated="        if False:\n",
+        is_simulated=False,
+    ),
+)
+
+HUB = guards_in(
+    "spark_integration/hub.py",
+    ["tests/integration/spark_integration/test_hub.py"],
+    Guard(
+        name="Spark: a checkpoint names the last handled event",
+        without_it="a group that moves to Spark repeats an event of each partition",
+        words="return EventPosition.from_sequence_number(checkpoint.sequence_number)",
+        mutated="return EventPosition.from_sequence_number(\n"
+        "        checkpoint.sequence_number, is_inclusive=True\n    )",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: an empty partition begins where it ends",
+        without_it="events that are gone are planned, and waited for",
+        words="    first = end if properties.is_empty else properties.beginning_sequence_number\n",
+        mutated="    first = 0 if properties.is_empty else properties.beginning_sequence_number\n",
+        is_simulated=False,
+    ),
+)
+
+OFFSETS = guards_in(
+    "spark_integration/offsets.py",
+    ["tests/unit/spark_integration/test_options.py"],
+    Guard(
+        name="Spark: an offset log belongs to one hub",
+        without_it="numbers of one hub are read from another",
+        words='    if offset.get("hub") != hub:\n',
+        mutated="    if False:\n",
+        is_simulated=False,
+    ),
+)
