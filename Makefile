@@ -76,7 +76,7 @@ mutants: venv azurite ## take away each guard in turn, and see that the tests no
 	@$(run)/python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: venv azurite ## measure, side by side with others where there are any
+bench: venv azurite .tools/spark.done ## measure, side by side with others where there are any
 	@for program in benchmarks/[!_]*.py; do \
 	    echo ">> $$program"; $(run)/python "$$program" $(ARGS) || exit 1; done
 

@@ -16,9 +16,10 @@ from eventproc.errors import (
     SourceUnavailableError,
 )
 from eventproc.models import EventPosition
+from eventproc.ports import PartitionReceiver
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration import EventsLostError
-from spark_integration.options import SourceOptions
+from spark_integration.options import SourceOptions, parse_source_options
 from spark_integration.planning import EventRange
 from spark_integration.reading import read_ranges
 from tests.integration.spark_integration.conftest import COUNT, options_for, publish
@@ -114,6 +115,31 @@ def test_large_events_come_whole(own):
     chunks = read_ranges(options_for(own), [planned("2", 0, 4)])
 
     assert [event.body for _, events in chunks for event in events] == [body] * 4
+
+
+class EarlySource(EventHubSource):
+    """Begins before the position, as a receiver at an offset or a time may."""
+
+    connection = ""
+
+    async def open_receiver(
+        self, consumer_group: str, partition_id: str, position: EventPosition
+    ) -> PartitionReceiver:
+        """Open at the oldest event."""
+        return await super().open_receiver(consumer_group, partition_id, EventPosition.earliest())
+
+
+def make_early(options: EventHubOptions) -> EventHubSource:
+    """Make one; the recipe of the test below."""
+    return EarlySource.from_connection_string(EarlySource.connection, options=options)
+
+
+def test_what_comes_before_the_range_is_left_out(own, monkeypatch):
+    """Also from a source that does not take positions to the letter."""
+    monkeypatch.setattr(EarlySource, "connection", own.connection_string_for("orders"))
+    options = parse_source_options({"sourceRecipe": f"{__name__}:make_early"}, is_stream=True)
+
+    assert numbers(options, planned("0", 300, 310)) == expected(planned("0", 300, 310))
 
 
 # --- trouble -------------------------------------------------------------------------------------

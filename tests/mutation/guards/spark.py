@@ -33,13 +33,6 @@ READING = guards_in(
     "spark_integration/reading.py",
     ["tests/integration/spark_integration/test_reading.py"],
     Guard(
-        name="Spark: a receiver is opened again behind the last event",
-        without_it="a broken connection repeats the events of the range",
-        words="EventPosition.from_sequence_number(self._next, is_inclusive=True)",
-        mutated="EventPosition.from_sequence_number(self._planned.start, is_inclusive=True)",
-        is_simulated=False,
-    ),
-    Guard(
         name="Spark: an event before the position is left out",
         without_it="a receiver that begins early repeats events",
         words="            if number < self._next:\n",
