@@ -11,17 +11,15 @@ Everybody reads the same backlog, from its first event to its last, round after 
   ``noop`` sink, in batches of ``--batch`` events;
 - *rate*: as many rows of Spark's own JVM source into ``noop``: what Spark costs by itself.
 
-Rows per second are of the batches after the first, which pays for starting Python processes.
-Processor time is that of Java and of its Python processes, over the whole query; the last column
-is the ratio of processor time to the receiver's.
+Rows per second and processor time are of the batches after the first one, which pays for starting
+Python processes. Processor time is that of Java and all its Python processes; the last column is
+its ratio to the receiver's.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -126,7 +124,7 @@ def run_receiver(conn_str: str, options: argparse.Namespace) -> tuple[float, flo
 
 
 def cpu_of_spark() -> float:
-    """Processor seconds of Java and of all processes below it, dead ones that it waited for too."""
+    """Processor seconds of Java and of all processes below it; of dead ones, once waited for."""
     parents: dict[int, int] = {}
     seconds: dict[int, float] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -140,28 +138,30 @@ def cpu_of_spark() -> float:
     mine = {os.getpid()}
     while found := {pid for pid, parent in parents.items() if parent in mine} - mine:
         mine |= found
-    gone = resource.getrusage(resource.RUSAGE_CHILDREN)
-    own = sum(seconds[pid] for pid in mine if pid != os.getpid() and pid in seconds)
-    return own + gone.ru_utime + gone.ru_stime
+    return sum(seconds[pid] for pid in mine if pid != os.getpid() and pid in seconds)
 
 
-def run_query(frame: DataFrame, events: int) -> tuple[float, float]:
-    """Rows per second and processor microseconds for each row, of one query."""
-    folder = tempfile.mkdtemp()
-    cpu_s = cpu_of_spark()
-    query = (
-        frame.writeStream.format("noop")
-        .option("checkpointLocation", folder)
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    cpu_s = cpu_of_spark() - cpu_s
-    batches = [entry for entry in query.recentProgress if entry.numInputRows][1:]
-    shutil.rmtree(folder, ignore_errors=True)
-    rows = sum(entry.numInputRows for entry in batches)
-    seconds = sum(entry.batchDuration for entry in batches) / 1e3
-    return rows / seconds if seconds else 0.0, 1e6 * cpu_s / events
+def run_query(frame: DataFrame, batches: int | None = None) -> tuple[float, float]:
+    """Rows per second and processor microseconds for each row, of one query without its start.
+
+    Args:
+        frame: what to read, as fast as possible.
+        batches: after so many the query is stopped; by default it ends by itself.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
+        query = writer.trigger(availableNow=True).start() if batches is None else writer.start()
+        while not query.recentProgress:
+            time.sleep(0.01)
+        cpu_s, noted = cpu_of_spark(), len(query.recentProgress)
+        while query.isActive and (batches is None or len(query.recentProgress) < batches):
+            time.sleep(0.01)
+        done = query.recentProgress[noted:]
+        cpu_s = cpu_of_spark() - cpu_s
+        query.stop()
+    rows = sum(entry.numInputRows for entry in done)
+    seconds = sum(entry.batchDuration for entry in done) / 1e3
+    return rows / seconds, 1e6 * cpu_s / rows
 
 
 def candidates(
@@ -188,26 +188,10 @@ def candidates(
     slim = "body binary, sequenceNumber bigint"
     return {
         "receiver": lambda: run_receiver(conn_str, options),
-        "noop, all columns": lambda: run_query(source(None), options.events),
-        "noop, body and number": lambda: run_query(source(slim), options.events),
-        "rate": lambda: run_rate(rate(), options),
+        "noop, all columns": lambda: run_query(source(None)),
+        "noop, body and number": lambda: run_query(source(slim)),
+        "rate": lambda: run_query(rate(), options.events // options.batch),
     }
-
-
-def run_rate(frame: DataFrame, options: argparse.Namespace) -> tuple[float, float]:
-    """As many batches of Spark's own source, which never ends by itself."""
-    wanted = options.events // options.batch
-    cpu_s = cpu_of_spark()
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        query = frame.writeStream.format("noop").option("checkpointLocation", folder).start()
-        while len(query.recentProgress) <= wanted:
-            time.sleep(0.02)
-        query.stop()
-    cpu_s = cpu_of_spark() - cpu_s
-    progress = query.recentProgress
-    rows = sum(entry.numInputRows for entry in progress)
-    seconds = sum(entry.batchDuration for entry in progress[1:]) / 1e3
-    return (rows - progress[0].numInputRows) / seconds, 1e6 * cpu_s / rows
 
 
 def session() -> SparkSession:

@@ -31,13 +31,24 @@ def test_batches_follow_each_other_up_to_the_end(own):
     assert planner.end() == {**END, "2": 1}
 
 
-def test_the_hub_is_not_asked_while_there_is_more_to_read_than_a_batch_takes(own):
-    """And an idle query waits before it asks again."""
+def test_the_hub_is_not_asked_while_there_is_more_to_read_than_a_batch_takes(own, caplog):
+    """What it said last is enough."""
     planner = StreamPlanner(options_for(own, pollInterval="30s"))
     planner.latest(START, 10)
-    own.stop()  # whoever asks now gets no answer
+    own.stop()  # whoever asks now gets no answer, and says so
 
     assert planner.latest({**START, "0": 10}, 30) == {"0": 25, "1": 15, "2": 0}
+    assert caplog.records == []
+
+
+def test_an_idle_query_waits_before_it_asks_again(own):
+    """Spark asks a hundred times a second."""
+    planner = StreamPlanner(options_for(own, pollInterval="300ms"))
+    planner.latest(END, None)
+    asked_at = time.monotonic()
+    planner.latest(END, None)
+
+    assert time.monotonic() - asked_at > 0.1
 
 
 def test_a_limit_by_default_grows_with_the_hub(own):

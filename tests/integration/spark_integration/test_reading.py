@@ -4,7 +4,9 @@ No Spark here: what a task does is plain Python, and runs as it does in one.
 """
 
 import threading
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from itertools import islice
 
@@ -140,6 +142,37 @@ def test_what_comes_before_the_range_is_left_out(own, monkeypatch):
     options = parse_source_options({"sourceRecipe": f"{__name__}:make_early"}, is_stream=True)
 
     assert numbers(options, planned("0", 300, 310)) == expected(planned("0", 300, 310))
+
+
+entered: list[str] = []
+
+
+@asynccontextmanager
+async def make_with_credential(options: EventHubOptions) -> AsyncIterator[EventHubSource]:
+    """Make a source with something behind it that must be closed."""
+    entered.append("opened")
+    async with EarlySource.from_connection_string(
+        EarlySource.connection, options=options
+    ) as source:
+        yield source
+    entered.append("closed")
+
+
+@pytest.mark.parametrize("is_broken_off", [False, True])
+def test_what_a_recipe_opens_is_closed_when_the_task_ends(own, monkeypatch, is_broken_off):
+    """However it ends: Spark's Python processes live on, and serve other tasks."""
+    monkeypatch.setattr(EarlySource, "connection", own.connection_string_for("orders"))
+    entered.clear()
+    recipe = f"{__name__}:make_with_credential"
+    options = parse_source_options({"sourceRecipe": recipe}, is_stream=True)
+    reading = read_ranges(options, [planned("0", 0, 10), planned("1", 0, 10)])
+    next(reading)
+    if is_broken_off:
+        reading.close()  # type: ignore[attr-defined]
+    else:
+        list(reading)
+
+    assert entered == ["opened", "closed"]
 
 
 # --- trouble -------------------------------------------------------------------------------------
