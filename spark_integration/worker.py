@@ -10,7 +10,12 @@ from functools import cache
 from typing import Final
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s%(fields)s"
-_OWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "fields"}
+_OWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {
+    "asctime",
+    "fields",
+    "level",
+    "message",
+}
 
 
 class _WithFields(logging.Formatter):

