@@ -359,10 +359,8 @@ async def properties_tell_where_a_partition_begins_and_ends(bench: Bench) -> Non
     assert full.last_enqueued_sequence_number == newest.sequence_number
     assert full.last_enqueued_offset == newest.offset
     assert full.last_enqueued_time == newest.enqueued_time
-    assert not full.is_empty
-    assert empty.last_enqueued_sequence_number == -1
-    assert empty.last_enqueued_time is None
-    assert empty.is_empty
+    assert (empty.last_enqueued_sequence_number, empty.last_enqueued_time) == (-1, None)
+    assert (full.is_empty, empty.is_empty) == (False, True)
     assert list(both) == [empty, full]
 
 
