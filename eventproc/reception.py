@@ -62,6 +62,7 @@ class Reception:
         self._receiver: PartitionReceiver | None = None
         self._scope: asyncio.Timeout | None = None
         self._is_restart_wanted = False
+        self._has_gaps = False
         self._failures_in_row = 0
         self._rejections_in_row = 0
         self._newest_received: int | None = None
@@ -195,7 +196,10 @@ class Reception:
         newest = self._newest_received
         # Before the first event (-1) everything may be missing: retention takes it in the end.
         if newest is not None and 0 <= newest < event.sequence_number - 1:
-            self._log.warning(
+            # Where a hub is compacted every batch has gaps; that is worth one warning.
+            log = self._log.debug if self._has_gaps else self._log.warning
+            self._has_gaps = True
+            log(
                 "events_missing",
                 after_sequence_number=newest,
                 missing_count=event.sequence_number - newest - 1,

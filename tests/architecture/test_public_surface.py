@@ -8,6 +8,7 @@ import pytest
 
 FRONT_DOORS = (
     "eventproc",
+    "eventproc.telemetry",
     "eventproc.testing",
     "eventproc.emulator",
     "checkpointstores",

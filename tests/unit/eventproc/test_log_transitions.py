@@ -119,3 +119,25 @@ def test_what_begins_has_an_end(trouble, caplog):
 
     for begin, end in TROUBLES[trouble].items():
         assert lines.count(begin) == lines.count(end) == 1, (begin, end, lines)
+
+
+def test_gaps_are_said_once(caplog):
+    """A compacted hub has one in every batch."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(lambda: Moody(scene)):
+            for number in range(10):
+                scene.hub.stall("0")
+                scene.publish(3)
+                scene.hub.trim("0", before=3 * number + 2)
+                scene.hub.resume("0")
+                await seconds(1)
+            return scene.numbers()
+
+    caplog.set_level(logging.DEBUG, "eventproc")
+    numbers = run_virtual(story())
+    levels = [r.levelname for r in caplog.records if r.getMessage() == "events_missing"]
+
+    assert numbers == [3 * n + 2 for n in range(10)]
+    assert levels == ["WARNING"] + ["DEBUG"] * 8
