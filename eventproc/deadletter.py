@@ -1,5 +1,7 @@
 """An event that was given up, with its story: what a dead letter says."""
 
+import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,6 +63,35 @@ class DeadLetter:
             "traceback": self.traceback,
             "given_up_at": self.given_up_at.isoformat(),
         }
+
+    def to_json(self) -> bytes:
+        """The whole letter as a JSON object, for a file or a table.
+
+        The body is text under ``body`` where it is UTF-8, else under ``body_base64``; so are values
+        of properties that JSON has no form for.
+        """
+        event = self.event
+        try:
+            body = {"body": event.body.decode()}
+        except UnicodeDecodeError:
+            body = {"body_base64": b64encode(event.body).decode()}
+        content = {
+            **body,
+            "partition_key": event.partition_key,
+            "properties": dict(event.properties),
+            "system_properties": {str(key): v for key, v in event.system_properties.items()},
+            "content_type": event.content_type,
+            "correlation_id": event.correlation_id,
+            "message_id": event.message_id,
+        }
+        whole = {"letter_id": self.letter_id, **self.story(), "event": content}
+        return json.dumps(whole, indent=1, default=_plain).encode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return {"base64": b64encode(value).decode()}
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def told(error: Exception | None) -> tuple[str, str, str]:

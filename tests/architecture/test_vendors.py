@@ -7,13 +7,17 @@ import pytest
 
 PLACES = {
     "aiohttp": ["checkpointstores/blob*", "eventproc/sources/eventhubs*"],
-    "azure.core": ["checkpointstores/blob*", "eventproc/sources/eventhubs*"],
+    "azure.core": [
+        "checkpointstores/blob*",
+        "eventproc/deadletters/blob.py",
+        "eventproc/sources/eventhubs*",
+    ],
     "azure.eventhub": [
         "eventproc/sources/eventhubs*",
         "eventproc/cli/demo/publisher.py",  # as anybody would: with the genuine producer
         "eventproc/simulation/azure_python_rule.py",  # plays the genuine processor's own rule
     ],
-    "azure.storage": ["checkpointstores/blob*"],
+    "azure.storage": ["checkpointstores/blob*", "eventproc/deadletters/blob.py"],
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py"],
     "matplotlib": ["eventproc/simulation/plot.py"],

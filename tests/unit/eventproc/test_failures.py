@@ -1,6 +1,5 @@
 """Failures: who is to blame, what comes again, and what becomes of an event that is given up."""
 
-import asyncio
 from collections import Counter
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,6 @@ from eventproc import (
     Backoff,
     BatchError,
     CheckpointPolicy,
-    CloseReason,
     ConfigurationError,
     EventProcessorConfig,
     FailureAction,
@@ -111,6 +109,27 @@ def test_a_poison_event_goes_to_the_dead_letters_and_the_rest_is_handled_once(la
     assert (statistics.tally.handled_count, statistics.tally.dead_lettered_count) == (9, 1)
     if lanes == 1:
         assert scene.checkpoint().state == b"9"
+
+
+@pytest.mark.parametrize("lanes", [1, 20])
+def test_one_poison_event_among_ten_thousand(lanes):
+    """All others are handled exactly once."""
+    sink = MemoryDeadLetterSink()
+
+    class OneBad(Poisoned):
+        async def process_event(self, context, event):
+            self.attempts[event.sequence_number] += 1
+            if event.sequence_number == 5_000:
+                raise ValueError
+
+    scene, (handler,), statistics = served(
+        OneBad, THREE_THEN_LETTER, sink=sink, count=10_000, lanes=lanes
+    )
+
+    assert handler.attempts == Counter({**dict.fromkeys(range(10_000), 1), 5_000: 3})
+    assert [letter.event.sequence_number for letter in sink.letters] == [5_000]
+    assert statistics.tally.handled_count == 9_999
+    assert scene.checkpointed() == 9_999
 
 
 def test_events_of_a_batch_that_named_no_culprit_come_once_more_one_by_one():
@@ -285,106 +304,3 @@ def test_counts_that_cannot_be_are_refused(wrong):
     """With the value and the remedy."""
     with pytest.raises(ConfigurationError, match=f"{next(iter(wrong.values()))}: give"):
         EventProcessorConfig(failure_policy=FailurePolicy(**wrong))
-
-
-def test_a_stopped_partition_stays_owned_and_is_not_served():
-    """No other processor fails on it; the handler is told why it was closed."""
-
-    async def story():
-        scene = Scene(partition_count=2)
-        scene.publish(6, "0")
-        scene.publish(6, "1")
-        reasons: list[object] = []
-        handlers: list[object] = []
-
-        class Closing(Poisoned):
-            def __init__(self):
-                super().__init__(scene, Closing.bad)
-                handlers.append(self)
-
-            bad = frozenset({4})
-
-            async def process_event(self, context, event):
-                if context.partition_id == "0":
-                    await super().process_event(context, event)
-                else:
-                    scene.handled.append(("1", event.sequence_number))
-
-            async def close(self, context, reason):
-                reasons.append((context.partition_id, reason))
-
-        async with scene.processor(
-            Closing, failure_policy=FailurePolicy(attempts_max=2), handler_backoff=QUICK
-        ) as processor:
-            await seconds(60)
-            scene.publish(6, "1")
-            await seconds(60)
-            stopped = processor.statistics().stopped, scene.owners(), len(handlers)
-            seen = scene.numbers("0"), scene.numbers("1"), scene.checkpointed("0"), reasons.copy()
-            Closing.bad = frozenset()
-            assert processor.resume("0")
-            await seconds(15)
-            after = processor.statistics().stopped, scene.numbers("0")
-        return stopped, seen, after
-
-    stopped, seen, after = run_virtual(story())
-
-    assert stopped == (("0",), {"0": "a", "1": "a"}, 2)
-    assert seen == ([0, 1, 2, 3], list(range(12)), 3, [("0", CloseReason.HANDLER_FAILED)])
-    assert after == ((), [0, 1, 2, 3, 4, 5])
-
-
-def test_a_stopped_partition_is_given_away_with_the_processor():
-    """Who gets it tries, and stops as well: no sooner than that."""
-
-    async def story():
-        scene = Scene()
-        scene.publish(6)
-        policy = FailurePolicy(attempts_max=2)
-        handler = Poisoned(scene)
-        first = scene.processor(
-            lambda: handler,
-            failure_policy=policy,
-            handler_backoff=QUICK,
-            shutdown_timeout=timedelta(5),
-        )
-        async with first:
-            await seconds(30)
-        owners = scene.owners()
-        async with scene.processor(
-            lambda: handler, "b", failure_policy=policy, handler_backoff=QUICK
-        ) as second:
-            await seconds(30)
-            return owners, second.statistics().stopped, handler.attempts[4]
-
-    assert run_virtual(story()) == ({"0": None}, ("0",), 4)
-
-
-def test_in_lanes_a_stop_lets_the_other_keys_finish():
-    """Their calls are not cut, and what they did is stored."""
-
-    async def story():
-        scene = Scene()
-        for key in "ab":
-            scene.hub.publish(b"", partition_id="0", partition_key=key)
-
-        class Mixed(Noting):
-            async def process_event(self, context, event):
-                if event.partition_key == "a":
-                    raise ValueError
-                await asyncio.sleep(5)
-                scene.handled.append(("0", event.sequence_number))
-
-            process_events = PartitionHandler.process_events
-
-        async with scene.processor(
-            lambda: Mixed(scene), key_lanes=2, failure_policy=FailurePolicy(attempts_max=1)
-        ) as processor:
-            await seconds(30)
-            return processor.statistics().stopped, scene.numbers(), scene.checkpoint()
-
-    stopped, numbers, checkpoint = run_virtual(story())
-
-    assert (stopped, numbers) == (("0",), [1])
-    assert checkpoint.sequence_number == -1
-    assert 1 in checkpoint.completed[0]

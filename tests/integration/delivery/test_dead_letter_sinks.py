@@ -1,0 +1,164 @@
+"""Dead letters into real places: a container, and another event hub."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
+from azure.storage.blob import ContainerClient
+
+from eventproc import (
+    ConfigurationError,
+    ConsumerGroup,
+    DeadLetter,
+    DeadLetterError,
+    ReceivedEvent,
+)
+from eventproc.deadletters.blob import BlobDeadLetterSink
+from eventproc.emulator import EventHubsEmulator
+from eventproc.sources.eventhubs import EventHubDeadLetterSink
+
+GROUP = ConsumerGroup(fully_qualified_namespace="NS.example", eventhub_name="Orders")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def letter(body: bytes = b"caf\xc3\xa9", **changes) -> DeadLetter:
+    """A letter about event 7."""
+    event = ReceivedEvent(
+        body=body,
+        sequence_number=7,
+        offset="4711",
+        enqueued_time=NOON,
+        partition_key="customer-1",
+        properties={"kind": "order", "count": 3},
+        system_properties={"x": b"\x00"},
+        content_type="text/plain",
+        message_id="m-7",
+    )
+    story = {
+        "event": event,
+        "group": GROUP,
+        "partition_id": "2",
+        "owner_id": "a",
+        "attempt_count": 3,
+        "error_type": "ValueError",
+        "error_message": "no such order",
+        "traceback": "Traceback ...",
+        "given_up_at": NOON,
+    }
+    return DeadLetter(**{**story, **changes})
+
+
+async def test_letters_are_blobs_that_tell_everything(storage, container):
+    """One JSON file for each event; the same event again is the same file."""
+    sink = BlobDeadLetterSink.from_connection_string(storage, container)
+    await sink.open()
+    for attempt_count in (3, 4):
+        await sink.store(letter(attempt_count=attempt_count))
+    await sink.store(letter(b"\xff\xfe", partition_id="3"))
+    await sink.close()
+    await sink.close()
+    with ContainerClient.from_connection_string(storage, container) as client:
+        names = [blob.name for blob in client.list_blobs()]
+        stored = [json.loads(client.download_blob(name).readall()) for name in names]
+
+    assert names == [
+        "dead-letters/ns.example/orders/$default/2/0000000000000000007.json",
+        "dead-letters/ns.example/orders/$default/3/0000000000000000007.json",
+    ]
+    assert stored[0]["attempt_count"] == 4
+    assert stored[0]["event"]["body"] == "café"
+    assert stored[0]["event"]["properties"] == {"kind": "order", "count": 3}
+    assert stored[0]["event"]["system_properties"] == {"x": {"base64": "AA=="}}
+    assert (stored[0]["error_type"], stored[0]["traceback"]) == ("ValueError", "Traceback ...")
+    assert (stored[0]["offset"], stored[0]["owner_id"]) == ("4711", "a")
+    assert stored[1]["event"]["body_base64"] == "//4="
+
+
+async def test_a_container_that_is_not_there_is_refused_at_the_door(storage):
+    """A mistyped name must not wait for the first poison event."""
+    sink = BlobDeadLetterSink.from_connection_string(storage, "no-such-container")
+
+    with pytest.raises(ConfigurationError, match="create it"):
+        await sink.open()
+
+
+def test_what_is_no_connection_string_is_refused():
+    """Without repeating it: it may have a key."""
+    with pytest.raises(ConfigurationError, match="AccountName") as caught:
+        BlobDeadLetterSink.from_connection_string("Endpoint=sb://x/;SharedAccessKey=secret", "c")
+
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_storage_that_is_gone_is_told_as_an_error_of_ours(azurite):
+    """Then the letter is not stored, and the caller tries again."""
+    with ContainerClient.from_connection_string(azurite.connection_string, "letters") as client:
+        client.create_container()
+    sink = BlobDeadLetterSink.from_connection_string(azurite.connection_string, "letters")
+    await sink.open()
+    azurite.stop()
+    with pytest.raises(DeadLetterError):
+        await sink.store(letter())
+    azurite.start()
+    await sink.store(letter())
+    await sink.close()
+
+
+def received(emulator: EventHubsEmulator, hub: str, count: int) -> Sequence[EventData]:
+    """What the genuine client reads from a hub."""
+    events: list[EventData] = []
+    client = EventHubConsumerClient.from_connection_string(
+        emulator.connection_string_for(hub), "$Default"
+    )
+
+    def on_event(_: PartitionContext, event: EventData | None) -> None:
+        if event is not None:
+            events.append(event)
+        if len(events) == count:
+            client.close()
+
+    with client:
+        client.receive(on_event, starting_position="-1", max_wait_time=1)
+    return events
+
+
+async def test_letters_are_events_with_their_story(tmp_path):
+    """Body, key, properties and ids as they were; a story too long for the hub is cut."""
+    with EventHubsEmulator({"dead": 1}) as emulator:
+        sink = EventHubDeadLetterSink.from_connection_string(emulator.connection_string_for("dead"))
+        await sink.open()
+        await sink.store(letter())
+        room = 1024 * 1024 - 3000
+        await sink.store(letter(b"x" * room, traceback="t" * 8000))
+        with pytest.raises(DeadLetterError, match="too large"):
+            await sink.store(letter(b"x" * 1024 * 1024))
+        await sink.close()
+        whole, cut = received(emulator, "dead", 2)
+
+    properties = {
+        (key.decode() if isinstance(key, bytes) else key): (
+            value.decode() if isinstance(value, bytes) else value
+        )
+        for key, value in (whole.properties or {}).items()
+    }
+    assert whole.body_as_str() == "café"
+    assert whole.partition_key == b"customer-1"
+    assert (properties["kind"], properties["count"]) == ("order", 3)
+    assert properties["eventproc_error_type"] == "ValueError"
+    assert properties["eventproc_sequence_number"] == 7
+    assert properties["eventproc_letter_id"] == "ns.example/orders/$default/2/7"
+    assert (whole.content_type, whole.message_id) == ("text/plain", "m-7")
+    told = {key if isinstance(key, bytes) else key.encode() for key in cut.properties or {}}
+    assert b"eventproc_error_type" in told
+    assert b"eventproc_traceback" not in told
+
+
+async def test_a_hub_that_is_not_there_is_refused_at_the_door():
+    """Likewise."""
+    with EventHubsEmulator({"dead": 1}) as emulator:
+        conn_str = emulator.connection_string_for("dead").replace("=dead", "=gone")
+        sink = EventHubDeadLetterSink.from_connection_string(conn_str)
+        with pytest.raises(ConfigurationError, match="Check its name"):
+            await sink.open()

@@ -1,0 +1,88 @@
+"""A process that serves a hub: some events kill it, others cannot be handled, and it tells of each.
+
+Arguments: connection string of the hub, SQLite file, owner id, file to tell in, settings as JSON.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from datetime import timedelta
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc import (
+    CheckpointPolicy,
+    DeadLetter,
+    EventProcessor,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.deadletters import FunctionDeadLetterSink
+from eventproc.sources.eventhubs import EventHubSource
+
+CONN_STR, STORE, OWNER_ID, STORY, SETTINGS = sys.argv[1:]
+FILE = os.open(STORY, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+
+def tell(*facts: object) -> None:
+    """Write a line at once: the next moment may be the last one."""
+    os.write(FILE, (json.dumps([OWNER_ID, *facts]) + "\n").encode())
+
+
+def key_of(event: ReceivedEvent) -> str:
+    """A property: to send with partition keys takes a batch for each."""
+    return str(event.properties["key"])
+
+
+class Worker(PartitionHandler):
+    """Handles, fails or dies, as the event says."""
+
+    async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
+        """Do what the body says."""
+        what = event.body.decode()
+        if what == "die":
+            tell("died", context.partition_id, event.sequence_number)
+            os._exit(1)
+        if what == "fail":
+            raise ValueError("nobody can handle this")
+        await asyncio.sleep(0.0005)
+        tell("handled", context.partition_id, event.sequence_number)
+
+
+async def bury(letter: DeadLetter) -> None:
+    """Take a dead letter."""
+    story = letter.story()
+    tell("buried", letter.partition_id, letter.event.sequence_number, story["attempt_count"])
+
+
+async def main() -> None:
+    """Serve until standard input ends."""
+    config = EventProcessorConfig(
+        load_balancing_interval=timedelta(seconds=0.3),
+        unsettled_interval=timedelta(seconds=0.05),
+        ownership_expiration=timedelta(seconds=2),
+        shutdown_timeout=timedelta(seconds=10),
+        checkpoint_policy=CheckpointPolicy(every_events=100, every=timedelta(seconds=0.2)),
+        failure_policy=FailurePolicy(
+            attempts_max=2, then=FailureAction.DEAD_LETTER, deliveries_max=3
+        ),
+        key_of=key_of,
+        **json.loads(SETTINGS),
+    )
+    processor = EventProcessor(
+        source=EventHubSource.from_connection_string(CONN_STR),
+        store=SqliteCheckpointStore(STORE),
+        handler=Worker,
+        dead_letters=FunctionDeadLetterSink(bury),
+        owner_id=OWNER_ID,
+        config=config,
+    )
+    async with processor:
+        await asyncio.to_thread(sys.stdin.read)
+
+
+asyncio.run(main())
