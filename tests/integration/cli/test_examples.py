@@ -13,6 +13,7 @@ LAST_WORDS = {
     "exact_totals.py": "",
     "first_program.py": "10 greeted",
     "orders.py": "",
+    "poison.py": "b'twelve': ValueError: invalid literal for int() with base 10: b'twelve'",
     "running_totals.py": "150 deliveries of 100 events, total 5050",
     "testing_a_handler.py": "2 tests of a handler, passed",
 }
