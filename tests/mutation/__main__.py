@@ -102,8 +102,12 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="for the simulation (1000)")
     parser.add_argument("--jobs", type=int, default=2, help="mutants tried at a time (2)")
     parser.add_argument("--simulation", action="store_true", help="try it on every mutant")
+    parser.add_argument("--resume", action="store_true", help="leave out what was judged before")
     arguments = parser.parse_args()
     chosen = [g for g in GUARDS if arguments.only in f"{g.name} {g.file}"]
+    if arguments.resume:
+        memory = Memory()
+        chosen = [g for g in chosen if not memory.is_judged(g, simulated=arguments.simulation)]
     trial = Trial(chosen, arguments)
     trial.run()
     print(f"{len(trial.verdicts) - len(trial.errors)} of {len(chosen)} guards are watched")

@@ -24,6 +24,13 @@ class Memory:
         killer: str | None = self._known.get(guard.name, {}).get("killer")
         return killer
 
+    def is_judged(self, guard: Guard, *, simulated: bool) -> bool:
+        """Whether it was noticed, and the simulation was asked where that is wanted and can be."""
+        known = self._known.get(guard.name)
+        if known is None or (known["killer"] is None and known["seed_count"] is None):
+            return False
+        return not simulated or not guard.is_simulated or known["seeds_tried"] > 0
+
     def keep(self, verdict: Verdict) -> None:
         """Write one down; what the simulation said stays, where it was not asked again."""
         known = self._known.setdefault(verdict.guard.name, {"seed_count": None, "seeds_tried": 0})

@@ -1,7 +1,6 @@
 """Where mutants are made and tried: in copies of the project, never in the project itself."""
 
 import compileall
-import json
 import os
 import shutil
 import subprocess
@@ -66,7 +65,7 @@ class Workshop:
             "EVENTPROC_TEST_STORAGE": storage,
             "PYTHONPATH": str(directory),
             "PYTHONDONTWRITEBYTECODE": "1",
-            VERDICT_VARIABLE: str(directory / "verdict.json"),
+            VERDICT_VARIABLE: str(directory / "verdict.txt"),
         }
         directory.mkdir()
         for part in PARTS:
@@ -116,29 +115,41 @@ class Workshop:
         )
 
     def _quick_killer(self, guard: Guard, suspect: str | None) -> str | None:
-        killer = None
+        killer: str | None = None
         if suspect is not None:
             with suppress(UntriedError):  # It may have another name by now.
-                killer, _ = self._first_failure(["--hypothesis-seed=0", suspect])
+                killer = self._first_failure(["--hypothesis-seed=0", suspect])
         if killer is None:
-            killer, _ = self._first_failure(["--hypothesis-seed=0", *guard.killers])
+            killer = self._first_failure(["--hypothesis-seed=0", *guard.killers])
         return killer
 
     def _seeds_until_failure(self, seeds: int) -> int | None:
         if not seeds:
             return None
-        _, seed = self._first_failure(["tests/simulation", "--seeds", str(seeds)])
-        return None if seed is None else seed + 1
+        done = self._run("tests.mutation.worlds", str(seeds))
+        if done.returncode:
+            raise UntriedError(
+                f"the simulation ended with {done.returncode}:\n{done.stderr[-2000:]}"
+            )
+        return int(done.stdout) if done.stdout.strip() else None
 
-    def _first_failure(self, arguments: Sequence[str]) -> tuple[str | None, int | None]:
-        """Run tests until one fails; return that one, and its seed if it has one."""
-        verdict = self._root / "verdict.json"
+    def _first_failure(self, arguments: Sequence[str]) -> str | None:
+        """Run tests until one fails; return that one."""
+        verdict = self._root / "verdict.txt"
         verdict.unlink(missing_ok=True)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "tests.mutation.first_failure"),
-                *("--tb=line", "--timeout", str(TEST_TIMEOUT_S), *arguments),
-            ],
+        done = self._run(
+            *("pytest", "-x", "-q", "-p", "tests.mutation.first_failure"),
+            *("--tb=line", "--timeout", str(TEST_TIMEOUT_S), *arguments),
+        )
+        if done.returncode == KILLED and verdict.exists():
+            return verdict.read_text()
+        if done.returncode != SURVIVED:
+            raise UntriedError(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}")
+        return None
+
+    def _run(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", module, *arguments],
             cwd=self._root,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -146,9 +157,3 @@ class Workshop:
             text=True,
             check=False,
         )
-        if done.returncode == KILLED and verdict.exists():
-            found = json.loads(verdict.read_text())
-            return found["killer"], found["seed"]
-        if done.returncode != SURVIVED:
-            raise UntriedError(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}")
-        return None, None

@@ -201,6 +201,17 @@ def test_a_new_membership_is_not_acted_upon(view, strategy):
     assert moves.is_settled == calm.is_settled
 
 
+def test_a_hand_over_that_has_begun_goes_on_while_the_membership_settles():
+    """And no other begins."""
+    group = fleet(4, [4, 0])
+    view = group.view("o0", cooperative=group.members)
+    first, second = decide(view, COOPERATIVE).hand_overs
+    settling = replace(view, is_settling=True, handing_over=frozenset({first}))
+
+    assert decide(settling, COOPERATIVE).hand_overs == {first: "o1"}
+    assert second not in decide(settling, COOPERATIVE).hand_overs
+
+
 def test_a_membership_settles_when_it_lasted():
     """And each change begins anew, but a group that never rests is acted upon all the same."""
     few, many = frozenset("a"), frozenset("ab")
