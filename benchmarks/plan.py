@@ -3,8 +3,8 @@
     python benchmarks/plan.py                          # 10,000 partitions, 1,000 owners
     python benchmarks/plan.py --partitions 256 --owners 32
 
-Each figure is the best of five, in milliseconds of processor time; ``quiet`` is what a settled processor pays for
-each look. The plan is pure, so nothing else takes part.
+Each figure is the best of five, in milliseconds of processor time; ``quiet`` is what a settled
+processor pays for each look. The plan is pure, so nothing else takes part.
 """
 
 import argparse

@@ -61,7 +61,6 @@ LEASES = guards_in(
         without_it="who was declared dead goes on with a lease that somebody took over",
         words="if result.outcome is WriteOutcome.WON and life == self._life:",
         mutated="if result.outcome is WriteOutcome.WON:",
-        killers=("tests/unit/eventproc/test_sessions.py",),
     ),
     Guard(
         name="an operator's touch is seen: another etag under one's own name",
@@ -276,7 +275,7 @@ PRESENCE = guards_in(
 
 SESSIONS = guards_in(
     "eventproc/core/session_lease.py",
-    ["tests/unit/eventproc/test_sessions.py"],
+    ["tests/unit/core/test_session_lease.py", "tests/unit/eventproc/test_sessions.py"],
     Guard(
         name="session: nobody is dead until it was declared",
         without_it="a taker and a renewal that was under way both succeed",
@@ -291,7 +290,7 @@ SESSIONS = guards_in(
     Guard(
         name="session: an owner without a presence record is watched for an expiration",
         without_it="who lost its presence record by a hand's mistake is robbed",
-        words="                or watched_s <= expiration.total_seconds()\n",
+        words="                or missed_s <= expiration.total_seconds()\n",
         mutated="",
         is_simulated=False,
     ),

@@ -113,6 +113,47 @@ def test_adoption_shuts_the_former_owner_out():
     assert run_virtual(story()) == (5, 5)
 
 
+def test_a_write_that_nobody_answered_is_not_taken_for_stored():
+    """It is read again, and written again: here the first one never arrived."""
+
+    async def story():
+        scene = Scene()
+        _, former, _ = await two(scene)
+        arrives, lost = former._write, []
+
+        async def lose_first(update):
+            if lost:
+                return await arrives(update)
+            lost.append(update)
+            return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+
+        former._write = lose_first
+        await write(former, 9)
+        return len(lost), scene.checkpointed()
+
+    assert run_virtual(story()) == (1, 9)
+
+
+def test_a_position_that_somebody_else_moved_on_does_not_go_back():
+    """A processor of another SDK went further, while we still own the partition."""
+
+    async def story():
+        scene = Scene()
+        shelf, former, _ = await two(scene)
+        update = CheckpointUpdate(
+            partition_id="0",
+            offset="20",
+            sequence_number=20,
+            replaces=scene.checkpoint(),
+            writer="azure",
+        )
+        await shelf.store.update_checkpoint(scene.group, update)
+        await write(former, 9)
+        return writer_of(scene), scene.checkpointed()
+
+    assert run_virtual(story()) == ("azure", 20)
+
+
 def test_an_adoption_that_comes_too_late_is_refused():
     """Between the proof of ownership and the write another one took over."""
 

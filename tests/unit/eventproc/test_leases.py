@@ -144,6 +144,21 @@ def test_a_claim_of_unknown_outcome_gives_no_lease():
     assert run_virtual(story()) == (set(), False)
 
 
+def test_a_claim_that_was_under_way_when_all_was_lost_gives_no_lease():
+    """Whoever declared this processor dead may have taken the partition since."""
+
+    async def story():
+        desk = Desk()
+        desk.slow.back_s = 5.0
+        claiming = asyncio.create_task(desk.claim("0"))
+        await seconds(1)
+        desk.leases.lose_all()
+        await claiming
+        return desk.leases.held
+
+    assert run_virtual(story()) == set()
+
+
 def test_a_renewal_of_unknown_outcome_renews_nothing():
     """It is trusted no longer than the last one that was confirmed; verification says so."""
 
