@@ -75,7 +75,7 @@ CALLS = ("tests/unit/eventproc/test_pump.py", "tests/unit/eventproc/test_handler
 
 ENDING = guards_in(
     "eventproc/ending.py",
-    CALLS,
+    ["tests/unit/eventproc/test_ending.py"],
     Guard(
         name="self-fence of a call: cut when the lease cannot be trusted any more",
         without_it="a handler acts while the next owner does",
@@ -139,12 +139,14 @@ PUMP = guards_in(
         without_it="a receiver that begins early makes duplicates",
         words="wanted = [event for event in events if self._context.is_unhandled(event)]",
         mutated="wanted = list(events)",
+        killers=("tests/unit/eventproc/test_early_receiver.py",),
     ),
     Guard(
         name="a pump whose checkpoints are refused ends",
         without_it="a former owner goes on handling what it can never store",
         words="        await self._checkpointer.run()\n        self.lose()\n",
         mutated="        await self._checkpointer.run()\n",
+        killers=("tests/unit/eventproc/test_operator.py",),
     ),
 )
 

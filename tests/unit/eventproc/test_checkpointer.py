@@ -119,7 +119,8 @@ def test_a_write_that_nobody_answered_is_not_taken_for_stored():
     async def story():
         scene = Scene()
         _, former, _ = await two(scene)
-        arrives, lost = former._write, []
+        arrives = former._write
+        lost: list[CheckpointUpdate] = []
 
         async def lose_first(update):
             if lost:

@@ -1,0 +1,100 @@
+"""How a call and a wait are cut: when the lease cannot be trusted, or is lost, or the pump ends."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from eventproc.ending import EndedError, Ending, Trust
+from eventproc.models import CloseReason
+from eventproc.testing.virtual_time import run_virtual
+from tests.unit.eventproc.scene import seconds
+
+
+class Door:
+    """An ending, and the lease that it looks at."""
+
+    def __init__(self, until_s: float = 100.0) -> None:
+        self.until_s = until_s
+        self.ending = Ending(Trust(lambda: self.until_s, asyncio.get_running_loop().time))
+
+    async def call(self, call_s: float = 1000.0) -> float:
+        """Make a call; return when it ended, cut or not."""
+        try:
+            async with self.ending.calling():
+                await asyncio.sleep(call_s)
+        except TimeoutError:
+            pass
+        return asyncio.get_running_loop().time()
+
+
+def test_a_call_is_cut_when_its_lease_ends():
+    """And goes on while that is renewed."""
+
+    async def story():
+        door = Door()
+        calling = asyncio.create_task(door.call())
+        await seconds(90)
+        door.until_s = 150.0
+        return await calling
+
+    assert run_virtual(story()) == pytest.approx(150.0, abs=0.01)
+
+
+def test_a_call_that_is_quick_enough_is_not_cut():
+    """Its lease is renewed in good time."""
+
+    async def story():
+        door = Door()
+        calling = asyncio.create_task(door.call(200.0))
+        await seconds(50)
+        door.until_s = 300.0
+        return await calling
+
+    assert run_virtual(story()) == 200.0
+
+
+def test_a_loss_cuts_calls_and_waits_at_once():
+    """What they do is somebody else's business now."""
+
+    async def story():
+        door = Door()
+        calling = asyncio.create_task(door.call())
+
+        async def wait() -> None:
+            async with door.ending.waiting():
+                await asyncio.sleep(1000)
+
+        waiting = asyncio.create_task(wait())
+        await seconds(5)
+        door.ending.lose()
+        with pytest.raises(EndedError):
+            await waiting
+        return await calling, door.ending.is_trusted
+
+    assert run_virtual(story()) == (5.0, False)
+
+
+def test_a_good_end_gives_a_call_its_budget():
+    """The wait is cut at once."""
+
+    async def story():
+        door = Door()
+        calling = asyncio.create_task(door.call())
+        await seconds(5)
+        door.ending.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
+        return await calling, door.ending.is_trusted
+
+    assert run_virtual(story()) == (12.0, True)
+
+
+def test_what_outlives_its_pump_may_trust_nothing():
+    """Another pump may serve the partition by then."""
+
+    async def story():
+        door = Door()
+        before = door.ending.is_trusted
+        door.ending.finish()
+        return before, door.ending.is_trusted
+
+    assert run_virtual(story()) == (True, False)
