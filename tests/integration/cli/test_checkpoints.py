@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
+from azure.storage.blob import ContainerClient
 
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.cli import main
@@ -208,3 +209,28 @@ def test_a_file_of_another_hub_is_refused_unless_that_is_meant(tool, monkeypatch
     assert (later[0], damaged[0]) == (2, 2)
     assert "version 2" in later[2]
     assert "Expected `int | null`, got `str` - at `$.checkpoints[0].sequence_number`" in damaged[2]
+
+
+def test_a_damaged_state_can_be_dropped(tool, orders, storage, container, monkeypatch):
+    """The position stays; nothing else helps a partition whose state cannot be read."""
+    monkeypatch.setenv("EVENTPROC_STORAGE_CONNECTION_STRING", storage)
+    there = ["--eventhub", "orders", "--store", f"blob:{container}"]
+    told_where = ["--partition", "0", "--format", "json"]
+    tool("reset", *there, "--to", "8", "--yes", *told_where)
+    with ContainerClient.from_connection_string(storage, container) as azure:
+        (name,) = azure.list_blob_names(name_starts_with=f"127.0.0.1:{orders.port}/orders/")
+        blob = azure.get_blob_client(name)
+        metadata = blob.get_blob_properties().metadata
+        blob.upload_blob(b"evpstate, torn", metadata=metadata, overwrite=True)
+    listed = json.loads(tool("list", *there, *told_where)[1])["checkpoints"]
+    refused = tool("export", *there, "-")
+    kept = tool("reset", *there, "--to", "+0", "--keep-state", "--yes", *told_where)
+    dropped = tool("reset", *there, "--to", "+0", "--yes", *told_where)
+    after = json.loads(tool("list", *there, *told_where)[1])["checkpoints"]
+
+    assert [(c["sequence_number"], c["is_state_damaged"]) for c in listed] == [(7, True)]
+    assert refused[0] == 2
+    assert "--to +0" in refused[2]
+    assert kept[0] == 1
+    assert json.loads(dropped[1])["changes"][0]["state"] == "dropped (damaged)"
+    assert [(c["sequence_number"], c["is_state_damaged"]) for c in after] == [(7, False)]
