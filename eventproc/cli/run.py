@@ -14,6 +14,7 @@ from eventproc.cli.sources import make_source
 from eventproc.cli.stores import open_store
 from eventproc.cli.values import parse_duration, parse_position
 from eventproc.config import CheckpointPolicy, EventProcessorConfig
+from eventproc.membership import LeaseMode
 from eventproc.models import LoadBalancingStrategy
 from eventproc.processor import EventProcessor
 
@@ -24,6 +25,13 @@ class Strategy(StrEnum):
     COOPERATIVE = "cooperative"
     GREEDY = "greedy"
     BALANCED = "balanced"
+
+
+class Leases(StrEnum):
+    """What keeps an ownership alive."""
+
+    PARTITION = "partition"
+    SESSION = "session"
 
 
 def run(
@@ -52,6 +60,23 @@ def run(
             show_default=False,
         ),
     ] = "",
+    generation: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_GENERATION",
+            metavar="NAME",
+            help="The deployment this process belongs to, such as its image's tag. While others of "
+            "another generation are there, it waits in reserve for one of them to go.",
+            show_default=False,
+        ),
+    ] = "",
+    keep_on_stop: Annotated[
+        bool,
+        typer.Option(
+            "--keep-on-stop",
+            help="Leave the partitions to this process's next start under the same --owner-id.",
+        ),
+    ] = False,
     start: Annotated[
         str,
         typer.Option(
@@ -67,6 +92,9 @@ def run(
         str, typer.Option(metavar="DURATION", help="Between two looks at the group.")
     ] = "10s",
     expiration: options.Expiration = "60s",
+    lease_mode: Annotated[
+        Leases, typer.Option(help="What is renewed: each partition's record, or one per process.")
+    ] = Leases.PARTITION,
     shutdown_timeout: Annotated[
         str, typer.Option(metavar="DURATION", help="What a stop may take at most.")
     ] = "30s",
@@ -104,6 +132,9 @@ def run(
         load_balancing_strategy=LoadBalancingStrategy(strategy.value),
         load_balancing_interval=parse_duration("--interval", interval),
         ownership_expiration=parse_duration("--expiration", expiration),
+        lease_mode=LeaseMode(lease_mode.value),
+        generation=generation,
+        keeps_ownership_on_stop=keep_on_stop,
         shutdown_timeout=parse_duration("--shutdown-timeout", shutdown_timeout),
         initial_position=parse_position("--start", start),
         checkpoint_policy=CheckpointPolicy(
