@@ -36,7 +36,11 @@ class PriceList:
         if self.writes < 0 or self.lists < 0:
             raise ConfigurationError("a price is negative: give US dollars for 10,000 operations")
 
-    def of(self, *, writes: float, lists: float, partition_count: int) -> float:
-        """What so many operations cost; each listing has a page for every 5,000 partitions."""
-        pages = lists * -(-partition_count // BLOBS_PER_PAGE)
+    def of(self, *, writes: float, pages: float) -> float:
+        """What so many writes and pages of listings cost."""
         return (writes * self.writes + pages * self.lists) / _PRICED
+
+
+def pages_of(record_count: int) -> int:
+    """How many pages a listing of so many records has."""
+    return max(-(-record_count // BLOBS_PER_PAGE), 1)

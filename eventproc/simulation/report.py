@@ -8,7 +8,7 @@ from typing import Final
 
 from eventproc.core.plan import moves_minimum
 from eventproc.simulation.history import Count, History, Membership
-from eventproc.simulation.price import HOURS_PER_MONTH, PriceList
+from eventproc.simulation.price import HOURS_PER_MONTH, PriceList, pages_of
 
 HOUR_S: Final = 3600
 
@@ -89,9 +89,7 @@ def report_of(history: History, prices: PriceList | None = None) -> Report:
     lists_per_hour = len(history.listings) / hours
     writes_per_hour = sum(write.count for write in history.writes) / hours
     dollars_per_hour = (prices or PriceList()).of(
-        writes=writes_per_hour,
-        lists=lists_per_hour,
-        partition_count=len(history.memberships[-1].partition_ids),
+        writes=writes_per_hour, pages=pages_listed(history, 0, history.duration_s) / hours
     )
     return Report(
         events=events,
@@ -151,6 +149,17 @@ def _event(
             max((x.seconds for x in history.waits if begin_s <= x.at_s < end_s), default=0.0), 3
         ),
         spread_final=max(got) - min(got),
+    )
+
+
+def pages_listed(history: History, begin_s: float, end_s: float) -> int:
+    """How many pages the listings between two times had."""
+    last = history.memberships[-1]
+    of_ownership, of_members = pages_of(len(last.partition_ids)), pages_of(len(last.members))
+    return sum(
+        of_ownership if listing.is_look else of_members
+        for listing in history.listings
+        if begin_s <= listing.at_s < end_s
     )
 
 
