@@ -156,7 +156,8 @@ def _compare(
     if plot is not None:
         from eventproc.simulation.plot import draw_comparison  # noqa: PLC0415 - as above
 
-        draw_comparison(played, _title(script), plot)
+        events = ", ".join(["start", *(event.name for _, event in script.timed())])
+        draw_comparison(played, f"{_title(script)}: {events}", plot)
     if output is options.OutputFormat.JSON:
         print(json.dumps({"systems": [{"system": n, **asdict(r)} for n, _, r in played]}))
     else:
@@ -169,8 +170,7 @@ def _title(script: Script) -> str:
         f"{script.partition_count:,} partitions, {script.processor_count:,} processors: "
         f"{config.load_balancing_strategy.value}, leases by {config.lease_mode.value}, interval "
         f"{config.load_balancing_interval.total_seconds():g} s, expiration "
-        f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}\n"
-        + ", ".join(["start", *(event.name for _, event in script.timed())])
+        f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}"
     )
 
 

@@ -67,8 +67,8 @@ def draw(history: History, report: Report, title: str, path: Path) -> None:
     _draw_operations(operations, history)
     _draw_events((above, spread, operations), history)
     caption_levels = _write_captions(above, history, report)
-    figure.subplots_adjust(top=0.93 - 0.055 * caption_levels)
-    _write_key(figure, 0.95, 0.985)
+    figure.subplots_adjust(top=0.925 - 0.055 * caption_levels)
+    _write_key(figure, 0.08, 0.963)
     for axes in (above, spread):
         axes.tick_params(labelbottom=False)
     _tell_time(operations, history.duration_s)
@@ -84,11 +84,11 @@ def draw_comparison(
     figure = _figure(4.6 * columns, 3.3 * lines + 1)
     margin = 0.75 / (3.3 * lines + 1)
     outer = figure.add_gridspec(
-        lines, columns, left=0.035, right=0.985, top=1 - 1.6 * margin, bottom=0.6 * margin,
+        lines, columns, left=0.035, right=0.985, top=1 - 1.75 * margin, bottom=0.6 * margin,
         hspace=0.42, wspace=0.13,
     )  # fmt: skip
     figure.suptitle(title, x=0.035, y=0.995, ha="left", va="top", fontsize=11, fontweight="bold")
-    _write_key(figure, 0.985, 0.995)
+    _write_key(figure, 0.035, 1 - 0.55 * margin)
     for number, (name, history, report) in enumerate(histories):
         inner = outer[number // columns, number % columns].subgridspec(
             2, 1, height_ratios=[5, 1], hspace=0.06
@@ -250,15 +250,15 @@ def _write_captions(axes: Axes, history: History, report: Report) -> int:
     return max(chosen) + 1
 
 
-def _write_key(figure: Figure, right: float, top: float) -> None:
+def _write_key(figure: Figure, left: float, top: float) -> None:
     figure.legend(
         handles=[
             Patch(color=UNATTENDED, label="nobody attends"),
             Patch(color=UNSETTLED, label="some with nobody, or with a leaver"),
             Patch(color=UNEVEN, label="spread above 1"),
         ],
-        loc="upper right",
-        bbox_to_anchor=(right, top),
+        loc="upper left",
+        bbox_to_anchor=(left, top),
         ncols=3,
         fontsize=8,
         frameon=False,
