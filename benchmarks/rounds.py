@@ -1,0 +1,152 @@
+"""How many rounds and moves a group needs, on its decisions alone: for sizes beyond a simulation.
+
+    .venv/bin/python benchmarks/rounds.py [SIZE ...]
+
+A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``core.balance.decide`` on
+the same snapshot, and all that they decide is carried out at once; a claim that two make is a
+conflict. No clock, no store, no handlers. A test holds it against the full simulation where both
+can be played.
+"""
+
+import argparse
+import json
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from random import Random
+
+from eventproc.core.balance import View, decide
+from eventproc.core.plan import moves_minimum
+from eventproc.models import LoadBalancingStrategy, PartitionOwnership
+
+SIZES = ("4x2", "32x4", "256x32", "1000x100", "2500x250", "10000x1000")
+ROUNDS_MAX = 20
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What an event led to."""
+
+    size: str
+    event: str
+    rounds: int
+    """Until nobody had anything left to do; the round in which that is found does not count."""
+
+    moves: int
+    moves_least: int
+    conflicts: int
+    spread: int
+    processor_seconds: float
+    """For all decisions of all processors."""
+
+
+@dataclass
+class Group:
+    """Who owns what, and who is there."""
+
+    partition_ids: tuple[str, ...]
+    members: set[str]
+    owner_by_partition: dict[str, str] = field(default_factory=dict)
+    """Of the living and the leaving; what a dead one had is nobody's."""
+
+    conflicts: int = 0
+    moves: int = 0
+
+    def go(self) -> bool:
+        """Play one round; return whether anything was done."""
+        records = {
+            p: PartitionOwnership(partition_id=p, owner_id=owner, etag="", last_modified=BEGIN)
+            for p, owner in self.owner_by_partition.items()
+        }
+        held: dict[str, set[str]] = {}
+        for partition_id, owner in self.owner_by_partition.items():
+            held.setdefault(owner, set()).add(partition_id)
+        targets: dict[str, list[str]] = {}
+        everybody = frozenset(self.members | held.keys())
+        for owner_id in sorted(everybody):
+            view = View(
+                owner_id=owner_id,
+                partition_ids=self.partition_ids,
+                ownership_by_partition=records,
+                live_owner_by_partition=self.owner_by_partition,
+                members=frozenset(self.members),
+                cooperative=everybody,
+                held=frozenset(held.get(owner_id, ())),
+            )
+            moves = decide(view, LoadBalancingStrategy.COOPERATIVE)
+            for claim in moves.claims:
+                targets.setdefault(claim.partition_id, []).append(owner_id)
+            for partition_id, target in moves.hand_overs.items():
+                targets.setdefault(partition_id, []).append(target or "")
+        for partition_id, takers in targets.items():
+            self.conflicts += len(takers) - 1
+            self.moves += 1
+            self.owner_by_partition[partition_id] = takers[0]
+        return bool(targets)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many partitions each member has."""
+        counts = Counter(dict.fromkeys(self.members, 0))
+        counts.update(self.owner_by_partition.values())
+        return counts
+
+
+def measure(size: str) -> list[Outcome]:
+    """Play a cold start, one joiner, a crash of one in ten, and a leaver that is replaced."""
+    partition_count, processor_count = map(int, size.split("x"))
+    group = Group(
+        partition_ids=tuple(str(number) for number in range(partition_count)),
+        members={f"p{number:04}" for number in range(processor_count)},
+    )
+    outcomes = [settle(group, size, "cold start")]
+    group.members.add("joiner")
+    outcomes.append(settle(group, size, "one joins"))
+    crashed = set(Random(7).sample(sorted(group.members), max(processor_count // 10, 1)))
+    group.members -= crashed
+    group.owner_by_partition = {
+        p: owner for p, owner in group.owner_by_partition.items() if owner not in crashed
+    }
+    outcomes.append(settle(group, size, f"{len(crashed)} crash"))
+    group.members = group.members - {min(group.members)} | {"replacement"}
+    outcomes.append(settle(group, size, "one is replaced"))
+    return outcomes
+
+
+def settle(group: Group, size: str, event: str) -> Outcome:
+    """Play rounds until nobody has anything left to do."""
+    staying = {p: o for p, o in group.owner_by_partition.items() if o in group.members}
+    held = Counter(dict.fromkeys(group.members, 0))
+    held.update(staying.values())
+    least = len(group.partition_ids) - len(staying)
+    least += moves_minimum(len(group.partition_ids), held)
+    group.moves = group.conflicts = 0
+    begun_s = time.process_time()
+    rounds = 0
+    while group.go():
+        rounds += 1
+        assert rounds < ROUNDS_MAX, "it never settles"
+    return Outcome(
+        size=size,
+        event=event,
+        rounds=rounds,
+        moves=group.moves,
+        moves_least=least,
+        conflicts=group.conflicts,
+        spread=max(group.counts.values()) - min(group.counts.values()),
+        processor_seconds=round(time.process_time() - begun_s, 2),
+    )
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("sizes", nargs="*", default=SIZES)
+    for size in arguments.parse_args().sizes:
+        for outcome in measure(size):
+            print(json.dumps(asdict(outcome)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
