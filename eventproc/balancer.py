@@ -107,7 +107,7 @@ class Balancer:
         self._clock = clock
         self._log = log
         self._sightings: dict[str, Sighting] = {}
-        self._due_since_s: dict[str, float] = {}
+        self._due_since_s: dict[tuple[str, str], float] = {}
         self._free_since_s: dict[str, float] = {}
         self._membership: MembershipSighting | None = None
         self._last: Round | None = None
@@ -326,7 +326,9 @@ class Balancer:
             cooperative=frozenset(cooperative),
             held=group.held,
             overdue=frozenset(
-                p for p, since_s in self._due_since_s.items() if now_s - since_s > patience_s
+                p
+                for (p, keeper), since_s in self._due_since_s.items()
+                if live.get(p) == keeper and now_s - since_s > patience_s
             ),
             leaving=frozenset(leaving),
             present=frozenset(m.owner_id for m in members),

@@ -148,14 +148,19 @@ def _is_heir(view: View, planned: Mapping[str, str], partition_id: str) -> bool:
 
 
 def due_since_s(
-    known: Mapping[str, float], planned: Mapping[str, str], view: View, now_s: float
-) -> dict[str, float]:
-    """Note since when each partition that is due to me is kept by a live owner."""
-    return {
-        p: known.get(p, now_s)
+    known: Mapping[tuple[str, str], float], planned: Mapping[str, str], view: View, now_s: float
+) -> dict[tuple[str, str], float]:
+    """Note since when each partition that is due to me is kept, and by which live owner.
+
+    Another owner has all its time before it: it cannot help how long the former one took.
+    """
+    kept = [
+        (p, view.live_owner_by_partition.get(p, view.owner_id))
         for p, owner_id in planned.items()
         if owner_id == view.owner_id
-        and view.live_owner_by_partition.get(p, view.owner_id) != view.owner_id
+    ]
+    return {
+        (p, keeper): known.get((p, keeper), now_s) for p, keeper in kept if keeper != view.owner_id
     }
 
 

@@ -237,12 +237,16 @@ def test_patience_counts_from_when_it_was_first_due(group, first_s, later_s):
     planned = plan(group.partition_ids, group.owner_by_partition, group.members)
     since = due_since_s({}, planned, view, first_s)
     kept = {
-        p
+        (p, group.owner_by_partition[p])
         for p, owner_id in planned.items()
         if owner_id == me and group.owner_by_partition.get(p, me) != me
     }
     settled = group.moved(planned)
+    robbed = replace(
+        view, live_owner_by_partition=dict.fromkeys(view.live_owner_by_partition, "another")
+    )
 
     assert since == dict.fromkeys(kept, first_s)
     assert due_since_s(since, planned, view, first_s + later_s) == since
     assert due_since_s(since, planned, settled.view(me, cooperative=group.members), later_s) == {}
+    assert set(due_since_s(since, planned, robbed, later_s).values()) <= {later_s}
