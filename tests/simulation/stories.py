@@ -102,7 +102,8 @@ def draw(seed: int, mode: Mode) -> Story:
         publish_every_s=rng.choice([0.7, 2, 6]),
         clock_rate_max=rng.choice([0, CLOCK_RATE_MAX]),
         noise=rng.choice([StoreFaults(), *NOISES]),
-        lasting=rng.choice(LASTING),
+        # Azure's .NET processor has two attempts to renew a record in time, ours many.
+        lasting=rng.choice(LASTING[:1] if foreign else LASTING),
         foreign=tuple(foreign),
         faults=tuple(sorted(faults, key=lambda fault: fault.at_s)),
     )
