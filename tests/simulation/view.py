@@ -35,7 +35,7 @@ class View:
     """How fast the store's clock runs."""
 
     calm_since_s: float = 0.0
-    """Since when nothing goes wrong any more."""
+    """Since when nothing goes wrong any more, and nobody waits in reserve."""
 
     @property
     def now_s(self) -> float:
@@ -109,13 +109,14 @@ class View:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is balanced, other makes are content with that, and nobody waits in reserve."""
+        """Whether it is balanced, other makes are content, and nobody waits in reserve."""
         patience = FOREIGN_PATIENCE_INTERVALS if self.invariants.is_mixed else 0
         still_s = patience * self.config.load_balancing_interval.total_seconds()
         since_s = max(self.invariants.moved_at_s, self.calm_since_s)
         members = self.records().member_by_owner
         there = [members[n.owner_id] for n in self.there if n.owner_id in members]
         if any(member.status is MemberStatus.RESERVE for member in there):
+            self.calm_since_s = self.now_s
             return False
         return self.is_balanced and self.now_s - since_s >= still_s
 

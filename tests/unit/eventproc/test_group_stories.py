@@ -379,3 +379,21 @@ def test_a_start_that_is_tried_again_hides_no_living_namesake():
         assert twin.is_over
 
     tell(story)
+
+
+def test_a_restart_gets_in_although_some_looks_fail():
+    """While it waits for the answer of a namesake it looks often, and needs the last look only."""
+
+    async def story(world):
+        _, victim = await settled(world, "a", "b")
+        world.crash(victim)
+        again = world.start("b")
+        await asyncio.sleep(3)
+        with again.line.outage():
+            await asyncio.sleep(3)
+        await asyncio.sleep(INTERVAL_S)
+
+        assert world.owned_counts() == {"a": 4, "b": 4}
+        assert again.served_count == 4
+
+    tell(story)
