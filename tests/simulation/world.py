@@ -22,6 +22,7 @@ from eventproc import (
     SourceError,
     StoreError,
 )
+from eventproc.membership import LeaseMode
 from eventproc.models import (
     ConsumerGroup,
     LoadBalancingStrategy,
@@ -259,7 +260,12 @@ class World(View):
         node.process.kill()
 
     def set_faults(self, faults: StoreFaults) -> None:
-        """Let every line behave like this from now on."""
+        """Let every line behave like this from now on.
+
+        Whether a session lives is told by a listing alone: that must not be stale.
+        """
+        if self.config.lease_mode is LeaseMode.SESSION:
+            faults = replace(faults, stale_rate=0)
         self.faults = faults
         if faults.stale_rate:
             self.invariants.is_presence_whole = False
