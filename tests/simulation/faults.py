@@ -311,7 +311,7 @@ async def _slow(world: World, fault: Fault) -> None:
 
 async def _deaf(world: World, fault: Fault) -> None:
     """Handlers take long, and do not hear that they are cancelled."""
-    world.behaviour.is_deaf = True
+    world.behaviour.is_deaf = world.behaviour.was_deaf = True
     world.behaviour.seconds_per_event = fault.duration_s / 3
     await asyncio.sleep(fault.duration_s)
     world.behaviour.seconds_per_event = 0.0

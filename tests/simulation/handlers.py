@@ -21,6 +21,9 @@ class Behaviour:
     is_deaf: bool = False
     """Whether they go on although they are cancelled."""
 
+    was_deaf: bool = False
+    """Whether they ever were: such a call may still be under way."""
+
     poison: set[tuple[str, int]] = field(default_factory=set)
     """Events that no handler gets through."""
 

@@ -237,14 +237,15 @@ class Invariants:
 
     def _check_writer(self, actor: Actor, update: CheckpointUpdate) -> None:
         partition_id, writer = update.partition_id, update.writer
+        # Of two under one name it may take some looks until one yields: till then both are "it".
         writers = self._writers.setdefault(partition_id, [])
         if not writers or writers[-1] != writer:
-            if writer in writers:
+            if writer in writers and not writers[-1].startswith(f"{actor.name}/"):
                 self.report("former", f"{writer} wrote {partition_id} after {writers[-1]}")
             writers.append(writer)
         # Where there was no checkpoint there was none to adopt either, which would shut others out.
         holding = self._holding.get(partition_id)
-        is_former = holding is not None and holding.actor is not actor and holding.has_served
+        is_former = holding is not None and holding.actor.name != actor.name and holding.has_served
         if holding is not None and is_former and update.replaces is not None:
             self.report("former", f"{writer} wrote {partition_id} of {holding.actor.name}")
 

@@ -235,7 +235,7 @@ class World(View):
         is_slow = faults.delay_max > timedelta(seconds=0.5)
         is_lossy = faults.silence or faults.throttle_rate or faults.stale_rate
         is_kept = self.config.keeps_ownership_on_stop or node.actor.is_foreign
-        return not (is_slow or is_lossy or node.line.is_out or self.behaviour.is_deaf or is_kept)
+        return not (is_slow or is_lossy or node.line.is_out or self.behaviour.was_deaf or is_kept)
 
     def _check_left(self, node: Node) -> None:
         """Who stopped owns nothing any more."""
