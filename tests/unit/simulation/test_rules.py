@@ -58,6 +58,15 @@ def test_the_document_stops_before_its_own_example_is_done():
     assert RULES["event-processor-load-balancing"](seen, Random(1)).claims == ()
 
 
+def test_dotnet_waits_at_the_floor_while_anybody_is_below():
+    """Of 13 partitions two are free: they are left to the owner of 3, and then to any."""
+    rule = RULES["azure-dotnet-greedy"]
+
+    assert rule(seen_by("a", {"a": 4, "b": 4, "c": 3}, free=2), Random(1)).claims == ()
+    assert len(rule(seen_by("c", {"a": 4, "b": 4, "c": 3}, free=2), Random(1)).claims) == 1
+    assert len(rule(seen_by("a", {"a": 4, "b": 4, "c": 4}, free=1), Random(1)).claims) == 1
+
+
 def test_javascript_waits_at_the_floor_for_owners_with_too_many():
     """Of 10 partitions four have 4, 3, 2 and 1: the two largest count as having their extra one."""
     seen = seen_by("c", {"a": 4, "b": 3, "c": 2, "d": 1})
