@@ -126,9 +126,16 @@ BALANCE = guards_in(
     Guard(
         name="a hand-over goes only to who takes it up",
         without_it="a partition lies unread until an owner of another SDK happens to look",
-        words="        and target in view.cooperative\n",
+        words="        and (target in view.cooperative or target in view.present)\n",
         mutated="",
         is_simulated=False,
+    ),
+    Guard(
+        name="what a foreign owner does not come for is taken by others",
+        without_it="a partition stays unread for ever",
+        words="return heir(partition_id, planned[partition_id], followers) == view.owner_id",
+        mutated="return False",
+        killers=("tests/unit/core/test_neglect.py",),
     ),
     Guard(
         name="patience counts from when a partition was first due",

@@ -116,6 +116,7 @@ DELIVERY = guards_in(
         without_it="a handler is called while the next owner acts",
         words="if await self._ending.until_trusted():",
         mutated="if False:",
+        killers=("tests/unit/eventproc/test_ending.py",),
     ),
     Guard(
         name="progress only after the handler returned",
@@ -211,7 +212,7 @@ LANES = guards_in(
 
 CRASHES = guards_in(
     "eventproc/crash_guard.py",
-    ["tests/unit/eventproc/test_failures.py"],
+    ["tests/unit/eventproc/test_crash_loops.py"],
     Guard(
         name="an event is counted before it is handed over",
         without_it="an event of which processes die kills one after another",
@@ -223,7 +224,7 @@ CRASHES = guards_in(
 
 WATCHDOG = guards_in(
     "eventproc/watchdog.py",
-    ["tests/unit/eventproc/test_failures.py"],
+    ["tests/unit/eventproc/test_stalls.py"],
     Guard(
         name="a partition that stalls is given up",
         without_it="a partition is owned for ever by who gets nothing done",
@@ -241,12 +242,14 @@ PUMPS = guards_in(
         without_it="events come twice at a planned change",
         words="            await self._end(partition_id, CloseReason.HANDED_OVER)\n",
         mutated="",
+        killers=("tests/simulation/test_planned_changes.py",),
     ),
     Guard(
         name="a partition is released only after its pump has closed",
         without_it="events come twice at a stop",
         words="await self._end(partition_id, CloseReason.SHUTDOWN, within * DRAIN_FRACTION)",
         mutated="pass",
+        killers=("tests/simulation/test_planned_changes.py",),
     ),
     Guard(
         name="a partition that is being handed over gets no second pump",
@@ -277,12 +280,14 @@ SESSION = guards_in(
         without_it="what is handed over lies unread until its new owner looks",
         words="            await asyncio.sleep(self._leaving_notice_s())\n",
         mutated="",
+        killers=("tests/simulation/test_planned_changes.py",),
     ),
     Guard(
         name="who leaves while it expects gifts waits for them",
         without_it="a gift arrives after its receiver has gone",
         words="        elif self._is_expecting:\n",
         mutated="        elif False:\n",
+        killers=("tests/simulation/test_planned_changes.py",),
     ),
     Guard(
         name="who lost its name touches no record",
@@ -296,6 +301,7 @@ SESSION = guards_in(
         words="if parts.config.uses_store_thread:",
         mutated="if False:",
         is_simulated=False,
+        killers=("tests/unit/eventproc/test_blocking.py",),
     ),
     Guard(
         name="presence is taken back at the end",

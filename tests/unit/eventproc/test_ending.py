@@ -8,7 +8,7 @@ import pytest
 from eventproc.ending import EndedError, Ending, Trust
 from eventproc.models import CloseReason
 from eventproc.testing.virtual_time import run_virtual
-from tests.unit.eventproc.scene import seconds
+from tests.unit.eventproc.scene import Noting, Scene, seconds
 
 
 class Door:
@@ -98,3 +98,23 @@ def test_what_outlives_its_pump_may_trust_nothing():
         return before, door.ending.is_trusted
 
     assert run_virtual(story()) == (True, False)
+
+
+def test_nothing_is_handed_over_while_the_lease_cannot_be_trusted():
+    """The store is out, so nobody knows who owns the partition; then it goes on."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(lambda: Noting(scene)):
+            await seconds(5)
+            scene.store_by_owner["a"].is_out = True
+            await seconds(100)
+            scene.publish(3)
+            await seconds(20)
+            before = scene.numbers()
+            scene.store_by_owner["a"].is_out = False
+            await seconds(60)
+            after = scene.numbers()
+        return before, after
+
+    assert run_virtual(story()) == ([], [0, 1, 2])
