@@ -140,8 +140,8 @@ BALANCE = guards_in(
     Guard(
         name="patience counts from when a partition was first due",
         without_it="an owner that hangs is never overdue",
-        words="p: known.get(p, now_s)",
-        mutated="p: now_s",
+        words="(p, keeper): known.get((p, keeper), now_s)",
+        mutated="(p, keeper): now_s",
         is_simulated=False,
     ),
 )
