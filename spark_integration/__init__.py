@@ -1,4 +1,19 @@
-"""The same handlers and checkpoints inside Spark structured streaming."""
+"""Event hubs inside Spark: ``register(spark)`` makes ``format("eventproc")`` known.
+
+Importing this package needs neither PySpark nor Java. ``docs/spark.md`` says what you may rely on.
+
+For whatever else is to run inside Spark, this is there to build on:
+
+- ``Secret``, ``SourceRecipe``, ``StoreRecipe``: what travels to other machines instead of a
+  connection. ``recipe.make()`` gives an async context manager there.
+- ``options.parse_source_options``: options with the checks at the door; unknown ones are refused.
+- ``worker.settle_in``: first call in every Python process of Spark.
+- ``planning``, ``offsets``, ``positions``: pure; ``reading.read_ranges``: exact, without Spark.
+- ``columns.SCHEMA``: the columns, in the order in which every part of the package has them.
+
+Modules that import ``pyspark`` or ``pyarrow`` stand above all others: ``columns``, ``tasks``, the
+readers, ``datasource``.
+"""
 
 from spark_integration.errors import EventsLostError
 from spark_integration.recipes import SourceRecipe, StoreRecipe
