@@ -5,7 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from eventproc import FailurePolicy, PartitionContext, PartitionHandler, ReceivedEvent
+from eventproc import (
+    DeadLetter,
+    DeadLetterError,
+    DeadLetterSink,
+    FailureAction,
+    FailurePolicy,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.deadletters import FunctionDeadLetterSink
 from eventproc.models import CheckpointUpdate
 from tests.simulation.handlers import Behaviour
 from tests.simulation.invariants import Actor, Call, Invariants
@@ -21,14 +31,18 @@ def key_of(event: ReceivedEvent) -> str:
 
 
 def with_lanes(story: Story, seed: int) -> Story:
-    """The same story with key lanes, and sometimes with deliveries counted."""
+    """The same story with key lanes, sometimes with attempts or deliveries counted."""
     rng = Random(f"lanes/{seed}")
     config = replace(
         story.config,
         key_lanes=rng.choice([2, 3, 8]),
         key_of=key_of,
         lane_window=rng.choice([3, 20, 1000]),
-        failure_policy=FailurePolicy(deliveries_max=rng.choice([None, 1000])),
+        failure_policy=FailurePolicy(
+            attempts_max=rng.choice([None, 2]),
+            then=FailureAction.DEAD_LETTER,
+            deliveries_max=rng.choice([None, 1000]),
+        ),
     )
     return replace(story, config=config)
 
@@ -126,3 +140,15 @@ class LanesWorld(World):
     def make_handler(self, actor: Actor) -> PartitionHandler:
         """Make one that knows keys."""
         return KeyedHandler(actor, self.behaviour, self.invariants, self.rng)
+
+    def make_sink(self, actor: Actor) -> DeadLetterSink:
+        """Make one that is slow, and fails as often as not; a letter is an event that is done."""
+
+        async def take(letter: DeadLetter) -> None:
+            await asyncio.sleep(self.rng.uniform(0, 2))
+            if self.rng.random() < 0.5:
+                raise DeadLetterError("failed on purpose")
+            self.invariants.note("buried", f"{actor.name}: {letter.letter_id}")
+            self.invariants.done(letter.partition_id, letter.event)
+
+        return FunctionDeadLetterSink(take)

@@ -14,6 +14,7 @@ from random import Random
 from checkpointstores.memory import MemoryAccount
 from eventproc import (
     ConfigurationError,
+    DeadLetterSink,
     DuplicateOwnerError,
     EventProcessor,
     EventProcessorConfig,
@@ -98,6 +99,10 @@ class World(View):
         """Make a handler for a partition that one of its processes serves."""
         return CountingHandler(actor, self.behaviour, self.invariants, self.rng)
 
+    def make_sink(self, actor: Actor) -> DeadLetterSink | None:
+        """Make what one of its processes puts dead letters into."""
+        return None
+
     # What happens in it.
 
     def start(self, owner_id: str, *, is_supervised: bool = True, generation: str = "") -> Node:
@@ -109,6 +114,7 @@ class World(View):
             source=MemoryEventSource(self.hub),
             store=line,
             handler=lambda: self.make_handler(actor),
+            dead_letters=self.make_sink(actor),
             owner_id=owner_id,
             config=replace(self.config, generation=generation),
             rng=rng,
