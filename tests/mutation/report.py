@@ -22,19 +22,18 @@ def table(guards_by_part: Mapping[str, Sequence[Guard]], verdicts: Iterable[Verd
             "",
             "| guard | without it | first test that fails | seeds |",
             "|---|---|---|---|",
-            *(_row(verdict_by_name[guard.name]) for guard in guards),
+            *(_row(guard, verdict_by_name.get(guard.name)) for guard in guards),
             "",
         ]
     return "\n".join(lines)
 
 
-def _row(verdict: Verdict) -> str:
-    guard = verdict.guard
-    killer = "none" if verdict.killer is None else f"`{_short(verdict.killer)}`"
-    if verdict.seed_count is not None:
-        seeds = str(verdict.seed_count)
-    else:
-        seeds = f"none of {verdict.seeds_tried}" if verdict.seeds_tried else "-"
+def _row(guard: Guard, verdict: Verdict | None) -> str:
+    killer, seeds = "not judged yet", "-"
+    if verdict is not None:
+        killer = "**none**" if verdict.killer is None else f"`{_short(verdict.killer)}`"
+    if verdict is not None and verdict.seeds_tried:
+        seeds = str(verdict.seed_count or f"none of {verdict.seeds_tried}")
     return f"| {guard.name} (`{guard.file}`) | {guard.without_it} | {killer} | {seeds} |"
 
 
