@@ -181,9 +181,7 @@ class Delivery:
         self._tally.handler_error_count += 1
         run.failures_in_row += 1
         run.trial.note(verdict, self._policy.transient)
-        shown = error
-        if isinstance(error, BatchError) and len(error.failed) == 1:
-            shown = error.failed[0][1]
+        shown = error.shown if isinstance(error, BatchError) else error
         await self._report(context, shown, run.failures_in_row)
         exhausted = run.trial.exhausted(self._policy.attempts_max)
         for event in [e for e in run.pending if e.sequence_number in exhausted]:

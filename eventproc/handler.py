@@ -146,6 +146,11 @@ class BatchError(EventProcError):
         self.failed = tuple(failed)
         self.untried = tuple(untried)
 
+    @property
+    def shown(self) -> Exception:
+        """What to tell people: the error of the one event that failed, else this."""
+        return self.failed[0][1] if len(self.failed) == 1 else self
+
 
 class PartitionHandler:
     """Subclass this. One instance serves one partition, one call at a time.

@@ -122,6 +122,7 @@ class Pumps:
         self._others = others
         self._stopped &= set(owned)
         self._paused &= set(owned)
+        self._forced &= set(owned)
         now_s = asyncio.get_running_loop().time()
         resting = {p for p, (_, until_s) in self._failures.items() if now_s < until_s}
         change = reconcile(

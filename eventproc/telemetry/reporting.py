@@ -27,7 +27,7 @@ from opentelemetry.metrics import (
 )
 from opentelemetry.trace import Span, SpanKind, TracerProvider
 
-from eventproc.handler import PartitionContext, PartitionHandler
+from eventproc.handler import BatchError, PartitionContext, PartitionHandler
 from eventproc.models import (
     CheckpointResult,
     CheckpointUpdate,
@@ -297,7 +297,7 @@ class _ToldHandler:
             else:
                 await self._handler.process_events(context, events)
         except BaseException as error:
-            failure = error
+            failure = error.shown if isinstance(error, BatchError) else error
             raise
         finally:
             self._telemetry.process_duration.record(
@@ -318,7 +318,7 @@ class _ToldHandler:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 await self._handler.process_events(context, events)
         except BaseException as error:
-            failure = error
+            failure = error.shown if isinstance(error, BatchError) else error
             raise
         finally:
             end_span(span, failure)

@@ -11,7 +11,7 @@ from opentelemetry.semconv._incubating.attributes import messaging_attributes
 from opentelemetry.semconv._incubating.metrics import messaging_metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
-from eventproc import BlockingPartitionHandler, CheckpointPolicy
+from eventproc import BlockingPartitionHandler, CheckpointPolicy, PartitionHandler
 from eventproc.telemetry import Telemetry
 from eventproc.testing import run_virtual
 from tests.unit.eventproc.opentelemetry_sdk import Sdk
@@ -86,6 +86,25 @@ def test_a_call_is_measured_with_its_outcome(sdk):
     assert first.attributes["error.type"] == "KeyError"
     assert first.events[0].name == "exception"
     assert last.status.status_code is StatusCode.UNSET
+
+
+def test_the_error_of_a_single_event_is_told_as_it_was(sdk):
+    """Not the wrapping that says which event it was."""
+    scene = sdk.scene()
+
+    class OneByOne(PartitionHandler):
+        async def process_event(self, context, event):
+            raise KeyError("no such order")
+
+    async def story():
+        scene.publish(1)
+        async with scene.processor(OneByOne):
+            await seconds(0.35)
+
+    run_virtual(story())
+
+    assert sdk.count("messaging.process.duration", error_type="KeyError") >= 1
+    assert sdk.spans("process hub")[0].attributes["error.type"] == "KeyError"
 
 
 def test_a_call_that_is_cut_off_is_no_error(sdk):
