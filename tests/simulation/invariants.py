@@ -282,6 +282,14 @@ class Invariants:
         holding = self._holding.get(partition_id)
         if holding is not None and holding.actor is actor:
             holding.has_served = True
+        elif holding is not None and holding.actor.name != actor.name:
+            # Who was robbed may not know; who fell silent must, before anybody can take over.
+            robbed_at_s = self._robbed_at_s.get((partition_id, actor), float("-inf"))
+            if self.now_s() - robbed_at_s > self.expiration.total_seconds():
+                self.report(
+                    "overlap",
+                    f"{actor.name} acts on {partition_id}, which {holding.actor.name} took over",
+                )
         calls = self._calls.setdefault(partition_id, [])
         for other in calls:
             self._check_overlap(call, other)
