@@ -143,6 +143,8 @@ def _is_heir(view: View, planned: Mapping[str, str], partition_id: str) -> bool:
     """Whether I shall take what nobody has come for."""
     if partition_id not in view.neglected or partition_id in view.live_owner_by_partition:
         return False
+    if partition_id not in planned:  # Everybody leaves, so nobody is to have it.
+        return False
     followers = view.members & (view.present | view.cooperative)
     return heir(partition_id, planned[partition_id], followers) == view.owner_id
 

@@ -250,3 +250,16 @@ def test_patience_counts_from_when_it_was_first_due(group, first_s, later_s):
     assert due_since_s(since, planned, view, first_s + later_s) == since
     assert due_since_s(since, planned, settled.view(me, cooperative=group.members), later_s) == {}
     assert set(due_since_s(since, planned, robbed, later_s).values()) <= {later_s}
+
+
+def test_what_nobody_came_for_has_no_heir_where_everybody_leaves():
+    """There is no plan then, and a processor that stops must not fail for want of one."""
+    group = fleet(6, [0])
+    view = replace(
+        group.view("o0", cooperative=frozenset({"o0"})),
+        members=frozenset(),
+        live_owner_by_partition={},
+        neglected=frozenset(group.partition_ids),
+    )
+
+    assert decide(view, COOPERATIVE).claims == ()
