@@ -8,6 +8,7 @@ import sys
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from pathlib import Path
 
+import pytest
 from sybil import Sybil
 from sybil.document import PythonDocStringDocument
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
@@ -15,6 +16,8 @@ from sybil.parsers.rest import DocTestParser
 from sybil.parsers.rest import PythonCodeBlockParser as DocstringCodeBlockParser
 from sybil.parsers.rest import SkipParser as DocstringSkipParser
 from sybil.sybil import SybilCollection
+from xdist.remote import Producer
+from xdist.scheduler import LoadGroupScheduling
 
 # Spark starts Java and more Pythons: these. (Make exports JAVA_HOME only to what it starts after
 # it has fetched Java.)
@@ -43,3 +46,33 @@ _sources = [
 ]
 
 pytest_collect_file = SybilCollection(_sources).pytest()
+
+NEEDS_SPARK = ("tests/spark/", "docs/spark.md")
+SPARK_TIMEOUT_S = 300
+"""Interrupting a call to Java breaks the connection to it, for all tests that follow; so nobody is
+interrupted for being slow on a machine that is busy."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give all that needs Spark its time."""
+    for item in items:
+        if item.nodeid.startswith(NEEDS_SPARK):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+
+
+class OneSpark(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
+    """Sends all that needs Spark to one process, where its session is.
+
+    By the names of tests: marks for it (``xdist_group``) are written into them by pytest-xdist 3.8
+    in a way that pytest 9.2 does not look at.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith(NEEDS_SPARK) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
+    """Take the scheduler above instead of its parent."""
+    return OneSpark(config, log) if config.getoption("dist") == "loadgroup" else None

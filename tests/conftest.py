@@ -69,8 +69,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if directory_of(item) in MARKED_DIRECTORIES:
             item.add_marker(directory_of(item))
-        if directory_of(item) == "spark":
-            item.add_marker(pytest.mark.xdist_group("spark"))  # All in the process that has it.
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -27,10 +27,6 @@ PARTITIONS = 3
 COUNT = 200
 """Events in each partition but the last, which is empty."""
 
-TIMEOUT_S = 300
-"""Interrupting a call to Java breaks the connection to it, for all tests that follow; so nobody is
-interrupted for being slow on a machine that is busy."""
-
 SETTINGS = {
     "spark.master": "local[2,4]",  # two tasks at a time, four attempts for each
     "spark.driver.memory": "512m",
@@ -45,13 +41,6 @@ SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests here more time."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 LOG_TO_FILE = """
