@@ -131,7 +131,7 @@ def test_a_longer_outage_fails_the_query_and_a_restart_goes_on(stream, emulator)
 
 def test_what_retention_took_fails_the_query_or_is_left_out(stream, emulator):
     """As the user chose; everything that is left comes."""
-    reading = stream(startingPositions='{"0": 0, "1": 0}', maxEventsPerTrigger="100")
+    reading = stream(startingPositions='{"0": 0, "1": 0}')
     reading.run()
     publish(emulator, "0", *[b"more"] * 50)
     emulator.expire_before(HUB, "0", COUNT + 20)
