@@ -140,13 +140,18 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
 
 
 def _is_heir(view: View, planned: Mapping[str, str], partition_id: str) -> bool:
-    """Whether I shall take what nobody has come for."""
+    """Whether I shall take what a foreign owner has not come for.
+
+    One that follows the plan comes, or is dead. Taken by me, its share would be handed back to it,
+    which made the dead one look alive again.
+    """
     if partition_id not in view.neglected or partition_id in view.live_owner_by_partition:
         return False
-    if partition_id not in planned:  # Everybody leaves, so nobody is to have it.
-        return False
     followers = view.members & (view.present | view.cooperative)
-    return heir(partition_id, planned[partition_id], followers) == view.owner_id
+    owner_id = planned.get(partition_id)  # None where everybody leaves.
+    if owner_id is None or owner_id in followers:
+        return False
+    return heir(partition_id, followers) == view.owner_id
 
 
 def due_since_s(

@@ -4,9 +4,9 @@ The plan gives a share to everybody who is there, also to processors of other SD
 rules of their own: one is content with less than its share, one never sees the partitions by which
 a hub has grown, and any of them may hang. So their share may lie about, owned by nobody.
 
-Rule: what has been free for longer than an owner may keep what it should give away is claimed by
-one of those who follow the plan, next on the ring to the partition. It has more than its share
-then, until somebody comes for it.
+Rule: what is planned for a foreign owner, and has been free for longer than an owner may keep what
+it should give away, is claimed by one of those who follow the plan, next on the ring to the
+partition. It has more than its share then, until somebody comes for it.
 """
 
 from bisect import bisect_left
@@ -30,9 +30,9 @@ def free_since_s(
     }
 
 
-def heir(partition_id: str, planned_owner: str, followers: Collection[str]) -> str | None:
-    """Return who shall take a neglected partition: not the one who neglects it."""
-    ring = sorted((f for f in followers if f != planned_owner), key=lambda f: (rank(f), f))
+def heir(partition_id: str, followers: Collection[str]) -> str | None:
+    """Return which of those who follow the plan shall take a neglected partition."""
+    ring = sorted(followers, key=lambda follower: (rank(follower), follower))
     if not ring:
         return None
     return ring[bisect_left([rank(f) for f in ring], rank(partition_id)) % len(ring)]

@@ -70,7 +70,9 @@ class View:
         if self.config.lease_mode is LeaseMode.PARTITION:
             return ownership.last_modified >= oldest
         member = self.records().member_by_owner.get(ownership.owner_id)
-        return member is None or member.status is not MemberStatus.DEAD
+        if member is None:
+            return ownership.last_modified >= oldest
+        return member.status is not MemberStatus.DEAD
 
     def owner_by_partition(self) -> dict[str, str | None]:
         """Who owns what by a record that is not expired."""

@@ -133,8 +133,15 @@ BALANCE = guards_in(
     Guard(
         name="what a foreign owner does not come for is taken by others",
         without_it="a partition stays unread for ever",
-        words="return heir(partition_id, planned[partition_id], followers) == view.owner_id",
+        words="return heir(partition_id, followers) == view.owner_id",
         mutated="return False",
+        killers=("tests/unit/core/test_neglect.py",),
+    ),
+    Guard(
+        name="only a foreign owner's share is taken by others",
+        without_it="a dead owner is handed its share again and again, and never counts as dead",
+        words="if owner_id is None or owner_id in followers:",
+        mutated="if owner_id is None:",
         killers=("tests/unit/core/test_neglect.py",),
     ),
     Guard(

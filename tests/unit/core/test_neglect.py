@@ -25,14 +25,23 @@ def test_a_free_partition_is_noted_until_somebody_has_it():
     assert free_since_s(later, planned, {"0": "azure"}, "me", 9.0) == {"2": 9.0}
 
 
-@given(names, st.frozensets(names), names)
-def test_the_heir_is_one_and_never_who_neglects(partition_id, followers, planned_owner):
+@given(names, st.frozensets(names))
+def test_the_heir_is_one_of_the_followers(partition_id, followers):
     """Everybody finds the same one."""
-    found = heir(partition_id, planned_owner, followers)
+    found = heir(partition_id, followers)
 
-    assert found == heir(partition_id, planned_owner, sorted(followers))
-    assert (found is None) == (not followers - {planned_owner})
-    assert found is None or found in followers - {planned_owner}
+    assert found == heir(partition_id, sorted(followers))
+    assert (found is None) == (not followers)
+    assert found is None or found in followers
+
+
+def test_what_one_of_ours_does_not_come_for_is_left_until_it_is_dead():
+    """Handed back to it, a dead one would look alive for ever."""
+    group = fleet(9, [3, 3, 0])
+    free = frozenset(p for p in group.partition_ids if p not in group.owner_by_partition)
+    view = replace(group.view("o0", cooperative=group.members), neglected=free)
+
+    assert decide(view, COOPERATIVE).claims == ()
 
 
 def test_what_a_foreign_owner_leaves_lying_is_claimed_by_exactly_one_of_ours():
