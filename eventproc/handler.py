@@ -60,6 +60,15 @@ class PartitionContext(ABC):
         """Whether the lease may be trusted now. Ask before an effect that cannot be undone."""
 
     @property
+    def is_replay(self) -> bool:
+        """Whether it is known that these events may have been handled before.
+
+        A Spark sink knows it of a whole batch. A processor does not keep account of it: there it is
+        ``False`` although events come again after a crash or a theft.
+        """
+        return False
+
+    @property
     @abstractmethod
     def state(self) -> bytes | None:
         """The handler's own state, as of the last handled event; restored on any owner."""
@@ -251,6 +260,11 @@ class BlockingPartitionContext:
     def is_owned(self) -> bool:
         """Whether the lease may be trusted now. A thread cannot be stopped: look at this."""
         return self._context.is_owned
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether it is known that these events may have been handled before."""
+        return self._context.is_replay
 
     @property
     def is_cancelled(self) -> bool:

@@ -6,7 +6,10 @@ from pyspark.sql.types import StructType
 from spark_integration.batch_reader import EventProcReader
 from spark_integration.columns import SCHEMA, check_schema
 from spark_integration.options import parse_source_options
+from spark_integration.sink_options import parse_sink_options
+from spark_integration.sink_rows import check_rows
 from spark_integration.stream_reader import EventProcStreamReader
+from spark_integration.stream_writer import EventProcStreamWriter
 
 
 class EventProcDataSource(DataSource):
@@ -30,3 +33,8 @@ class EventProcDataSource(DataSource):
         """``spark.readStream``."""
         check_schema(schema)
         return EventProcStreamReader(parse_source_options(self.options, is_stream=True), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> EventProcStreamWriter:  # noqa: ARG002, FBT001 - Spark calls it so
+        """``writeStream``."""
+        check_rows(schema)
+        return EventProcStreamWriter(parse_sink_options(self.options))

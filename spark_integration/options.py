@@ -6,7 +6,7 @@ before any of them, and case does not matter, as everywhere in Spark.
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -106,8 +106,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sour
     Raises:
         ConfigurationError: an option is unknown, or says what cannot work.
     """
-    given = _Given(options)
-    given.refuse_unknown()
+    given = Given(options, known=SOURCE_OPTIONS, part="source")
     storage = given.text("storageConnectionString")
     connection = given.text("connectionString")
     store = given.text("checkpointStore")
@@ -145,26 +144,27 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sour
     )
 
 
-class _Given:
+class Given:
     """Options by their names in lower case, without prefix."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], *, known: Sequence[str], part: str) -> None:
+        """Refuse options that the *part* (``source`` or ``sink``) does not know."""
         self._values = {name.lower().removeprefix(_PREFIX): options[name] for name in options}
-
-    def refuse_unknown(self) -> None:
-        known = {name.lower(): name for name in SOURCE_OPTIONS}
-        for name in sorted(set(self._values) - set(known)):
-            close = difflib.get_close_matches(name, known, n=1)
-            remedy = f"did you mean {known[close[0]]}?" if close else "remove it"
+        name_by_lower = {name.lower(): name for name in known}
+        for name in sorted(set(self._values) - set(name_by_lower)):
+            close = difflib.get_close_matches(name, name_by_lower, n=1)
+            remedy = f"did you mean {name_by_lower[close[0]]}?" if close else "remove it"
             raise ConfigurationError(
-                f"{name!r} is no option of the eventproc source: {remedy} The options are "
-                f"{', '.join(SOURCE_OPTIONS)}"
+                f"{name!r} is no option of the eventproc {part}: {remedy} The options are "
+                f"{', '.join(known)}"
             )
 
     def text(self, name: str) -> str | None:
+        """Return what was given, or ``None``."""
         return self._values.get(name.lower())
 
     def count(self, name: str) -> int | None:
+        """Return a whole number from 1 on."""
         text = self.text(name)
         if text is None:
             return None
@@ -173,6 +173,7 @@ class _Given:
         return int(text)
 
     def flag(self, name: str, *, otherwise: bool) -> bool:
+        """Return true or false."""
         text = self.text(name)
         if text is None:
             return otherwise
@@ -181,6 +182,7 @@ class _Given:
         return text.strip().lower() == "true"
 
     def span(self, name: str, *, otherwise: timedelta) -> timedelta:
+        """Return a duration above zero."""
         text = self.text(name)
         if text is None:
             return otherwise

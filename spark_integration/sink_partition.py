@@ -1,0 +1,153 @@
+"""The rows of one partition in one task, on their way through the user's handler."""
+
+from collections.abc import Sequence
+
+from eventproc.context import PartitionIdentity
+from eventproc.logs import get_logger
+from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, ReceivedEvent
+from eventproc.ports import DeadLetterSink
+from eventproc.statistics import Tally
+from spark_integration.errors import OrderLostError
+from spark_integration.sink_calls import SinkCalls
+from spark_integration.sink_context import SparkPartitionContext
+from spark_integration.sink_options import SinkOptions
+from spark_integration.sink_records import PartitionReport, TaskId, is_handled, without_state
+from spark_integration.sink_store import Begun, Checkpoints
+
+
+class SinkPartition:
+    """Takes the rows of a partition as they come."""
+
+    def __init__(
+        self,
+        partition_id: str,
+        *,
+        options: SinkOptions,
+        group: ConsumerGroup,
+        task: TaskId,
+        checkpoints: Checkpoints,
+        dead_letters: DeadLetterSink | None,
+    ) -> None:
+        self._identity = PartitionIdentity(
+            partition_id=partition_id, group=group, owner_id=task.owner_id
+        )
+        self._options = options
+        self._task = task
+        self._checkpoints = checkpoints
+        self._dead_letters = dead_letters
+        self._log = get_logger(
+            "eventproc.spark",
+            consumer_group=group.name,
+            partition_id=partition_id,
+            query_id=task.query_id,
+            batch_id=task.batch_id,
+        )
+        self._tally = Tally()
+        self._found: Checkpoint | None = None
+        self._is_known = False
+        self._last_row: int | None = None
+        self._last_event: ReceivedEvent | None = None
+        self._context: SparkPartitionContext | None = None
+        self._calls: SinkCalls | None = None
+        self.repeated_count = 0
+        """Rows that a checkpoint covered already."""
+
+        self.is_replay = False
+
+    async def take(self, events: Sequence[ReceivedEvent]) -> None:
+        """Hand over those of the next rows that no checkpoint covers.
+
+        Raises:
+            HandlerFailedError: the handler failed as often as it may.
+            OrderLostError: the rows are not in order, or another task has some of them.
+            FencedError: another driver of this query has gone on.
+        """
+        self._check_order(events)
+        if not self._is_known:
+            self._found = await self._checkpoints.read(self._identity.partition_id, self._task)
+            self._is_known = True
+        left = self._unhandled(events)
+        if left and self._calls is None:
+            left = await self._begin(left)
+        self.repeated_count += len(events) - len(left)
+        self._tally.received_count += len(events)
+        most = self._options.events_per_call_max
+        for begin in range(0, len(left), most):
+            assert self._calls is not None
+            await self._calls.hand(left[begin : begin + most])
+        if left:
+            self._last_event = left[-1]
+
+    async def finish(self, reason: CloseReason) -> PartitionReport | None:
+        """Close the handler; return what is to be committed, if anything is."""
+        if self._calls is None:
+            return None
+        await self._calls.close(reason)
+        last, context = self._last_event, self._context
+        if last is None or context is None or reason is not CloseReason.SHUTDOWN:
+            return None
+        return PartitionReport(
+            partition_id=self._identity.partition_id,
+            replaces=without_state(self._found),
+            offset=last.offset,
+            sequence_number=last.sequence_number,
+            state=context.state,
+            tally=self._tally,
+        )
+
+    async def _begin(self, left: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
+        """Mark the checkpoint and get the handler ready; return what is left to do then."""
+        while left:
+            begun = await self._checkpoints.begin(
+                self._identity.partition_id, self._found, left[0], self._task
+            )
+            self._found = begun.checkpoint
+            still = self._unhandled(left)
+            if len(still) == len(left):
+                await self._get_ready(begun, left[0])
+                break
+            left = still
+        return left
+
+    async def _get_ready(self, begun: Begun, first: ReceivedEvent) -> None:
+        self.is_replay = begun.is_replay
+        if begun.is_replay:
+            self._log.warning("spark_batch_replayed", sequence_number=first.sequence_number)
+        self._context = context = SparkPartitionContext(
+            self._identity,
+            task=self._task,
+            begun=self._found,
+            is_replay=begun.is_replay,
+            defers_checkpoints=self._options.defers_checkpoints,
+        )
+        if context.state and context.state_sequence_number != context.sequence_number:
+            self._log.warning(
+                "state_out_of_step",
+                sequence_number=context.sequence_number,
+                state_sequence_number=context.state_sequence_number,
+            )
+        self._calls = SinkCalls(
+            self._options,
+            self._identity,
+            context=context,
+            dead_letters=self._dead_letters,
+            tally=self._tally,
+            log=self._log,
+        )
+        await self._calls.initialize()
+
+    def _unhandled(self, events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
+        found = self._found
+        return [event for event in events if not is_handled(event.sequence_number, found)]
+
+    def _check_order(self, events: Sequence[ReceivedEvent]) -> None:
+        last = self._last_row
+        for event in events:
+            if last is not None and event.sequence_number <= last:
+                raise OrderLostError(
+                    f"partition {self._identity.partition_id!r}: row {event.sequence_number} came "
+                    f"after {last}. The sink needs each event once and in order: remove what "
+                    "shuffles, sorts or multiplies rows between source and sink"
+                )
+            last = event.sequence_number
+        self._last_row = last

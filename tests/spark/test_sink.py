@@ -1,0 +1,210 @@
+"""The sink in a real Spark: handlers on executors, checkpoints by the driver, replays.
+
+The rows come from an emulator, as in a user's program.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.emulator import EventHubsEmulator
+from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, ReceivedEvent
+from spark_integration.sink_records import TaskId
+from spark_integration.sink_store import Checkpoints
+from tests.spark.conftest import COUNT, HUB, Place, Stream, expected, publish
+
+GROUP = ConsumerGroup(fully_qualified_namespace="127.0.0.1", eventhub_name=HUB)
+SUM = sum(range(COUNT))
+FIRST = ReceivedEvent(
+    body=b"0", sequence_number=0, offset="0", enqueued_time=datetime(2026, 1, 1, tzinfo=UTC)
+)
+
+
+@dataclass
+class Sink(Stream):
+    """A query from the hub into a handler."""
+
+    folder: Path = Path()
+
+    def start(self, **trigger: Any) -> Any:
+        rows = self.spark.readStream.format("eventproc").options(**self.options).load()
+        writer = rows.writeStream.format("eventproc").options(
+            handler="sink_handlers:Orders",
+            checkpointStore="sink_handlers:store",
+            fullyQualifiedNamespace=GROUP.fully_qualified_namespace,
+            eventHubName=HUB,
+        )
+        return writer.option("checkpointLocation", str(self.location)).trigger(**trigger).start()
+
+    def arm(self, name: str) -> None:
+        (self.folder / name).touch()
+
+    def ledger(self) -> list[dict[str, Any]]:
+        path = self.folder / "ledger"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def handled(self, *, is_replay: bool | None = None) -> list[Place]:
+        return [
+            (line["partition"], line["number"])
+            for line in self.ledger()
+            if is_replay in {None, line["is_replay"]}
+        ]
+
+    async def checkpoints(self) -> dict[str, Checkpoint]:
+        async with SqliteCheckpointStore(self.folder / "group.db") as store:
+            listed = await store.list_checkpoints(GROUP)
+            read = [await store.read_checkpoint(GROUP, c.partition_id) for c in listed]
+        return {checkpoint.partition_id: checkpoint for checkpoint in read if checkpoint}
+
+
+@pytest.fixture(name="sink")
+def _sink(
+    spark: SparkSession, emulator: EventHubsEmulator, tmp_path: Path, shared_folder: Path
+) -> Iterator[Sink]:
+    for path in shared_folder.iterdir():
+        path.unlink()
+    options = {
+        "connectionString": emulator.connection_string_for(HUB),
+        "startingPosition": "earliest",
+    }
+    yield Sink(spark, tmp_path / "checkpoint", options, folder=shared_folder)
+    (shared_folder / "frozen").unlink(missing_ok=True)
+    for query in spark.streams.active:
+        query.stop()
+
+
+async def test_rows_go_to_handlers_in_order_and_checkpoints_follow(sink, emulator):
+    """Each event once, in order; position and state are those of the last one."""
+    sink.run()
+    publish(emulator, "1", b"7")
+    sink.run()
+    handled = sink.handled()
+    found = await sink.checkpoints()
+
+    assert sorted(handled) == [*expected("0", 0, COUNT), *expected("1", 0, COUNT + 1)]
+    assert [place for place in handled if place[0] == "0"] == expected("0", 0, COUNT)
+    assert {p: (c.sequence_number, c.state, c.delivery_count) for p, c in found.items()} == {
+        "0": (COUNT - 1, b"%d" % SUM, 0),
+        "1": (COUNT, b"%d" % (SUM + 7), 0),
+    }
+    assert sink.handled(is_replay=True) == []
+
+
+def fail(sink: Sink) -> str:
+    """Run the query until it fails; return why."""
+    with pytest.raises(StreamingQueryException) as caught:
+        sink.run()
+    return str(caught.value)
+
+
+async def test_a_batch_that_was_handled_and_not_committed_comes_again_marked(sink):
+    """The state begins where it was committed, so nothing counts twice."""
+    sink.arm("die-before-commit")
+    fail(sink)
+    before = await sink.checkpoints()
+    sink.run()
+    again = await sink.checkpoints()
+
+    assert all(c.sequence_number == -1 and c.delivery_count == 1 for c in before.values())
+    assert sorted(sink.handled(is_replay=False)) == [
+        *expected("0", 0, COUNT),
+        *expected("1", 0, COUNT),
+    ]
+    assert sorted(sink.handled(is_replay=True)) == [
+        *expected("0", 0, COUNT),
+        *expected("1", 0, COUNT),
+    ]
+    assert {c.state for c in again.values()} == {b"%d" % SUM}
+    assert {c.delivery_count for c in again.values()} == {0}
+
+
+async def test_what_was_committed_does_not_come_again(sink):
+    """The driver died when one partition was written: only the others are handled again."""
+    sink.arm("die-after-commit")
+    fail(sink)
+    done = [p for p, c in (await sink.checkpoints()).items() if c.sequence_number == COUNT - 1]
+    sink.run()
+    found = await sink.checkpoints()
+
+    assert done
+    assert not [p for p, _ in sink.handled(is_replay=True) if p in done]
+    assert {c.state for c in found.values()} == {b"%d" % SUM}
+    assert {(c.sequence_number, c.delivery_count) for c in found.values()} == {(COUNT - 1, 0)}
+
+
+async def test_a_driver_that_died_before_spark_noted_the_commit_repeats_nothing(sink):
+    """Spark writes and commits the batch again; every row is covered already."""
+    sink.run()
+    sink.lose_last_commit()
+    before = await sink.checkpoints()
+    sink.run()
+
+    assert len(sink.handled()) == 2 * COUNT
+    assert await sink.checkpoints() == before
+
+
+async def test_a_task_that_dies_is_tried_again_and_committed_once(sink):
+    """The attempt that succeeded counts; what both handled is marked in the second."""
+    sink.arm("die-in-handler")
+    sink.run()
+    found = await sink.checkpoints()
+    replayed = sink.handled(is_replay=True)
+
+    assert {p for p, _ in replayed} < {"0", "1"}
+    assert len(replayed) == COUNT
+    assert {c.state for c in found.values()} == {b"%d" % SUM}
+    assert {(c.sequence_number, c.delivery_count) for c in found.values()} == {(COUNT - 1, 0)}
+
+
+async def test_a_driver_that_wakes_up_is_fenced(sink, spark):
+    """Another one has handled the batch meanwhile: the sleeper writes nothing and says why."""
+    sink.arm("freeze-in-commit")
+    query = sink.start(availableNow=True)
+    frozen = sink.folder / "frozen"
+    wait_for(frozen)
+    await take_over(sink, query.id)
+    before = await sink.checkpoints()
+    frozen.unlink()
+    with pytest.raises(StreamingQueryException, match="FencedError"):
+        query.awaitTermination()
+    after = await sink.checkpoints()
+
+    assert {c.sequence_number for c in before.values()} == {COUNT - 1}
+    assert after == before
+    assert {c.writer.split("/")[3] for c in after.values()} == {"other"}
+
+
+def wait_for(path: Path) -> None:
+    """Return when a worker has made a file."""
+    while not path.exists():
+        time.sleep(0.02)
+
+
+async def take_over(sink: Sink, query_id: str) -> None:
+    """Do what a second driver of the query does with the batch, without a second Java."""
+    async with SqliteCheckpointStore(sink.folder / "group.db") as store:
+        for number, checkpoint in enumerate((await sink.checkpoints()).values()):
+            task = TaskId(query_id=query_id, batch_id=0, run_id="other", task=number)
+            mine = Checkpoints(store, GROUP, timedelta(seconds=5))
+            found = await mine.read(checkpoint.partition_id, task)
+            assert found is not None
+            begun = await mine.begin(checkpoint.partition_id, found, FIRST, task)
+            assert begun.is_replay
+            await mine.commit(
+                CheckpointUpdate(
+                    partition_id=checkpoint.partition_id,
+                    offset="1",
+                    sequence_number=COUNT - 1,
+                    replaces=begun.checkpoint,
+                    writer=task.writer,
+                )
+            )

@@ -1,0 +1,356 @@
+"""One partition in one task, without Spark: what is handed over, reported, and refused."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    BatchError,
+    BlockingPartitionHandler,
+    CloseReason,
+    FailureAction,
+    FailurePolicy,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, SequenceRange
+from eventproc.ports import CheckpointStore
+from spark_integration import StoreRecipe
+from spark_integration.errors import (
+    FencedError,
+    HandlerFailedError,
+    OrderLostError,
+    RefusedInSparkError,
+)
+from spark_integration.sink_options import GroupRecipe, SinkOptions
+from spark_integration.sink_partition import SinkPartition
+from spark_integration.sink_records import TaskId, TaskReport, commit_update, commits, parse_writer
+from spark_integration.sink_store import Checkpoints
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+TASK = TaskId(query_id="q", batch_id=7, run_id="r", task=0)
+PATIENCE = timedelta(seconds=5)
+
+
+def events(begin: int, end: int) -> list[ReceivedEvent]:
+    """Return events with these sequence numbers."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return [
+        ReceivedEvent(body=b"1", sequence_number=n, offset=f"o{n}", enqueued_time=at)
+        for n in range(begin, end)
+    ]
+
+
+class Seen(PartitionHandler):
+    """Takes down what it gets, and counts it in its state."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.replays: set[bool] = set()
+        self.closed: list[CloseReason] = []
+
+    async def process_event(self, context: Any, event: ReceivedEvent) -> None:
+        self.numbers.append(event.sequence_number)
+        self.replays.add(context.is_replay)
+        context.state = b"%d" % (int(context.state or b"0") + 1)
+
+    async def close(self, context: Any, reason: CloseReason) -> None:
+        self.closed.append(reason)
+
+
+class Bench:
+    """A store, and tasks that work on it."""
+
+    def __init__(self, store: CheckpointStore) -> None:
+        self.store = store
+        self.checkpoints = Checkpoints(store, GROUP, PATIENCE)
+
+    def partition(self, handler: Any, task: TaskId = TASK, **options: Any) -> SinkPartition:
+        return SinkPartition(
+            "0",
+            options=SinkOptions(
+                handler=lambda: handler,
+                group=GroupRecipe(consumer_group="$Default", namespace="ns", eventhub_name="hub"),
+                store=StoreRecipe(spec="sqlite:unused"),
+                **options,
+            ),
+            group=GROUP,
+            task=task,
+            checkpoints=self.checkpoints,
+            dead_letters=None,
+        )
+
+    async def commit(self, partition: SinkPartition, task: TaskId = TASK) -> None:
+        report = await partition.finish(CloseReason.SHUTDOWN)
+        if report is not None:
+            await self.checkpoints.commit(commit_update(task, report))
+
+    async def write(self, number: int, **facts: Any) -> None:
+        """Let a processor checkpoint."""
+        update = CheckpointUpdate(
+            partition_id="0",
+            offset=f"o{number}",
+            sequence_number=number,
+            replaces=await self.read(),
+            writer="owner/0/pump",
+            **facts,
+        )
+        await self.store.update_checkpoint(GROUP, update)
+
+    async def read(self) -> Checkpoint | None:
+        return await self.store.read_checkpoint(GROUP, "0")
+
+    async def position(self) -> tuple[int | None, bytes | None, int]:
+        found = await self.read()
+        assert found is not None
+        return found.sequence_number, found.state, found.delivery_count
+
+
+async def bench() -> Bench:
+    """Return a bench with an empty store."""
+    store = MemoryCheckpointStore()
+    await store.open()
+    return Bench(store)
+
+
+async def test_what_is_handled_is_reported_and_committed():
+    """Position and state of the last event, and no mark that anything is under way."""
+    desk, seen = await bench(), Seen()
+    partition = desk.partition(seen)
+    await partition.take(events(0, 3))
+    await partition.take(events(3, 5))
+    marked = await desk.position()
+    await desk.commit(partition)
+
+    assert marked == (-1, None, 1)
+    assert seen.numbers == [0, 1, 2, 3, 4]
+    assert seen.closed == [CloseReason.SHUTDOWN]
+    assert seen.replays == {False}
+    assert await desk.position() == (4, b"5", 0)
+
+
+async def test_rows_that_a_checkpoint_covers_are_not_handed_over():
+    """Those below its position, and those that a processor with key lanes did above it."""
+    desk, seen = await bench(), Seen()
+    await desk.write(2, completed=(SequenceRange(5, 6),))
+    partition = desk.partition(seen)
+    await partition.take(events(0, 9))
+    await desk.commit(partition)
+
+    assert seen.numbers == [3, 4, 7, 8]
+    assert partition.repeated_count == 5
+    assert await desk.position() == (8, b"4", 0)
+
+
+async def test_a_batch_without_anything_new_leaves_no_trace():
+    """No mark, no handler; the next batch is no replay."""
+    desk = await bench()
+    await desk.write(9)
+    before = await desk.read()
+    partition = desk.partition(Seen())
+    await partition.take(events(0, 10))
+    await desk.commit(partition)
+
+    assert await desk.read() == before
+
+
+@pytest.mark.parametrize("begin", [0, 10])
+async def test_what_was_begun_and_not_committed_is_a_replay(begin):
+    """In another run of the query, and for another attempt at the task; state begins as it was."""
+    desk = await bench()
+    if begin:
+        await desk.write(begin - 1, state=b"10")
+    tasks = (TASK, TASK, replace(TASK, run_id="later"))
+    marks = []
+    for task in tasks:
+        seen = Seen()
+        partition = desk.partition(seen, task)
+        await partition.take(events(begin, begin + 3))
+        await partition.finish(CloseReason.HANDLER_FAILED)
+        marks.append(seen.replays)
+    again = Seen()
+    partition = desk.partition(again, TASK)
+    await partition.take(events(begin, begin + 3))
+    await desk.commit(partition)
+
+    assert [*marks, again.replays] == [{False}, {True}, {True}, {True}]
+    assert await desk.position() == (begin + 2, b"%d" % (begin + 3), 0)
+
+
+async def test_a_sleeper_is_fenced_by_whoever_began_after_it():
+    """Whether the other one has committed or not; what it wrote stays."""
+    for has_committed in (False, True):
+        desk, later = await bench(), replace(TASK, run_id="later")
+        sleeper, other = desk.partition(Seen()), desk.partition(Seen(), later)
+        await sleeper.take(events(0, 5))
+        await other.take(events(0, 5))
+        if has_committed:
+            await desk.commit(other, later)
+        before = await desk.read()
+        with pytest.raises(FencedError, match="spark/q/7/later/0"):
+            await desk.commit(sleeper)
+
+        assert await desk.read() == before
+
+
+async def test_a_processor_that_writes_meanwhile_fences_a_batch():
+    """It works for the same group; one of them has to go."""
+    desk = await bench()
+    partition = desk.partition(Seen())
+    await partition.take(events(0, 5))
+    await desk.write(2)
+    with pytest.raises(FencedError, match="owner/0/pump"):
+        await desk.commit(partition)
+
+    assert (await desk.position())[0] == 2
+
+
+async def test_an_old_driver_is_refused_before_it_handles_anything():
+    """The checkpoint says that the query is further."""
+    desk, seen = await bench(), Seen()
+    later = replace(TASK, batch_id=8, run_id="later")
+    partition = desk.partition(Seen(), later)
+    await partition.take(events(0, 5))
+    await desk.commit(partition, later)
+    with pytest.raises(FencedError, match="batch 8"):
+        await desk.partition(seen).take(events(5, 6))
+
+    assert seen.numbers == []
+
+
+async def test_a_commit_that_comes_twice_is_done():
+    """As when its answer was lost."""
+    desk = await bench()
+    partition = desk.partition(Seen())
+    await partition.take(events(0, 5))
+    report = await partition.finish(CloseReason.SHUTDOWN)
+    assert report is not None
+    for _ in range(2):
+        await desk.checkpoints.commit(commit_update(TASK, report))
+
+    assert await desk.position() == (4, b"5", 0)
+
+
+async def test_rows_out_of_order_are_refused():
+    """Within a task, and where two tasks have rows of one partition."""
+    desk = await bench()
+    partition = desk.partition(Seen())
+    await partition.take(events(5, 7))
+    with pytest.raises(OrderLostError, match="row 3 came after 6"):
+        await partition.take(events(3, 4))
+    other = replace(TASK, task=1)
+    desk = await bench()
+    await desk.partition(Seen()).take(events(0, 3))
+    with pytest.raises(OrderLostError, match="tasks 0 and 1"):
+        await desk.partition(Seen(), other).take(events(3, 5))
+    desk = await bench()
+    reports = []
+    for task, begin in ((TASK, 3), (other, 6)):  # A group without a checkpoint, so without marks.
+        partition = desk.partition(Seen(), task)
+        await partition.take(events(begin, begin + 3))
+        report = await partition.finish(CloseReason.SHUTDOWN)
+        assert report is not None
+        reports.append(
+            TaskReport(task=task, partitions=(report,), repeated_count=0, is_replay=False)
+        )
+    with pytest.raises(OrderLostError, match="tasks 0 and 1"):
+        commits(reports)
+
+
+class Fails(Seen):
+    """Fails on one event, the first so many times."""
+
+    def __init__(self, number: int, times: int) -> None:
+        super().__init__()
+        self.number, self.times = number, times
+
+    async def process_events(self, context: Any, batch: Sequence[ReceivedEvent]) -> None:
+        for index, event in enumerate(batch):
+            await self.process_event(context, event)
+            if event.sequence_number == self.number and self.times:
+                self.times -= 1
+                raise BatchError([(event, ValueError("odd"))], untried=batch[index + 1 :])
+
+
+async def test_a_failure_is_tried_again_in_place():
+    """What was done stays done, and the state has each event once."""
+    desk, seen = await bench(), Fails(2, 2)
+    partition = desk.partition(seen)
+    await partition.take(events(0, 5))
+    await desk.commit(partition)
+
+    assert seen.numbers == [0, 1, 2, 2, 2, 3, 4]
+    assert (await desk.position())[0] == 4
+
+
+async def test_a_handler_that_fails_for_good_fails_the_task():
+    """With its own error as the cause; or the event is passed over, where that was asked for."""
+    desk = await bench()
+    policy = FailurePolicy(attempts_max=2)
+    with pytest.raises(HandlerFailedError, match="odd") as caught:
+        await desk.partition(Fails(2, 9), failure_policy=policy).take(events(0, 5))
+    assert isinstance(caught.value.__cause__, ValueError)
+    partition = desk.partition(
+        seen := Fails(2, 9), failure_policy=replace(policy, then=FailureAction.SKIP)
+    )
+    await partition.take(events(0, 5))
+    await desk.commit(partition)
+
+    assert seen.numbers == [0, 1, 2, 2, 3, 4]
+    assert (await desk.position())[0] == 4
+
+
+class Blocking(BlockingPartitionHandler):
+    """Asks its context for everything."""
+
+    def process_event(self, context: Any, event: ReceivedEvent) -> None:
+        for ask in (lambda: context.is_owned, context.checkpoint):
+            with pytest.raises(RefusedInSparkError, match="cannot be had"):
+                ask()
+        assert (context.partition_id, context.owner_id) == ("0", "spark/q")
+        assert (context.lag, context.is_cancelled, context.is_replay) == (None, False, False)
+        context.state = b"seen"
+
+
+async def test_a_blocking_handler_is_told_what_can_be_known():
+    """And refused what would be a guess."""
+    desk = await bench()
+    partition = desk.partition(Blocking())
+    await partition.take(events(0, 2))
+    await desk.commit(partition)
+
+    assert await desk.position() == (1, b"seen", 0)
+
+
+class Checkpointing(PartitionHandler):
+    """Checkpoints by itself."""
+
+    async def process_events(self, context: Any, batch: Sequence[ReceivedEvent]) -> None:
+        await context.checkpoint(batch[-1])
+
+
+async def test_a_handler_that_checkpoints_has_to_be_allowed_to():
+    """Deferred, if somebody says that this is good enough."""
+    desk, policy = await bench(), FailurePolicy(attempts_max=1)
+    with pytest.raises(HandlerFailedError, match="deferCheckpoints"):
+        await desk.partition(Checkpointing(), failure_policy=policy).take(events(0, 2))
+    partition = desk.partition(Checkpointing(), defers_checkpoints=True)
+    await partition.take(events(0, 2))
+    before = await desk.position()
+    await desk.commit(partition)
+
+    assert before[0] == -1
+    assert (await desk.position())[0] == 1
+
+
+@pytest.mark.parametrize(
+    "writer", [None, "", "owner/0/x", "spark/a/b/c/d", "spark/q/1/r", "a/b/c/d/e"]
+)
+def test_other_writers_are_no_tasks(writer):
+    """Only what a task wrote is read as one."""
+    assert parse_writer(writer) is None
+    assert parse_writer(TASK.writer) == TASK
