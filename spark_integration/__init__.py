@@ -1,5 +1,7 @@
 """Event hubs inside Spark: ``register(spark)`` makes ``format("eventproc")`` known.
 
+``run_on_executors(spark, ...)`` runs a fleet of processors there.
+
 Importing this package needs neither PySpark nor Java. ``docs/spark.md`` says what you may rely on.
 
 For whatever else is to run inside Spark, this is there to build on:
@@ -16,8 +18,23 @@ readers, ``datasource``.
 """
 
 from spark_integration.errors import EventsLostError
+from spark_integration.fleet import Fleet
+from spark_integration.fleet_door import run_on_executors
+from spark_integration.fleet_status import FleetError, FleetMember, FleetStatistics, Phase
 from spark_integration.recipes import SourceRecipe, StoreRecipe
 from spark_integration.registration import register
 from spark_integration.secrets import Secret
 
-__all__ = ["EventsLostError", "Secret", "SourceRecipe", "StoreRecipe", "register"]
+__all__ = [
+    "EventsLostError",
+    "Fleet",
+    "FleetError",
+    "FleetMember",
+    "FleetStatistics",
+    "Phase",
+    "Secret",
+    "SourceRecipe",
+    "StoreRecipe",
+    "register",
+    "run_on_executors",
+]

@@ -1,0 +1,43 @@
+"""Handlers for processors in Spark's workers; what they did lies where the test finds it."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
+
+FOLDER = "EVENTPROC_TEST_FOLDER"
+
+
+def journal() -> Path:
+    """Return the file of what was handled: owner, partition, sequence number."""
+    return Path(os.environ[FOLDER]) / "fleet-journal"
+
+
+class Journal(PartitionHandler):
+    """Notes each event; a line is appended as a whole, whoever else writes."""
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Append, and let it take a while."""
+        lines = (f"{context.owner_id} {context.partition_id} {e.sequence_number}\n" for e in events)
+        with journal().open("a") as file:
+            file.write("".join(lines))
+        await asyncio.sleep(0.01)
+
+
+class Stuck(PartitionHandler):
+    """Never returns from its first call."""
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Hang, and take no hint."""
+        journal().touch()
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                continue
