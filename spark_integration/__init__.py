@@ -17,21 +17,35 @@ Modules that import ``pyspark`` or ``pyarrow`` stand above all others: ``columns
 readers, ``datasource``.
 """
 
-from spark_integration.errors import EventsLostError
+from spark_integration.errors import (
+    EventsLostError,
+    FencedError,
+    HandlerFailedError,
+    OrderLostError,
+    RefusedInSparkError,
+)
 from spark_integration.fleet import Fleet
 from spark_integration.fleet_door import run_on_executors
 from spark_integration.fleet_status import FleetError, FleetMember, FleetStatistics, Phase
 from spark_integration.recipes import SourceRecipe, StoreRecipe
 from spark_integration.registration import register
 from spark_integration.secrets import Secret
+from spark_integration.sink import CheckpointingSink
+from spark_integration.sink_records import BatchSummary
 
 __all__ = [
+    "BatchSummary",
+    "CheckpointingSink",
     "EventsLostError",
+    "FencedError",
     "Fleet",
     "FleetError",
     "FleetMember",
     "FleetStatistics",
+    "HandlerFailedError",
+    "OrderLostError",
     "Phase",
+    "RefusedInSparkError",
     "Secret",
     "SourceRecipe",
     "StoreRecipe",

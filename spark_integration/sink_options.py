@@ -132,15 +132,21 @@ class SinkOptions:
         return load("deadLetters", self.dead_letters)()  # type: ignore[no-any-return]
 
 
-def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
+def parse_sink_options(
+    options: Mapping[str, str], *, handler: str | HandlerFactory | None = None
+) -> SinkOptions:
     """Read and check the options of ``writeStream.format("eventproc")``.
+
+    Args:
+        options: By name.
+        handler: Instead of the option of that name.
 
     Raises:
         ConfigurationError: an option is unknown, missing, or says what cannot work.
     """
     own = {name: options[name] for name in options if name.lower() not in SPARKS_OWN}
     given = Given(own, known=SINK_OPTIONS, part="sink")
-    handler, store = given.text("handler"), given.text("checkpointStore")
+    handler, store = handler or given.text("handler"), given.text("checkpointStore")
     if handler is None or store is None:
         raise ConfigurationError(
             "the sink needs the options handler (module:Class, importable on every executor) and "

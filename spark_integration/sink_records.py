@@ -6,7 +6,7 @@ shuts out whoever wrote before, and a batch that finds such a mark knows that it
 Rule 2: the driver's commit replaces exactly the marked checkpoint, or fails.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -87,6 +87,46 @@ class TaskReport:
 
     is_replay: bool
     """Whether it found that a part of its rows may have been handled before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSummary:
+    """What a committed batch did, in numbers of events."""
+
+    query_id: str | None
+    """``None`` where no task had a report."""
+
+    batch_id: int
+    partition_count: int
+    """Partitions whose checkpoint was moved."""
+
+    handled_count: int
+    retried_count: int
+    dead_lettered_count: int
+    skipped_count: int
+    repeated_count: int
+    """Rows that checkpoints covered already; no handler saw them."""
+
+    is_replay: bool
+
+
+def summarize(batch_id: int, reports: Sequence[TaskReport]) -> BatchSummary:
+    """Add up what the tasks of a batch did."""
+    tally = Tally()
+    for report in reports:
+        for partition in report.partitions:
+            tally.add(partition.tally)
+    return BatchSummary(
+        query_id=reports[0].task.query_id if reports else None,
+        batch_id=batch_id,
+        partition_count=sum(len(report.partitions) for report in reports),
+        handled_count=tally.handled_count,
+        retried_count=tally.retried_count,
+        dead_lettered_count=tally.dead_lettered_count,
+        skipped_count=tally.skipped_count,
+        repeated_count=sum(report.repeated_count for report in reports),
+        is_replay=any(report.is_replay for report in reports),
+    )
 
 
 def refuse_successor(found: Checkpoint | None, me: TaskId) -> None:

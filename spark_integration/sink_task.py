@@ -3,19 +3,26 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import asdict
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from eventproc.errors import ConfigurationError
 from eventproc.logs import get_logger
-from eventproc.models import CloseReason, ReceivedEvent
+from eventproc.models import CheckpointUpdate, CloseReason, ReceivedEvent
 from spark_integration.sink_options import SinkOptions
 from spark_integration.sink_partition import SinkPartition
-from spark_integration.sink_records import TaskId, TaskReport, commit_update, commits
+from spark_integration.sink_records import (
+    BatchSummary,
+    TaskId,
+    TaskReport,
+    commit_update,
+    commits,
+    summarize,
+)
 from spark_integration.sink_rows import events_of
 from spark_integration.sink_store import Checkpoints
-from spark_integration.worker import settle_in
 
 Chunk = tuple[str, Sequence[ReceivedEvent]]
 
@@ -43,7 +50,6 @@ def this_task() -> TaskId:
 
 def handle_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> TaskReport:
     """Hand the rows of this task to handlers, one for each partition among them."""
-    settle_in()
     return asyncio.run(_handle(options, this_task(), batches))
 
 
@@ -108,7 +114,9 @@ async def _close_failed(partitions: Iterable[SinkPartition]) -> None:
             log.warning("handler_close_failed", error=repr(error))
 
 
-def commit_reports(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
+def commit_reports(
+    options: SinkOptions, batch_id: int, reports: Sequence[TaskReport]
+) -> BatchSummary:
     """Write the checkpoints of a batch, each over the one that its task has marked.
 
     Raises:
@@ -116,33 +124,19 @@ def commit_reports(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
         OrderLostError: rows of one partition came to several tasks; nothing is written.
         StoreUnavailableError: the store does not answer.
     """
-    settle_in()
-    asyncio.run(_commit(options, reports))
-
-
-async def _commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
     due = commits(reports)
-    log = get_logger("eventproc.spark", consumer_group=options.group.consumer_group)
     if due:
-        async with options.store.make() as store:
-            checkpoints = Checkpoints(store, options.group.make(), options.patience)
-            results = await asyncio.gather(
-                *(checkpoints.commit(commit_update(task, report)) for task, report in due),
-                return_exceptions=True,
-            )
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-    for task in {report.task.batch_id: report.task for report in reports}.values():
-        log.info(
-            "spark_batch_committed",
-            query_id=task.query_id,
-            batch_id=task.batch_id,
-            partition_count=len(due),
-            handled_count=sum(report.tally.handled_count for _, report in due),
-            retried_count=sum(report.tally.retried_count for _, report in due),
-            dead_lettered_count=sum(report.tally.dead_lettered_count for _, report in due),
-            skipped_count=sum(report.tally.skipped_count for _, report in due),
-            repeated_count=sum(report.repeated_count for report in reports),
-            is_replay=any(report.is_replay for report in reports),
-        )
+        asyncio.run(_commit(options, [commit_update(task, report) for task, report in due]))
+    summary = summarize(batch_id, reports)
+    log = get_logger("eventproc.spark", consumer_group=options.group.consumer_group)
+    log.info("spark_batch_committed", **asdict(summary))
+    return summary
+
+
+async def _commit(options: SinkOptions, updates: Sequence[CheckpointUpdate]) -> None:
+    async with options.store.make() as store:
+        checkpoints = Checkpoints(store, options.group.make(), options.patience)
+        results = await asyncio.gather(*map(checkpoints.commit, updates), return_exceptions=True)
+    for result in results:
+        if result is not None:
+            raise result

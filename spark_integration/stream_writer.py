@@ -31,11 +31,13 @@ class EventProcStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         """Handle the rows of one task."""
+        settle_in()
         return TaskDone(handle_rows(self._options, iterator))
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark calls it so
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark calls it so
         """Write the checkpoints of a batch that is handled."""
-        commit_reports(self._options, _reports(messages))
+        settle_in()
+        commit_reports(self._options, batchId, _reports(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark calls it so
         """Write nothing: the batch comes again."""
