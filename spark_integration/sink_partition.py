@@ -82,7 +82,8 @@ class SinkPartition:
         """Close the handler; return what is to be committed, if anything is."""
         if self._calls is None:
             return None
-        await self._calls.close(reason)
+        calls, self._calls = self._calls, None
+        await calls.close(reason)
         last, context = self._last_event, self._context
         if last is None or context is None or reason is not CloseReason.SHUTDOWN:
             return None

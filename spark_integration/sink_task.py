@@ -67,10 +67,10 @@ async def _handle(
                     if partition_id not in partition_by_id:
                         partition_by_id[partition_id] = make(partition_id)
                     await partition_by_id[partition_id].take(events)
+            reports = [await p.finish(CloseReason.SHUTDOWN) for p in partition_by_id.values()]
         except BaseException:
             await _close_failed(partition_by_id.values())
             raise
-        reports = [await p.finish(CloseReason.SHUTDOWN) for p in partition_by_id.values()]
     return TaskReport(
         task=task,
         partitions=tuple(report for report in reports if report is not None),
