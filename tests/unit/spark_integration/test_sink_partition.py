@@ -17,8 +17,18 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, SequenceRange
-from eventproc.ports import CheckpointStore
+from eventproc.deadletter import DeadLetter
+from eventproc.errors import StoreUnavailableError
+from eventproc.models import (
+    STATE_BYTES_MAX,
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ConsumerGroup,
+    SequenceRange,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore, DeadLetterSink
 from spark_integration import StoreRecipe
 from spark_integration.errors import (
     FencedError,
@@ -69,7 +79,13 @@ class Bench:
         self.store = store
         self.checkpoints = Checkpoints(store, GROUP, PATIENCE)
 
-    def partition(self, handler: Any, task: TaskId = TASK, **options: Any) -> SinkPartition:
+    def partition(
+        self,
+        handler: Any,
+        task: TaskId = TASK,
+        letters: DeadLetterSink | None = None,
+        **options: Any,
+    ) -> SinkPartition:
         return SinkPartition(
             "0",
             options=SinkOptions(
@@ -81,7 +97,7 @@ class Bench:
             group=GROUP,
             task=task,
             checkpoints=self.checkpoints,
-            dead_letters=None,
+            dead_letters=letters,
         )
 
     async def commit(self, partition: SinkPartition, task: TaskId = TASK) -> None:
@@ -354,3 +370,122 @@ def test_other_writers_are_no_tasks(writer):
     """Only what a task wrote is read as one."""
     assert parse_writer(writer) is None
     assert parse_writer(TASK.writer) == TASK
+
+
+class Doubtful(MemoryCheckpointStore):
+    """Answers no write, or carries it out and does not answer, so many times."""
+
+    unanswered = 0
+    is_carried_out = True
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        if not self.unanswered:
+            return await super().update_checkpoint(group, update)
+        self.unanswered -= 1
+        if self.is_carried_out:
+            await super().update_checkpoint(group, update)
+        return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+
+
+@pytest.mark.parametrize("is_carried_out", [True, False])
+async def test_an_answer_that_is_lost_changes_nothing(is_carried_out):
+    """A mark of one's own is no replay, and a commit of one's own no fence."""
+    store, seen = Doubtful(), Seen()
+    await store.open()
+    store.is_carried_out = is_carried_out
+    desk = Bench(store)
+    partition = desk.partition(seen)
+    store.unanswered = 1
+    await partition.take(events(0, 5))
+    store.unanswered = 1
+    await desk.commit(partition)
+
+    assert (seen.numbers, seen.replays) == ([0, 1, 2, 3, 4], {False})
+    assert await desk.position() == (4, b"5", 0)
+
+
+async def test_a_store_that_stays_away_fails_the_batch():
+    """After ``operationTimeout``; the batch comes again."""
+    store = Doubtful()
+    await store.open()
+    store.unanswered = 1_000
+    desk = Bench(store)
+    desk.checkpoints = Checkpoints(store, GROUP, timedelta(milliseconds=1))
+    with pytest.raises(StoreUnavailableError, match="does not answer"):
+        await desk.partition(Seen()).take(events(0, 5))
+
+
+async def test_two_attempts_at_a_task_share_a_mark():
+    """Whichever reports, its commit is good: a speculative attempt fences nobody."""
+    desk = await bench()
+    slow, fast = desk.partition(Seen()), desk.partition(Seen())
+    await slow.take(events(0, 2))
+    await fast.take(events(0, 5))
+    await slow.take(events(2, 5))
+    await desk.commit(slow)
+
+    assert await desk.position() == (4, b"5", 0)
+
+
+async def test_a_processor_that_goes_further_before_the_mark_is_not_repeated():
+    """What it handled between the reading and the marking is left out."""
+    desk, seen = await bench(), Seen()
+    await desk.write(1)
+    partition = desk.partition(seen)
+    await partition.take(events(0, 2))
+    await desk.write(3)
+    await partition.take(events(2, 6))
+    await desk.commit(partition)
+
+    assert seen.numbers == [4, 5]
+    assert (await desk.position())[0] == 5
+
+
+async def test_a_count_of_deaths_is_neither_raised_nor_forgotten():
+    """A processor gives events up for high counts, and Spark's attempts are no deaths."""
+    desk = await bench()
+    await desk.write(1, delivery_count=3)
+    for _ in range(2):
+        await desk.partition(Seen()).take(events(2, 4))
+
+    assert (await desk.position())[2] == 3
+
+
+async def test_a_state_that_grows_too_large_is_refused():
+    """Where it is set, as in a processor."""
+
+    class Hoards(PartitionHandler):
+        async def process_event(self, context: Any, event: ReceivedEvent) -> None:
+            context.state = bytes(STATE_BYTES_MAX + 1)
+
+    desk = await bench()
+    policy = FailurePolicy(attempts_max=1)
+    with pytest.raises(HandlerFailedError, match="the limit is"):
+        await desk.partition(Hoards(), failure_policy=policy).take(events(0, 1))
+
+
+async def test_an_event_that_is_given_up_goes_to_the_dead_letters():
+    """It is stored before the position passes over it."""
+    desk = await bench()
+    letters: list[int] = []
+
+    class Letters(DeadLetterSink):
+        async def open(self) -> None: ...
+
+        async def close(self) -> None: ...
+
+        async def store(self, letter: DeadLetter) -> None:
+            letters.append(letter.event.sequence_number)
+
+    policy = FailurePolicy(attempts_max=1, then=FailureAction.DEAD_LETTER)
+    partition = desk.partition(
+        Fails(2, 9), failure_policy=policy, dead_letters="x:y", letters=Letters()
+    )
+    await partition.take(events(0, 5))
+    report = await partition.finish(CloseReason.SHUTDOWN)
+
+    assert letters == [2]
+    assert report is not None
+    assert (report.sequence_number, report.tally.dead_lettered_count) == (4, 1)
