@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from spark_integration.fleet_status import FleetMember, FleetStatistics, Phase, Report
@@ -22,7 +22,9 @@ class _Slot:
     """Whether a task of the job that runs now has reported."""
 
     has_served: bool = False
-    incarnation_count: int = 0
+    gone: set[str] = field(default_factory=set)
+    """Incarnations that another one has followed."""
+
     handled_before: int = 0
     """By incarnations that are gone."""
 
@@ -48,13 +50,18 @@ class FleetBoard:
         with self._changed:
             self._slots[slot].is_placed = False
 
-    def note(self, report: Report) -> None:
-        """Take a report in."""
+    def note(self, report: Report) -> bool:
+        """Take a report in; return whether its sender still has its slot.
+
+        Spark may take an executor for lost, and start a replacement, while it lives on.
+        """
         with self._changed:
             slot = self._slots[report.slot]
-            if slot.report is None or slot.report.incarnation != report.incarnation:
+            if report.incarnation in slot.gone:
+                return False
+            if slot.report is not None and slot.report.incarnation != report.incarnation:
                 slot.handled_before += _handled(slot.report)
-                slot.incarnation_count += 1
+                slot.gone.add(slot.report.incarnation)
             slot.report = report
             slot.heard_at_s = self._clock()
             slot.is_placed = True
@@ -65,6 +72,7 @@ class FleetBoard:
                 told.append(report.error)
             self._warnings.extend(f"{self.owner_id(report.slot)}: {line}" for line in told)
             self._changed.notify_all()
+            return True
 
     def note_failure(self, slot: int, error: str) -> None:
         """Note that a slot's task failed without a last word."""
@@ -119,7 +127,7 @@ class FleetBoard:
             phase=phase,
             host=None if report is None else report.host,
             process_id=None if report is None else report.process_id,
-            restart_count=max(0, slot.incarnation_count - 1),
+            restart_count=len(slot.gone),
             silent_seconds=silent_s,
             statistics=None if report is None else report.statistics,
             error=slot.error,

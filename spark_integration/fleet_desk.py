@@ -25,6 +25,9 @@ LINE_BYTES_MAX: Final = 4_000_000
 CONNECTION_SILENCE_MAX_S: Final = 30.0
 """A connection on which nothing comes for this long is dead."""
 
+CLOSE_LOOK_S: Final = 0.05
+"""Between two looks whether to listen no more."""
+
 
 class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
@@ -37,9 +40,15 @@ class FleetDesk:
     """A listening socket on the driver."""
 
     def __init__(
-        self, host: str, port: int, *, token: str, on_report: Callable[[Report], None]
+        self, host: str, port: int, *, token: str, on_report: Callable[[Report], bool]
     ) -> None:
         """Listen; ``port`` 0 takes any that is free.
+
+        Args:
+            host: The address to listen on.
+            port: The port.
+            token: What members know and nobody else.
+            on_report: Gets each report, and returns whether its sender may go on.
 
         Raises:
             OSError: there can be no listening there.
@@ -47,6 +56,7 @@ class FleetDesk:
         self._token = token
         self._on_report = on_report
         self._stopping = threading.Event()
+        self._is_closed = False
         desk = self
 
         class Conversation(socketserver.StreamRequestHandler):
@@ -54,12 +64,15 @@ class FleetDesk:
 
             def handle(self) -> None:
                 with suppress(OSError):  # the member is gone, or calls again
-                    while desk.answer(self.rfile.readline(LINE_BYTES_MAX)):
-                        self.wfile.write(STOP if desk.is_stopping else GO)
+                    while answer := desk.answer(self.rfile.readline(LINE_BYTES_MAX)):
+                        self.wfile.write(answer)
 
         self._server = _Server((host, port), Conversation)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="eventproc-fleet-desk", daemon=True
+            target=self._server.serve_forever,
+            args=(CLOSE_LOOK_S,),
+            name="eventproc-fleet-desk",
+            daemon=True,
         )
         self._thread.start()
 
@@ -68,26 +81,23 @@ class FleetDesk:
         """Where it listens."""
         return int(self._server.server_address[1])
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether members are told to stop."""
-        return self._stopping.is_set()
-
     def tell_stop(self) -> None:
         """From now on every answer is to stop; those kept back are given now."""
         self._stopping.set()
 
-    def answer(self, line: bytes) -> bool:
+    def answer(self, line: bytes) -> bytes | None:
         """Take a report in and wait until it is time to answer; a stranger gets no answer."""
         try:
             report = decode(line, self._token)
         except ValueError:
-            return False
-        self._on_report(report)
-        self._stopping.wait(HOLD_S)
-        return True
+            return None
+        may_go_on = self._on_report(report)
+        if self._is_closed:
+            return None
+        return STOP if not may_go_on or self._stopping.wait(HOLD_S) else GO
 
     def close(self) -> None:
-        """Listen no more."""
+        """Listen no more, and answer nobody."""
+        self._is_closed = True
         self._server.shutdown()
         self._server.server_close()

@@ -125,7 +125,10 @@ class FleetSpark:
     def is_stopped(self) -> bool:
         """Whether the application has ended."""
         running = self._context._jsc  # noqa: SLF001 - Spark offers no other way
-        return running is None or bool(running.sc().isStopped())
+        try:
+            return running is None or bool(running.sc().isStopped())
+        except Exception:  # noqa: BLE001 - Java itself has ended; the errors have no common root
+            return True
 
     def _group_of(self, slot: int) -> str:
         return f"{self._group}-{slot}"

@@ -1,0 +1,326 @@
+"""A fleet without Spark: reports, what the driver makes of them, a member at a real desk."""
+
+import json
+import os
+import pickle
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc import EventProcessorConfig, PartitionHandler
+from eventproc.sources.eventhubs import EventHubOptions
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.statistics import ProcessorStatistics, PumpStatistics, Tally
+from eventproc.testing import check_checkpoint_store
+from spark_integration import Phase, SourceRecipe, StoreRecipe
+from spark_integration.fleet_board import SILENCE_MAX_S, FleetBoard
+from spark_integration.fleet_desk import FleetDesk
+from spark_integration.fleet_order import FleetOrder, FleetWork
+from spark_integration.fleet_status import Report, decode, encode
+from spark_integration.fleet_store import LateStore
+from spark_integration.fleet_worker import FleetSeat
+
+STATISTICS = ProcessorStatistics(
+    owner_id="orders-0",
+    owned=("0", "1"),
+    pumps=(
+        PumpStatistics(
+            partition_id="0",
+            sequence_number=41,
+            checkpointed_sequence_number=None,
+            lag=3,
+            lag_seconds=0.5,
+            checkpoint_age_seconds=0.0,
+            is_paused=False,
+            is_stalled=False,
+            tally=Tally(handled_count=7),
+        ),
+    ),
+    stopped=(),
+    tally=Tally(received_count=8, handled_count=7),
+    is_settled=True,
+    cycle_count=3,
+    cycle_seconds=0.01,
+    claim_count=2,
+    steal_count=0,
+    hand_over_count=0,
+    lost_count=0,
+    conflict_count=0,
+    ownership_write_count=2,
+    lease_margin_seconds=None,
+)
+
+REPORT = Report(
+    slot=0,
+    incarnation="a",
+    host="here",
+    process_id=4711,
+    phase=Phase.SERVING,
+    statistics=STATISTICS,
+    warnings=("handler_failed error=no",),
+)
+
+
+def test_a_report_survives_the_wire():
+    """Whatever is in it."""
+    ended = Report(
+        slot=1, incarnation="b", host="h", process_id=1, phase=Phase.ENDED, error="no", warnings=()
+    )
+
+    assert decode(encode(REPORT, "token"), "token") == REPORT
+    assert decode(encode(ended, "token"), "token") == ended
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"token": 7}\n',
+        b'{"token": "token"}\n',
+        encode(REPORT, "another"),
+        json.dumps({**json.loads(encode(REPORT, "token")), "phase": "dancing"}).encode(),
+    ],
+)
+def test_what_is_no_report_is_refused(line):
+    """The port is open to whoever can reach the driver."""
+    with pytest.raises(ValueError):  # noqa: PT011 - each way has words of its own
+        decode(line, "token")
+
+
+class Clock:
+    """Moves when told."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_board_counts_over_restarts():
+    """What a member handled before it died stays counted."""
+    board = FleetBoard("orders", 2, clock=Clock())
+    board.note(REPORT)
+    board.note(REPORT)
+    board.note(replace(REPORT, incarnation="b"))
+    board.note(replace(REPORT, incarnation="c", phase=Phase.STARTING, statistics=None))
+    now = board.statistics()
+
+    assert now.handled_count == 14
+    assert now.restart_count == 2
+    assert [member.phase for member in now.members] == [Phase.STARTING, Phase.WAITING]
+    assert str(now) == (
+        "fleet orders: 0 of 2 processors live, 0 partitions, 14 events handled, lag unknown, "
+        "2 restarts"
+    )
+
+
+def test_one_that_was_replaced_has_lost_its_slot():
+    """An executor that Spark took for lost may live on; its processor is told to stop."""
+    board = FleetBoard("orders", 1, clock=Clock())
+
+    assert board.note(REPORT)
+    assert board.note(replace(REPORT, incarnation="b", process_id=2))
+    assert not board.note(REPORT)
+    (member,) = board.statistics().members
+    assert (member.process_id, member.restart_count) == (2, 1)
+
+
+def test_who_is_silent_is_not_live():
+    """A frozen executor, or one behind a broken network."""
+    clock = Clock()
+    board = FleetBoard("orders", 1, clock=clock)
+    board.note(REPORT)
+    before = board.statistics()
+    clock.now_s += SILENCE_MAX_S
+
+    assert (before.live_count, before.owned_count, before.lag) == (1, 2, 3)
+    assert board.statistics().live_count == 0
+    assert board.statistics().lag is None
+
+
+def test_an_error_is_kept_and_told():
+    """Of the last word, and of a task without one."""
+    board = FleetBoard("orders", 2, clock=Clock())
+    board.note(replace(REPORT, phase=Phase.ENDED, error="the store is gone"))
+    board.note_failure(1, "worker crashed")
+    now = board.statistics()
+
+    assert [member.error for member in now.members] == ["the store is gone", "worker crashed"]
+    assert now.warnings == (
+        "orders-0: handler_failed error=no",
+        "orders-0: the store is gone",
+        "orders-1: worker crashed",
+    )
+
+
+# --- a member at a desk ---------------------------------------------------------------------------
+
+HUB = MemoryHub(2)
+ACCOUNT = MemoryAccount()
+
+
+def make_source(options: EventHubOptions) -> MemoryEventSource:
+    """Stand for a recipe of a user's."""
+    assert options.prefetch == 7
+    return MemoryEventSource(HUB)
+
+
+@asynccontextmanager
+async def make_store() -> AsyncIterator[MemoryCheckpointStore]:
+    """Stand for one that has a credential to close."""
+    async with MemoryCheckpointStore(ACCOUNT) as store:
+        yield store
+
+
+class Failing(PartitionHandler):
+    """Takes nothing."""
+
+    async def process_events(self, context, events):
+        raise RuntimeError("out of paper")
+
+
+def work(**changes: object) -> bytes:
+    """Return what a member is made from."""
+    given = FleetWork(
+        source=SourceRecipe(function=f"{__name__}:make_source"),
+        store=StoreRecipe(spec=f"{__name__}:make_store"),
+        handler=f"{__name__}:Failing",
+        dead_letters=None,
+        consumer_group="$Default",
+        config=EventProcessorConfig(
+            load_balancing_interval=timedelta(seconds=1), ownership_expiration=timedelta(seconds=9)
+        ),
+        hub_options=EventHubOptions(prefetch=7),
+    )
+    return pickle.dumps(replace(given, **changes))  # type: ignore[arg-type]
+
+
+class Stand:
+    """A desk that keeps reports and acts on them."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self.on_report: Callable[[Report], object] = lambda _report: None
+        self.desk = FleetDesk("127.0.0.1", 0, token="token", on_report=self._take)
+
+    def _take(self, report: Report) -> bool:
+        self.reports.append(report)
+        self.on_report(report)
+        return True
+
+    def serve(self, **changes: object) -> Report:
+        order = FleetOrder(
+            name="orders",
+            host="127.0.0.1",
+            port=self.desk.port,
+            token="token",
+            driver_patience=timedelta(seconds=1.5),
+            work=work(**changes),
+        )
+        return FleetSeat(order, 3).serve()
+
+
+@pytest.fixture(name="stand")
+def _stand() -> Iterator[Stand]:
+    stand = Stand()
+    yield stand
+    stand.desk.close()
+
+
+def is_serving(report: Report) -> bool:
+    """Whether it owns everything and has tried its handler."""
+    statistics = report.statistics
+    return statistics is not None and statistics.tally.handler_error_count > 0
+
+
+def test_a_member_serves_until_it_is_told_to_stop(stand):
+    """It says where it stands, what goes wrong, and gives everything back."""
+    HUB.publish(b"paper", partition_id="0")
+    stand.on_report = lambda report: is_serving(report) and stand.desk.tell_stop()
+
+    last = stand.serve()
+
+    assert (last.phase, last.error, last.is_hopeless) == (Phase.ENDED, None, False)
+    assert {report.phase for report in stand.reports} >= {Phase.STARTING, Phase.SERVING}
+    assert {report.slot for report in stand.reports} == {3}
+    told = [warning for report in stand.reports for warning in report.warnings]
+    assert any("handler_failed" in warning and "out of paper" in warning for warning in told)
+    assert last.statistics is not None
+    assert (last.statistics.owner_id, last.statistics.owned) == ("orders-3", ())
+    assert last.statistics.tally.received_count, "counts outlive the processor"
+
+
+def test_a_member_that_starts_when_it_should_stop_claims_nothing(stand):
+    """Spark may place it late."""
+    stand.desk.tell_stop()
+    last = stand.serve()
+
+    assert (last.phase, last.error) == (Phase.ENDED, None)
+    assert last.statistics is None or not last.statistics.claim_count
+
+
+def test_a_member_stops_when_its_driver_is_out_of_reach(stand):
+    """Nobody is left who could ever tell it to."""
+    stand.on_report = lambda report: is_serving(report) and stand.desk.close()
+    HUB.publish(b"paper", partition_id="0")
+    last = stand.serve()
+
+    assert last.error == "it had to stop: the driver is out of reach"
+    assert not last.is_hopeless
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_member_stops_on_a_signal(stand, number):
+    """SIGHUP is how Spark's daemon tells that the executor is gone."""
+    stand.on_report = lambda report: report.phase is Phase.SERVING and os.kill(os.getpid(), number)
+    last = stand.serve()
+
+    assert last.error == f"it had to stop: {number.name}"
+
+
+def test_what_can_never_work_is_told_as_such(stand):
+    """So that nobody tries it again and again."""
+    last = stand.serve(handler="nowhere:Handler")
+
+    assert last.is_hopeless
+    assert last.error is not None
+    assert "'nowhere' cannot be imported here" in last.error
+
+
+def test_a_hub_that_is_away_is_no_reason_to_give_up(stand, monkeypatch):
+    """The driver tries again."""
+    monkeypatch.setattr(HUB, "_is_out", True)
+    last = stand.serve()
+
+    assert not last.is_hopeless
+    assert last.error is not None
+    assert last.error.startswith("SourceUnavailableError: ")
+
+
+def test_strangers_get_no_answer_and_disturb_nobody(stand):
+    """A port scanner, say."""
+    with socket.create_connection(("127.0.0.1", stand.desk.port)) as caller:
+        caller.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert caller.recv(100) == b""
+    assert not stand.reports
+
+
+async def test_a_late_store_is_the_store_it_will_be():
+    """It keeps every promise of the port."""
+    account = MemoryAccount()
+
+    @asynccontextmanager
+    async def manager() -> AsyncIterator[MemoryCheckpointStore]:
+        async with MemoryCheckpointStore(account) as store:
+            yield store
+
+    await check_checkpoint_store(lambda: LateStore(manager()), records=10, rounds=2)
