@@ -85,7 +85,7 @@ class SinkPartition:
         calls, self._calls = self._calls, None
         await calls.close(reason)
         last, context = self._last_event, self._context
-        if last is None or context is None or reason is not CloseReason.SHUTDOWN:
+        if last is None or context is None:
             return None
         return PartitionReport(
             partition_id=self._identity.partition_id,

@@ -243,7 +243,6 @@ def is_committed(found: Checkpoint | None, update: CheckpointUpdate) -> bool:
         found is not None
         and found.writer == update.writer
         and found.sequence_number == update.sequence_number
-        and found.delivery_count == 0
     )
 
 

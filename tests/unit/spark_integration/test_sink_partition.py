@@ -489,3 +489,43 @@ async def test_an_event_that_is_given_up_goes_to_the_dead_letters():
     assert letters == [2]
     assert report is not None
     assert (report.sequence_number, report.tally.dead_lettered_count) == (4, 1)
+
+
+class CountsAtOnce(PartitionHandler):
+    """Counts a whole call, and fails behind that; or says first how far it is."""
+
+    def __init__(self, *, tells: bool) -> None:
+        self.tells, self.is_healthy = tells, False
+        self.calls: list[list[int]] = []
+
+    async def process_events(self, context: Any, batch: Sequence[ReceivedEvent]) -> None:
+        self.calls.append([event.sequence_number for event in batch])
+        context.state = b"%d" % (int(context.state or b"0") + len(batch))
+        if self.is_healthy:
+            return
+        self.is_healthy = True
+        if self.tells:
+            await context.checkpoint(batch[-1])
+        raise ValueError("odd")
+
+
+async def test_what_a_failed_call_did_to_the_state_is_taken_back():
+    """Its events come again and would be counted twice."""
+    desk, handler = await bench(), CountsAtOnce(tells=False)
+    partition = desk.partition(handler)
+    await partition.take(events(0, 3))
+    await desk.commit(partition)
+
+    assert handler.calls == [[0, 1, 2], [0], [1], [2]]
+    assert await desk.position() == (2, b"3", 0)
+
+
+async def test_what_a_deferred_checkpoint_covers_does_not_come_again():
+    """Within the task: what it says of the events is true, only not stored yet."""
+    desk, handler = await bench(), CountsAtOnce(tells=True)
+    partition = desk.partition(handler, defers_checkpoints=True)
+    await partition.take(events(0, 3))
+    await desk.commit(partition)
+
+    assert handler.calls == [[0, 1, 2]]
+    assert await desk.position() == (2, b"3", 0)
