@@ -159,6 +159,7 @@ RECEPTION = guards_in(
         without_it="the owner and the receiver that took its link go on displacing each other",
         words="        if not is_owned:\n            raise OwnershipLostError",
         mutated="        if False:\n            raise OwnershipLostError",
+        killers=("tests/unit/eventproc/test_parting.py",),
     ),
 )
 
@@ -256,6 +257,7 @@ PUMPS = guards_in(
         without_it="a pump starts for a lease that is about to be given away",
         words="ending=self._hand_overs,\n",
         mutated="ending=(),\n",
+        killers=("tests/unit/eventproc/test_parting.py",),
     ),
     Guard(
         name="a hand-over asks once more for whom, after draining",
@@ -269,6 +271,7 @@ PUMPS = guards_in(
             await self._end(partition_id, CloseReason.HANDED_OVER)
             if True:
 """,
+        killers=("tests/unit/eventproc/test_parting.py",),
     ),
 )
 
@@ -280,20 +283,21 @@ SESSION = guards_in(
         without_it="what is handed over lies unread until its new owner looks",
         words="            await asyncio.sleep(self._leaving_notice_s())\n",
         mutated="",
-        killers=("tests/simulation/test_planned_changes.py",),
+        killers=("tests/unit/eventproc/test_parting.py",),
     ),
     Guard(
         name="who leaves while it expects gifts waits for them",
         without_it="a gift arrives after its receiver has gone",
         words="        elif self._is_expecting:\n",
         mutated="        elif False:\n",
-        killers=("tests/simulation/test_planned_changes.py",),
+        killers=("tests/unit/eventproc/test_parting.py",),
     ),
     Guard(
         name="who lost its name touches no record",
         without_it="it releases the partitions of who took the name",
         words="            if is_displaced:\n",
         mutated="            if False:\n",
+        killers=("tests/unit/eventproc/test_parting.py",),
     ),
     Guard(
         name="renewals run apart from handlers",

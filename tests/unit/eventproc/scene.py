@@ -49,6 +49,7 @@ class Scene:
         owner_id: str | None = "a",
         *,
         sink: DeadLetterSink | None = None,
+        chance: str = "",
         **settings: Any,
     ) -> EventProcessor:
         """A processor that is not started yet; *settings* go to its config."""
@@ -61,7 +62,7 @@ class Scene:
             dead_letters=sink,
             owner_id=owner_id,
             config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
-            rng=Random(owner_id),
+            rng=Random(chance or owner_id),
             telemetry=self.telemetry,
         )
 

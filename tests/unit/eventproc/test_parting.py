@@ -1,0 +1,230 @@
+"""How partitions are let go of: to whom, with what notice, and by nobody whose they are not."""
+
+import asyncio
+from itertools import pairwise
+from random import Random
+
+from eventproc import DuplicateOwnerError, EventProcessorConfig, PartitionHandler
+from eventproc.logs import get_logger
+from eventproc.models import CloseReason, OwnershipClaim, WriteOutcome
+from eventproc.pumps import Pumps
+from eventproc.testing.virtual_time import run_virtual
+from tests.unit.eventproc.scene import Scene, seconds
+
+
+class StubPump:
+    """Stands for a pump whose drain takes as long as the test wants."""
+
+    is_lost = False
+
+    def __init__(self, drained):
+        self._ended = asyncio.Event()
+        self._drained = drained
+
+    def end(self, reason, *, within=None):
+        """Begin to drain."""
+        self._ended.set()
+
+    async def run(self):
+        """Serve until ended and drained."""
+        await self._ended.wait()
+        await self._drained.wait()
+        return CloseReason.HANDED_OVER
+
+
+class Desk:
+    """Pumps whose gifts are held back by the test."""
+
+    def __init__(self):
+        self.made = 0
+        self.gifts = []
+        self.drained, self.gives = asyncio.Event(), asyncio.Event()
+        self.pumps = Pumps(
+            self._make,
+            self._give,
+            config=EventProcessorConfig(),
+            changed=lambda: None,
+            rng=Random(0),
+            log=get_logger("test"),
+        )
+
+    def _make(self, _):
+        self.made += 1
+        return StubPump(self.drained)
+
+    async def _give(self, partition_id, owner_id):
+        self.gifts.append((partition_id, owner_id))
+        await self.gives.wait()
+        return WriteOutcome.WON
+
+
+def test_what_is_being_given_away_gets_no_second_pump():
+    """Although the plan changed its mind: the lease may be somebody else's any moment."""
+
+    async def story():
+        desk = Desk()
+        desk.pumps.adjust({"0"}, {})
+        await seconds(0)
+        desk.pumps.adjust({"0"}, {"0": "b"})
+        desk.drained.set()
+        await seconds(1)
+        desk.pumps.adjust({"0"}, {})
+        await seconds(1)
+        while_given = desk.made
+        desk.gives.set()
+        await seconds(1)
+        desk.pumps.adjust({"0"}, {})
+        await seconds(1)
+        return while_given, desk.made
+
+    assert run_virtual(story()) == (1, 2)
+
+
+def test_after_draining_it_is_asked_once_more_for_whom():
+    """Whoever was to have it may have left meanwhile, and another one come."""
+
+    async def story(later):
+        desk = Desk()
+        desk.pumps.adjust({"0"}, {})
+        await seconds(0)
+        desk.pumps.adjust({"0"}, {"0": "b"})
+        await seconds(1)
+        desk.pumps.adjust({"0"}, later)
+        desk.drained.set()
+        desk.gives.set()
+        await seconds(1)
+        return desk.gifts
+
+    assert run_virtual(story({"0": "c"})) == [("0", "c")]
+    assert run_virtual(story({})) == []
+
+
+class Timing(PartitionHandler):
+    """Notes when it gets events."""
+
+    def __init__(self, times):
+        self.times = times
+
+    async def process_events(self, context, events):
+        """Note the moment."""
+        self.times.append(asyncio.get_running_loop().time())
+
+
+def test_a_leaver_gives_notice_so_that_nothing_lies_unread():
+    """By the time the others get its partitions they look often."""
+
+    async def story():
+        scene = Scene(2)
+        times: list[float] = []
+        a = scene.processor(lambda: Timing(times), owner_id="a")
+        b = scene.processor(lambda: Timing(times), owner_id="b")
+        await asyncio.gather(a.start(), b.start())
+        await seconds(15)
+        mine = next(p for p, owner in scene.owners().items() if owner == "a")
+        times.clear()
+        stopping = asyncio.create_task(a.stop())
+        for _ in range(400):
+            scene.publish(1, mine)
+            await seconds(0.1)
+        await stopping
+        await b.stop()
+        return max(after - before for before, after in pairwise(times))
+
+    assert run_virtual(story()) < 1
+
+
+class SlowToClose(PartitionHandler):
+    """Takes a while to let go."""
+
+    async def process_events(self, context, events):
+        """Take them all."""
+
+    async def close(self, context, reason):
+        """Take a while."""
+        await asyncio.sleep(0.3)
+
+
+def test_who_leaves_before_its_gift_comes_gives_it_back():
+    """It expected one, so it waits for what is on its way."""
+
+    async def give_at():
+        scene = Scene(2)
+        a = scene.processor(SlowToClose, owner_id="a")
+        await a.start()
+        await seconds(25)
+        b = scene.processor(SlowToClose, owner_id="b")
+        await b.start()
+        while "b" not in scene.owners().values():
+            await seconds(0.01)
+        at_s = asyncio.get_running_loop().time()
+        await asyncio.gather(a.stop(), b.stop())
+        return at_s
+
+    async def story(leaves_at_s):
+        scene = Scene(2)
+        a = scene.processor(SlowToClose, owner_id="a")
+        await a.start()
+        await seconds(25)
+        b = scene.processor(SlowToClose, owner_id="b")
+        await b.start()
+        await seconds(leaves_at_s - asyncio.get_running_loop().time())
+        await b.stop()
+        await seconds(1)
+        owners = set(scene.owners().values())
+        await a.stop()
+        return owners
+
+    given_at_s = run_virtual(give_at())
+    for before_s in (0.25, 0.2, 0.1, 0.05, 0.02):
+        assert run_virtual(story(given_at_s - before_s)) == {"a"}
+
+
+def test_who_lost_its_name_touches_no_record():
+    """They are of whoever has the name now."""
+
+    async def story():
+        scene = Scene(3)
+        old = scene.processor(owner_id="a")
+        await old.start()
+        await seconds(5)
+        line = scene.store_by_owner["a"]
+        line.is_out = True
+        await seconds(61)
+        new = scene.processor(owner_id="a", chance="another incarnation")
+        await new.start()
+        await seconds(5)
+        line.is_out = False
+        await seconds(30)
+        try:
+            await old.stop()
+        except DuplicateOwnerError:
+            is_displaced = True
+        await seconds(5)
+        lost_count, owned = new.statistics().lost_count, new.statistics().owned
+        await new.stop()
+        return is_displaced, lost_count, owned
+
+    assert run_virtual(story()) == (True, 0, ("0", "1", "2"))
+
+
+def test_a_displaced_receiver_asks_who_owns_the_partition():
+    """Its owner need not wait for its next look to hear that it was robbed."""
+
+    async def story():
+        scene = Scene(1)
+        a = scene.processor(owner_id="a")
+        await a.start()
+        await seconds(12)
+        thief = scene.store_by_owner["a"].store
+        record = scene.account.records(scene.group).ownership_by_partition["0"]
+        await thief.claim_ownership(
+            scene.group,
+            [OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)],
+        )
+        scene.hub.displace("0", group=scene.group.name)
+        await seconds(0.5)
+        lost_count = a.statistics().lost_count
+        await a.stop()
+        return lost_count
+
+    assert run_virtual(story()) == 1
