@@ -141,7 +141,7 @@ class SlowToClose(PartitionHandler):
 
     async def close(self, context, reason):
         """Take a while."""
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.1)
 
 
 def test_who_leaves_before_its_gift_comes_gives_it_back():
@@ -175,7 +175,7 @@ def test_who_leaves_before_its_gift_comes_gives_it_back():
         return owners
 
     given_at_s = run_virtual(give_at())
-    for before_s in (0.25, 0.2, 0.1, 0.05, 0.02):
+    for before_s in (0.09, 0.07, 0.05, 0.02):
         assert run_virtual(story(given_at_s - before_s)) == {"a"}
 
 
