@@ -93,6 +93,10 @@ def _nothing_blocks_the_loop(request: pytest.FixtureRequest) -> Iterator[None]:
         for name in ("os.stat", "io.BufferedReader.read", "io.TextIOWrapper.read"):
             if name in guard.functions:
                 guard.functions[name].can_block_in("linecache.py", {"checkcache", "updatecache"})
+        # What measures the tests takes a lock of its own for each file that it meets.
+        guard.functions["threading.Lock.acquire"].can_block_in(
+            "coverage/collector.py", {"lock_data"}
+        )
         # Inside a running loop a stage works in a thread, and the test waits for it.
         guard.functions["threading.Lock.acquire"].can_block_in(
             "testing/stage.py", {"_call", "__exit__"}
