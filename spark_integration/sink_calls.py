@@ -6,8 +6,9 @@ rows, and at last fails the query.
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
+from typing import Any
 
 from eventproc.config import Backoff
 from eventproc.context import PartitionIdentity
@@ -24,6 +25,9 @@ from spark_integration.errors import HandlerFailedError
 from spark_integration.sink_context import SparkPartitionContext
 from spark_integration.sink_options import SinkOptions
 
+TakeColumns = Callable[[PartitionContext, Any], Awaitable[None]]
+"""``process_columns``: a handler that has it gets Arrow batches in Spark, and no events."""
+
 
 class SinkCalls:
     """Calls the handler of one partition in one task."""
@@ -38,7 +42,9 @@ class SinkCalls:
         tally: Tally,
         log: Logger,
     ) -> None:
-        self._handler = _Remembering(options.make_handler())
+        handler = options.make_handler()
+        self._take_columns: TakeColumns | None = getattr(handler, "process_columns", None)
+        self._handler = _Remembering(handler)
         self._context = context
         clock = asyncio.get_running_loop().time
         ending = Ending(Trust(lambda: math.inf, clock))  # There is no lease that could run out.
@@ -79,6 +85,27 @@ class SinkCalls:
         except GivenUpError:
             error = self._handler.error
             raise self._failed("failed as often as it may", error) from error
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether the handler has a ``process_columns``."""
+        return self._take_columns is not None
+
+    async def hand_columns(self, columns: object, last_number: int) -> None:
+        """Hand over an Arrow batch; a failure is not tried again here, but by Spark.
+
+        Raises:
+            HandlerFailedError: the handler failed.
+        """
+        assert self._take_columns is not None
+        self._context.begin_call()
+        try:
+            await self._take_columns(self._context, columns)
+        except Exception as error:
+            raise self._failed("failed on columns", error) from error
+        finally:
+            self._context.end_call(keeps_state=True)
+        self._context.advance(last_number)
 
     async def close(self, reason: CloseReason) -> None:
         """Let the handler end."""

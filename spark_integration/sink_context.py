@@ -131,7 +131,7 @@ class SparkPartitionContext(CallContext):
     def done(self, event: ReceivedEvent) -> None:
         """Everything up to the event is handled; it does not come again within this task."""
         if not self._is_held and self.is_unhandled(event):
-            self._advance(event)
+            self.advance(event.sequence_number)
 
     def pause(self) -> None:
         """A batch is planned before it is handled.
@@ -169,11 +169,12 @@ class SparkPartitionContext(CallContext):
         """All up to the last of these is handled, or given up."""
         self._is_held = False
         if self.is_unhandled(events[-1]):
-            self._advance(events[-1])
+            self.advance(events[-1].sequence_number)
 
-    def _advance(self, event: ReceivedEvent) -> None:
+    def advance(self, sequence_number: int) -> None:
+        """Everything up to here is handled, and the state includes it."""
         self._state_before_call = self._state
-        self._sequence_number = self._state_number = event.sequence_number
+        self._sequence_number = self._state_number = sequence_number
 
     def _refusal(self, what: str, why: str) -> RefusedInSparkError:
         return RefusedInSparkError(f"context.{what} cannot be had in a Spark sink: {why}")

@@ -1,5 +1,6 @@
 """The rows of one partition in one task, on their way through the user's handler."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from eventproc.context import PartitionIdentity
@@ -13,6 +14,29 @@ from spark_integration.sink_context import SparkPartitionContext
 from spark_integration.sink_options import SinkOptions
 from spark_integration.sink_records import PartitionReport, TaskId, is_handled, without_state
 from spark_integration.sink_store import Begun, Checkpoints
+
+
+class Rows(ABC):
+    """Rows of one partition that came together, in order."""
+
+    numbers: Sequence[int]
+    """The sequence number of each."""
+
+    columns: object
+    """An Arrow batch, for handlers that take columns."""
+
+    @property
+    @abstractmethod
+    def last_offset(self) -> str:
+        """The offset of the last row."""
+
+    @abstractmethod
+    def only(self, is_wanted: Sequence[bool]) -> "Rows":
+        """Some of them."""
+
+    @abstractmethod
+    def events(self) -> Sequence[ReceivedEvent]:
+        """All of them as events."""
 
 
 class SinkPartition:
@@ -46,7 +70,7 @@ class SinkPartition:
         self._found: Checkpoint | None = None
         self._is_known = False
         self._last_row: int | None = None
-        self._last_event: ReceivedEvent | None = None
+        self._last: tuple[int, str] | None = None
         self._context: SparkPartitionContext | None = None
         self._calls: SinkCalls | None = None
         self.repeated_count = 0
@@ -54,7 +78,7 @@ class SinkPartition:
 
         self.is_replay = False
 
-    async def take(self, events: Sequence[ReceivedEvent]) -> None:
+    async def take(self, rows: Rows) -> None:
         """Hand over those of the next rows that no checkpoint covers.
 
         Raises:
@@ -62,21 +86,18 @@ class SinkPartition:
             OrderLostError: the rows are not in order, or another task has some of them.
             FencedError: another driver of this query has gone on.
         """
-        self._check_order(events)
+        self._check_order(rows.numbers)
         if not self._is_known:
             self._found = await self._checkpoints.read(self._identity.partition_id, self._task)
             self._is_known = True
-        left = self._unhandled(events)
-        if left and self._calls is None:
+        left = self._unhandled(rows)
+        if left.numbers and self._calls is None:
             left = await self._begin(left)
-        self.repeated_count += len(events) - len(left)
-        self._tally.received_count += len(events)
-        most = self._options.events_per_call_max
-        for begin in range(0, len(left), most):
-            assert self._calls is not None
-            await self._calls.hand(left[begin : begin + most])
-        if left:
-            self._last_event = left[-1]
+        self.repeated_count += len(rows.numbers) - len(left.numbers)
+        self._tally.received_count += len(rows.numbers)
+        if left.numbers:
+            await self._hand(left)
+            self._last = (left.numbers[-1], left.last_offset)
 
     async def finish(self, reason: CloseReason) -> PartitionReport | None:
         """Close the handler; return what is to be committed, if anything is."""
@@ -84,36 +105,46 @@ class SinkPartition:
             return None
         calls, self._calls = self._calls, None
         await calls.close(reason)
-        last, context = self._last_event, self._context
-        if last is None or context is None:
+        if self._last is None or self._context is None:
             return None
+        sequence_number, offset = self._last
         return PartitionReport(
             partition_id=self._identity.partition_id,
             replaces=without_state(self._found),
-            offset=last.offset,
-            sequence_number=last.sequence_number,
-            state=context.state,
+            offset=offset,
+            sequence_number=sequence_number,
+            state=self._context.state,
             tally=self._tally,
         )
 
-    async def _begin(self, left: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
+    async def _hand(self, rows: Rows) -> None:
+        assert self._calls is not None
+        if self._calls.takes_columns:
+            await self._calls.hand_columns(rows.columns, rows.numbers[-1])
+            self._tally.handled_count += len(rows.numbers)
+            return
+        events, most = rows.events(), self._options.events_per_call_max
+        for begin in range(0, len(events), most):
+            await self._calls.hand(events[begin : begin + most])
+
+    async def _begin(self, left: Rows) -> Rows:
         """Mark the checkpoint and get the handler ready; return what is left to do then."""
-        while left:
+        while left.numbers:
             begun = await self._checkpoints.begin(
-                self._identity.partition_id, self._found, left[0], self._task
+                self._identity.partition_id, self._found, left.numbers[0], self._task
             )
             self._found = begun.checkpoint
             still = self._unhandled(left)
-            if len(still) == len(left):
-                await self._get_ready(begun, left[0])
+            if len(still.numbers) == len(left.numbers):
+                await self._get_ready(begun, left.numbers[0])
                 break
             left = still
         return left
 
-    async def _get_ready(self, begun: Begun, first: ReceivedEvent) -> None:
+    async def _get_ready(self, begun: Begun, first: int) -> None:
         self.is_replay = begun.is_replay
         if begun.is_replay:
-            self._log.warning("spark_batch_replayed", sequence_number=first.sequence_number)
+            self._log.warning("spark_batch_replayed", sequence_number=first)
         self._context = context = SparkPartitionContext(
             self._identity,
             task=self._task,
@@ -137,18 +168,19 @@ class SinkPartition:
         )
         await self._calls.initialize()
 
-    def _unhandled(self, events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
+    def _unhandled(self, rows: Rows) -> Rows:
         found = self._found
-        return [event for event in events if not is_handled(event.sequence_number, found)]
+        is_left = [not is_handled(number, found) for number in rows.numbers]
+        return rows if all(is_left) else rows.only(is_left)
 
-    def _check_order(self, events: Sequence[ReceivedEvent]) -> None:
+    def _check_order(self, numbers: Sequence[int]) -> None:
         last = self._last_row
-        for event in events:
-            if last is not None and event.sequence_number <= last:
+        for number in numbers:
+            if last is not None and number <= last:
                 raise OrderLostError(
-                    f"partition {self._identity.partition_id!r}: row {event.sequence_number} came "
-                    f"after {last}. The sink needs each event once and in order: remove what "
-                    "shuffles, sorts or multiplies rows between source and sink"
+                    f"partition {self._identity.partition_id!r}: row {number} came after {last}. "
+                    "The sink needs each event once and in order: remove what shuffles, sorts or "
+                    "multiplies rows between source and sink"
                 )
-            last = event.sequence_number
+            last = number
         self._last_row = last

@@ -15,7 +15,7 @@ from eventproc.core.progress import (
     BEFORE_FIRST_SEQUENCE_NUMBER,
     completed_above,
 )
-from eventproc.models import Checkpoint, CheckpointUpdate, ReceivedEvent
+from eventproc.models import Checkpoint, CheckpointUpdate
 from eventproc.statistics import Tally
 from spark_integration.errors import FencedError, OrderLostError
 
@@ -152,9 +152,9 @@ def refuse_successor(found: Checkpoint | None, me: TaskId) -> None:
 
 
 def mark(
-    partition_id: str, found: Checkpoint | None, first: ReceivedEvent, me: TaskId
+    partition_id: str, found: Checkpoint | None, first: int, me: TaskId
 ) -> CheckpointUpdate | None:
-    """Return the write that begins a partition, before *first* is handed over.
+    """Return the write that begins a partition, before event *first* is handed over.
 
     ``None`` where there is no position to repeat: a group without a checkpoint that does not begin
     with the partition's first event. Then nothing tells a replay of that batch.
@@ -171,7 +171,7 @@ def mark(
             # would give an event up for a count.
             delivery_count=max(1, found.delivery_count),
         )
-    if first.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER + 1:
+    if first != BEFORE_FIRST_SEQUENCE_NUMBER + 1:
         return None
     return CheckpointUpdate(
         partition_id=partition_id,

@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType, StructType
 from eventproc.errors import ConfigurationError
 from eventproc.models import ReceivedEvent
 from spark_integration.columns import SCHEMA
+from spark_integration.sink_partition import Rows
 
 NEEDED: Final = ("body", "partition", "offset", "sequenceNumber", "enqueuedTime")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,16 +50,43 @@ def check_rows(schema: StructType) -> None:
             )
 
 
-def events_of(batch: pa.RecordBatch) -> Iterator[tuple[str, Sequence[ReceivedEvent]]]:
-    """Give the events of a batch in order: those of one partition, as far as they are together."""
+class ArrowRows(Rows):
+    """Rows of an Arrow batch; they become events only on demand."""
+
+    columns: pa.RecordBatch
+
+    def __init__(self, columns: pa.RecordBatch) -> None:
+        self.columns = columns
+        self.numbers = columns.column("sequenceNumber").to_pylist()
+        if None in self.numbers:
+            raise ConfigurationError("a row has no sequenceNumber: the sink needs the source's")
+
+    @property
+    def last_offset(self) -> str:
+        """The offset of the last row."""
+        offset = self.columns.column("offset")[-1].as_py()
+        if not offset:
+            raise ConfigurationError("a row has no offset: the sink needs the source's")
+        return str(offset)
+
+    def only(self, is_wanted: Sequence[bool]) -> "ArrowRows":
+        """Some of them."""
+        return ArrowRows(self.columns.filter(pa.array(is_wanted)))
+
+    def events(self) -> Sequence[ReceivedEvent]:
+        """All of them as events."""
+        return _events(self.columns)
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[str, ArrowRows]]:
+    """Give the rows of a batch in order: those of one partition, as far as they are together."""
     partitions = batch.column("partition").to_pylist()
-    events = _events(batch)
     begin = 0
     for index in range(1, len(partitions) + 1):
         if index == len(partitions) or partitions[index] != partitions[begin]:
             if partitions[begin] is None:
                 raise ConfigurationError("a row has no partition: the sink needs the source's")
-            yield partitions[begin], events[begin:index]
+            yield partitions[begin], ArrowRows(batch.slice(begin, index - begin))
             begin = index
 
 

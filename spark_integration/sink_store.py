@@ -16,7 +16,6 @@ from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
     ConsumerGroup,
-    ReceivedEvent,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
@@ -67,15 +66,15 @@ class Checkpoints:
                 return found
 
     async def begin(
-        self, partition_id: str, found: Checkpoint | None, first: ReceivedEvent, me: TaskId
+        self, partition_id: str, found: Checkpoint | None, first: int, me: TaskId
     ) -> Begun:
         """Mark a checkpoint as the one whose batch is about to be handled.
 
-        Where somebody moved it past *first* meanwhile, it is not marked: look again what is left.
+        Where somebody moved it past event *first* meanwhile, it is not marked: look again.
         """
         patience = Patience(self._patience_s)
         is_unsure = is_replay = False
-        while not is_handled(first.sequence_number, found):
+        while not is_handled(first, found):
             if found is None or found.writer != me.writer:
                 is_replay = found is not None and found.delivery_count > 0
             elif not is_unsure:

@@ -10,7 +10,7 @@ from pyspark import TaskContext
 
 from eventproc.errors import ConfigurationError
 from eventproc.logs import get_logger
-from eventproc.models import CheckpointUpdate, CloseReason, ReceivedEvent
+from eventproc.models import CheckpointUpdate, CloseReason
 from spark_integration.sink_options import SinkOptions
 from spark_integration.sink_partition import SinkPartition
 from spark_integration.sink_records import (
@@ -21,10 +21,8 @@ from spark_integration.sink_records import (
     commits,
     summarize,
 )
-from spark_integration.sink_rows import events_of
+from spark_integration.sink_rows import rows_of
 from spark_integration.sink_store import Checkpoints
-
-Chunk = tuple[str, Sequence[ReceivedEvent]]
 
 
 def this_task() -> TaskId:
@@ -63,10 +61,10 @@ async def _handle(
             # In a thread: while rows are waited for, handlers' own tasks go on.
             while (batch := await asyncio.to_thread(next, batches, None)) is not None:
                 make = make or await _workshop(options, task, stack)
-                for partition_id, events in events_of(batch):
+                for partition_id, rows in rows_of(batch):
                     if partition_id not in partition_by_id:
                         partition_by_id[partition_id] = make(partition_id)
-                    await partition_by_id[partition_id].take(events)
+                    await partition_by_id[partition_id].take(rows)
             reports = [await p.finish(CloseReason.SHUTDOWN) for p in partition_by_id.values()]
         except BaseException:
             await _close_failed(partition_by_id.values())

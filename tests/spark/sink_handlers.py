@@ -55,6 +55,15 @@ class Orders(PartitionHandler):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Sizes(PartitionHandler):
+    """Takes columns, and keeps the number of bytes as its state."""
+
+    async def process_columns(self, context: PartitionContext, columns: Any) -> None:
+        """Handle the rows of a partition that came together."""
+        size = sum(map(len, columns.column("body").to_pylist()))
+        context.state = str(int(context.state or b"0") + size).encode()
+
+
 def store() -> SqliteCheckpointStore:
     """Make the store that breaks in commits."""
     return FaultyStore(folder() / "group.db")

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,13 @@ from pyspark.sql import SparkSession
 
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
-from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, ReceivedEvent
+from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup
 from spark_integration.sink_records import TaskId
 from spark_integration.sink_store import Checkpoints
 from tests.spark.conftest import COUNT, HUB, Place, Stream, expected, publish
 
 GROUP = ConsumerGroup(fully_qualified_namespace="127.0.0.1", eventhub_name=HUB)
 SUM = sum(range(COUNT))
-FIRST = ReceivedEvent(
-    body=b"0", sequence_number=0, offset="0", enqueued_time=datetime(2026, 1, 1, tzinfo=UTC)
-)
 
 
 @dataclass
@@ -34,11 +31,12 @@ class Sink(Stream):
     """A query from the hub into a handler."""
 
     folder: Path = Path()
+    handler: str = "Orders"
 
     def start(self, **trigger: Any) -> Any:
         rows = self.spark.readStream.format("eventproc").options(**self.options).load()
         writer = rows.writeStream.format("eventproc").options(
-            handler="sink_handlers:Orders",
+            handler=f"sink_handlers:{self.handler}",
             checkpointStore="sink_handlers:store",
             fullyQualifiedNamespace=GROUP.fully_qualified_namespace,
             eventHubName=HUB,
@@ -97,6 +95,19 @@ async def test_rows_go_to_handlers_in_order_and_checkpoints_follow(sink, emulato
         "1": (COUNT, b"%d" % (SUM + 7), 0),
     }
     assert sink.handled(is_replay=True) == []
+
+
+async def test_a_handler_may_take_columns(sink):
+    """It gets Arrow, and everything else is as with events."""
+    sink.handler = "Sizes"
+    sink.run()
+    size = sum(len(str(number)) for number in range(COUNT))
+    found = await sink.checkpoints()
+
+    assert {p: (c.sequence_number, c.state) for p, c in found.items()} == {
+        "0": (COUNT - 1, b"%d" % size),
+        "1": (COUNT - 1, b"%d" % size),
+    }
 
 
 def fail(sink: Sink) -> str:
@@ -197,7 +208,7 @@ async def take_over(sink: Sink, query_id: str) -> None:
             mine = Checkpoints(store, GROUP, timedelta(seconds=5))
             found = await mine.read(checkpoint.partition_id, task)
             assert found is not None
-            begun = await mine.begin(checkpoint.partition_id, found, FIRST, task)
+            begun = await mine.begin(checkpoint.partition_id, found, 0, task)
             assert begun.is_replay
             await mine.commit(
                 CheckpointUpdate(

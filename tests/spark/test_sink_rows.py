@@ -10,7 +10,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 from eventproc.errors import ConfigurationError
 from eventproc.models import ReceivedEvent
 from spark_integration.columns import SCHEMA, to_record_batches
-from spark_integration.sink_rows import NEEDED, check_rows, events_of
+from spark_integration.sink_rows import NEEDED, check_rows, rows_of
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 PLAIN = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
@@ -33,8 +33,8 @@ def test_a_handler_gets_what_the_source_gave(chunks):
     back = [
         (partition_id, event)
         for batch in to_record_batches(SCHEMA, chunks)
-        for partition_id, events in events_of(batch)
-        for event in events
+        for partition_id, rows in rows_of(batch)
+        for event in rows.events()
     ]
 
     assert back == [(partition_id, event) for partition_id, events in chunks for event in events]
@@ -46,7 +46,9 @@ def test_columns_that_nobody_asked_for_are_empty():
     schema = StructType([field for field in SCHEMA if field.name in NEEDED])
     (batch,) = to_record_batches(schema, [("0", [event])])
 
-    assert list(events_of(batch)) == [("0", [event])]
+    assert [(partition_id, rows.events()) for partition_id, rows in rows_of(batch)] == [
+        ("0", [event])
+    ]
 
 
 def with_column(name: str, kind: object) -> StructType:

@@ -37,7 +37,7 @@ from spark_integration.errors import (
     RefusedInSparkError,
 )
 from spark_integration.sink_options import GroupRecipe, SinkOptions
-from spark_integration.sink_partition import SinkPartition
+from spark_integration.sink_partition import Rows, SinkPartition
 from spark_integration.sink_records import TaskId, TaskReport, commit_update, commits, parse_writer
 from spark_integration.sink_store import Checkpoints
 
@@ -53,6 +53,31 @@ def events(begin: int, end: int) -> list[ReceivedEvent]:
         ReceivedEvent(body=b"1", sequence_number=n, offset=f"o{n}", enqueued_time=at)
         for n in range(begin, end)
     ]
+
+
+class EventRows(Rows):
+    """Rows that were events all along."""
+
+    def __init__(self, events: Sequence[ReceivedEvent]) -> None:
+        self._events = self.columns = events
+        self.numbers = [event.sequence_number for event in events]
+
+    @property
+    def last_offset(self) -> str:
+        return self._events[-1].offset
+
+    def only(self, is_wanted: Sequence[bool]) -> Rows:
+        return EventRows(
+            [event for event, is_it in zip(self._events, is_wanted, strict=True) if is_it]
+        )
+
+    def events(self) -> Sequence[ReceivedEvent]:
+        return self._events
+
+
+def rows(begin: int, end: int) -> Rows:
+    """Return rows with these sequence numbers."""
+    return EventRows(events(begin, end))
 
 
 class Seen(PartitionHandler):
@@ -137,8 +162,8 @@ async def test_what_is_handled_is_reported_and_committed():
     """Position and state of the last event, and no mark that anything is under way."""
     desk, seen = await bench(), Seen()
     partition = desk.partition(seen)
-    await partition.take(events(0, 3))
-    await partition.take(events(3, 5))
+    await partition.take(rows(0, 3))
+    await partition.take(rows(3, 5))
     marked = await desk.position()
     await desk.commit(partition)
 
@@ -154,7 +179,7 @@ async def test_rows_that_a_checkpoint_covers_are_not_handed_over():
     desk, seen = await bench(), Seen()
     await desk.write(2, completed=(SequenceRange(5, 6),))
     partition = desk.partition(seen)
-    await partition.take(events(0, 9))
+    await partition.take(rows(0, 9))
     await desk.commit(partition)
 
     assert seen.numbers == [3, 4, 7, 8]
@@ -168,7 +193,7 @@ async def test_a_batch_without_anything_new_leaves_no_trace():
     await desk.write(9)
     before = await desk.read()
     partition = desk.partition(Seen())
-    await partition.take(events(0, 10))
+    await partition.take(rows(0, 10))
     await desk.commit(partition)
 
     assert await desk.read() == before
@@ -185,12 +210,12 @@ async def test_what_was_begun_and_not_committed_is_a_replay(begin):
     for task in tasks:
         seen = Seen()
         partition = desk.partition(seen, task)
-        await partition.take(events(begin, begin + 3))
+        await partition.take(rows(begin, begin + 3))
         await partition.finish(CloseReason.HANDLER_FAILED)
         marks.append(seen.replays)
     again = Seen()
     partition = desk.partition(again, TASK)
-    await partition.take(events(begin, begin + 3))
+    await partition.take(rows(begin, begin + 3))
     await desk.commit(partition)
 
     assert [*marks, again.replays] == [{False}, {True}, {True}, {True}]
@@ -202,8 +227,8 @@ async def test_a_sleeper_is_fenced_by_whoever_began_after_it():
     for has_committed in (False, True):
         desk, later = await bench(), replace(TASK, run_id="later")
         sleeper, other = desk.partition(Seen()), desk.partition(Seen(), later)
-        await sleeper.take(events(0, 5))
-        await other.take(events(0, 5))
+        await sleeper.take(rows(0, 5))
+        await other.take(rows(0, 5))
         if has_committed:
             await desk.commit(other, later)
         before = await desk.read()
@@ -217,7 +242,7 @@ async def test_a_processor_that_writes_meanwhile_fences_a_batch():
     """It works for the same group; one of them has to go."""
     desk = await bench()
     partition = desk.partition(Seen())
-    await partition.take(events(0, 5))
+    await partition.take(rows(0, 5))
     await desk.write(2)
     with pytest.raises(FencedError, match="owner/0/pump"):
         await desk.commit(partition)
@@ -230,10 +255,10 @@ async def test_an_old_driver_is_refused_before_it_handles_anything():
     desk, seen = await bench(), Seen()
     later = replace(TASK, batch_id=8, run_id="later")
     partition = desk.partition(Seen(), later)
-    await partition.take(events(0, 5))
+    await partition.take(rows(0, 5))
     await desk.commit(partition, later)
     with pytest.raises(FencedError, match="batch 8"):
-        await desk.partition(seen).take(events(5, 6))
+        await desk.partition(seen).take(rows(5, 6))
 
     assert seen.numbers == []
 
@@ -242,7 +267,7 @@ async def test_a_commit_that_comes_twice_is_done():
     """As when its answer was lost."""
     desk = await bench()
     partition = desk.partition(Seen())
-    await partition.take(events(0, 5))
+    await partition.take(rows(0, 5))
     report = await partition.finish(CloseReason.SHUTDOWN)
     assert report is not None
     for _ in range(2):
@@ -255,19 +280,19 @@ async def test_rows_out_of_order_are_refused():
     """Within a task, and where two tasks have rows of one partition."""
     desk = await bench()
     partition = desk.partition(Seen())
-    await partition.take(events(5, 7))
+    await partition.take(rows(5, 7))
     with pytest.raises(OrderLostError, match="row 3 came after 6"):
-        await partition.take(events(3, 4))
+        await partition.take(rows(3, 4))
     other = replace(TASK, task=1)
     desk = await bench()
-    await desk.partition(Seen()).take(events(0, 3))
+    await desk.partition(Seen()).take(rows(0, 3))
     with pytest.raises(OrderLostError, match="tasks 0 and 1"):
-        await desk.partition(Seen(), other).take(events(3, 5))
+        await desk.partition(Seen(), other).take(rows(3, 5))
     desk = await bench()
     reports = []
     for task, begin in ((TASK, 3), (other, 6)):  # A group without a checkpoint, so without marks.
         partition = desk.partition(Seen(), task)
-        await partition.take(events(begin, begin + 3))
+        await partition.take(rows(begin, begin + 3))
         report = await partition.finish(CloseReason.SHUTDOWN)
         assert report is not None
         reports.append(
@@ -296,7 +321,7 @@ async def test_a_failure_is_tried_again_in_place():
     """What was done stays done, and the state has each event once."""
     desk, seen = await bench(), Fails(2, 2)
     partition = desk.partition(seen)
-    await partition.take(events(0, 5))
+    await partition.take(rows(0, 5))
     await desk.commit(partition)
 
     assert seen.numbers == [0, 1, 2, 2, 2, 3, 4]
@@ -308,12 +333,12 @@ async def test_a_handler_that_fails_for_good_fails_the_task():
     desk = await bench()
     policy = FailurePolicy(attempts_max=2)
     with pytest.raises(HandlerFailedError, match="odd") as caught:
-        await desk.partition(Fails(2, 9), failure_policy=policy).take(events(0, 5))
+        await desk.partition(Fails(2, 9), failure_policy=policy).take(rows(0, 5))
     assert isinstance(caught.value.__cause__, ValueError)
     partition = desk.partition(
         seen := Fails(2, 9), failure_policy=replace(policy, then=FailureAction.SKIP)
     )
-    await partition.take(events(0, 5))
+    await partition.take(rows(0, 5))
     await desk.commit(partition)
 
     assert seen.numbers == [0, 1, 2, 2, 3, 4]
@@ -336,7 +361,7 @@ async def test_a_blocking_handler_is_told_what_can_be_known():
     """And refused what would be a guess."""
     desk = await bench()
     partition = desk.partition(Blocking())
-    await partition.take(events(0, 2))
+    await partition.take(rows(0, 2))
     await desk.commit(partition)
 
     assert await desk.position() == (1, b"seen", 0)
@@ -353,9 +378,9 @@ async def test_a_handler_that_checkpoints_has_to_be_allowed_to():
     """Deferred, if somebody says that this is good enough."""
     desk, policy = await bench(), FailurePolicy(attempts_max=1)
     with pytest.raises(HandlerFailedError, match="deferCheckpoints"):
-        await desk.partition(Checkpointing(), failure_policy=policy).take(events(0, 2))
+        await desk.partition(Checkpointing(), failure_policy=policy).take(rows(0, 2))
     partition = desk.partition(Checkpointing(), defers_checkpoints=True)
-    await partition.take(events(0, 2))
+    await partition.take(rows(0, 2))
     before = await desk.position()
     await desk.commit(partition)
 
@@ -398,7 +423,7 @@ async def test_an_answer_that_is_lost_changes_nothing(is_carried_out):
     desk = Bench(store)
     partition = desk.partition(seen)
     store.unanswered = 1
-    await partition.take(events(0, 5))
+    await partition.take(rows(0, 5))
     store.unanswered = 1
     await desk.commit(partition)
 
@@ -414,16 +439,16 @@ async def test_a_store_that_stays_away_fails_the_batch():
     desk = Bench(store)
     desk.checkpoints = Checkpoints(store, GROUP, timedelta(milliseconds=1))
     with pytest.raises(StoreUnavailableError, match="does not answer"):
-        await desk.partition(Seen()).take(events(0, 5))
+        await desk.partition(Seen()).take(rows(0, 5))
 
 
 async def test_two_attempts_at_a_task_share_a_mark():
     """Whichever reports, its commit is good: a speculative attempt fences nobody."""
     desk = await bench()
     slow, fast = desk.partition(Seen()), desk.partition(Seen())
-    await slow.take(events(0, 2))
-    await fast.take(events(0, 5))
-    await slow.take(events(2, 5))
+    await slow.take(rows(0, 2))
+    await fast.take(rows(0, 5))
+    await slow.take(rows(2, 5))
     await desk.commit(slow)
 
     assert await desk.position() == (4, b"5", 0)
@@ -434,9 +459,9 @@ async def test_a_processor_that_goes_further_before_the_mark_is_not_repeated():
     desk, seen = await bench(), Seen()
     await desk.write(1)
     partition = desk.partition(seen)
-    await partition.take(events(0, 2))
+    await partition.take(rows(0, 2))
     await desk.write(3)
-    await partition.take(events(2, 6))
+    await partition.take(rows(2, 6))
     await desk.commit(partition)
 
     assert seen.numbers == [4, 5]
@@ -448,7 +473,7 @@ async def test_a_count_of_deaths_is_neither_raised_nor_forgotten():
     desk = await bench()
     await desk.write(1, delivery_count=3)
     for _ in range(2):
-        await desk.partition(Seen()).take(events(2, 4))
+        await desk.partition(Seen()).take(rows(2, 4))
 
     assert (await desk.position())[2] == 3
 
@@ -463,7 +488,7 @@ async def test_a_state_that_grows_too_large_is_refused():
     desk = await bench()
     policy = FailurePolicy(attempts_max=1)
     with pytest.raises(HandlerFailedError, match="the limit is"):
-        await desk.partition(Hoards(), failure_policy=policy).take(events(0, 1))
+        await desk.partition(Hoards(), failure_policy=policy).take(rows(0, 1))
 
 
 async def test_an_event_that_is_given_up_goes_to_the_dead_letters():
@@ -483,7 +508,7 @@ async def test_an_event_that_is_given_up_goes_to_the_dead_letters():
     partition = desk.partition(
         Fails(2, 9), failure_policy=policy, dead_letters="x:y", letters=Letters()
     )
-    await partition.take(events(0, 5))
+    await partition.take(rows(0, 5))
     report = await partition.finish(CloseReason.SHUTDOWN)
 
     assert letters == [2]
@@ -513,7 +538,7 @@ async def test_what_a_failed_call_did_to_the_state_is_taken_back():
     """Its events come again and would be counted twice."""
     desk, handler = await bench(), CountsAtOnce(tells=False)
     partition = desk.partition(handler)
-    await partition.take(events(0, 3))
+    await partition.take(rows(0, 3))
     await desk.commit(partition)
 
     assert handler.calls == [[0, 1, 2], [0], [1], [2]]
@@ -524,8 +549,41 @@ async def test_what_a_deferred_checkpoint_covers_does_not_come_again():
     """Within the task: what it says of the events is true, only not stored yet."""
     desk, handler = await bench(), CountsAtOnce(tells=True)
     partition = desk.partition(handler, defers_checkpoints=True)
-    await partition.take(events(0, 3))
+    await partition.take(rows(0, 3))
     await desk.commit(partition)
 
     assert handler.calls == [[0, 1, 2]]
     assert await desk.position() == (2, b"3", 0)
+
+
+class Columns(Seen):
+    """Takes whole batches."""
+
+    async def process_columns(self, context: Any, columns: Any) -> None:
+        self.numbers += [event.sequence_number for event in columns]
+        context.state = b"%d" % len(columns)
+        if self.numbers[-1] == 8:
+            raise ValueError("odd")
+
+
+async def test_a_handler_may_take_columns():
+    """Those that no checkpoint covers; position and state are committed like any other's."""
+    desk, seen = await bench(), Columns()
+    await desk.write(2)
+    partition = desk.partition(seen)
+    await partition.take(rows(0, 5))
+    await partition.take(rows(5, 8))
+    report = await partition.finish(CloseReason.SHUTDOWN)
+    assert report is not None
+    await desk.checkpoints.commit(commit_update(TASK, report))
+
+    assert seen.numbers == [3, 4, 5, 6, 7]
+    assert await desk.position() == (7, b"3", 0)
+    assert report.tally.handled_count == 5
+
+
+async def test_a_handler_that_fails_on_columns_fails_the_task():
+    """Spark tries the task again."""
+    desk = await bench()
+    with pytest.raises(HandlerFailedError, match="odd"):
+        await desk.partition(Columns()).take(rows(7, 9))
