@@ -281,7 +281,12 @@ def test_a_member_stops_when_its_driver_is_out_of_reach(stand):
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_member_stops_on_a_signal(stand, number):
     """SIGHUP is how Spark's daemon tells that the executor is gone."""
-    stand.on_report = lambda report: report.phase is Phase.SERVING and os.kill(os.getpid(), number)
+
+    def on_report(report):
+        if report.phase is Phase.SERVING:
+            os.kill(os.getpid(), number)
+
+    stand.on_report = on_report
     last = stand.serve()
 
     assert last.error == f"it had to stop: {number.name}"
