@@ -68,6 +68,10 @@ class Fleet:
         self._stopping = threading.Event()
         self._stop_lock = threading.Lock()
         self._is_closed = False
+        self._restore_interrupt: Callable[[], None] = lambda: None
+        self._ended = [threading.Event() for _ in range(size)]
+        """Of each keeper. Ctrl-C in ``Thread.join`` makes Python 3.11 take the thread for ended."""
+
         self._keepers = [
             spark.thread(self._keep, slot, name=f"eventproc-fleet-{order.name}-{slot}")
             for slot in range(size)
@@ -108,9 +112,8 @@ class Fleet:
             FleetError: it ended for another reason than ``stop``.
         """
         until_s = None if timeout is None else time.monotonic() + timeout.total_seconds()
-        for keeper in self._keepers:
-            keeper.join(None if until_s is None else max(0.0, until_s - time.monotonic()))
-            if keeper.is_alive():
+        for ended in self._ended:
+            if not ended.wait(None if until_s is None else max(0.0, until_s - time.monotonic())):
                 return False
         self._close()
         if self._error is not None:
@@ -150,7 +153,7 @@ class Fleet:
         for slot in late:
             self._spark.cancel(slot)
         for slot in late:
-            self._keepers[slot].join(KILLED_WITHIN_S)
+            self._ended[slot].wait(KILLED_WITHIN_S)
         self._close()
         raise FleetError(
             f"{len(late)} of {len(self._keepers)} processors of fleet {self.name} did not stop in "
@@ -159,7 +162,7 @@ class Fleet:
         )
 
     def _running(self) -> list[int]:
-        return [slot for slot, keeper in enumerate(self._keepers) if keeper.is_alive()]
+        return [slot for slot, ended in enumerate(self._ended) if not ended.is_set()]
 
     def _begin_stop(self) -> None:
         self._stopping.set()
@@ -171,6 +174,7 @@ class Fleet:
             self._is_closed = True
             self._begin_stop()
             self._desk.close()
+            self._restore_interrupt()
             self._log.info("fleet_stopped")
 
     # Running.
@@ -182,11 +186,15 @@ class Fleet:
             ConfigurationError: a processor can never work, or there is no place for all.
             FleetError: a processor could not start.
         """
+        self._restore_interrupt = self._spark.spare_from_interrupt()
         for keeper in self._keepers:
             keeper.start()
-        all_serve = self._board.wait_until_all_serve(timeout.total_seconds(), self._stopping.is_set)
-        if not all_serve:
-            self._fail(self._too_slow(timeout))
+        try:
+            if not self._board.wait_until_all_serve(timeout.total_seconds(), self._stopping.is_set):
+                self._fail(self._too_slow(timeout))
+        except BaseException:  # Interrupted in a notebook: nobody will have a fleet to stop.
+            self.stop()
+            raise
         if self._error is not None:
             with contextlib.suppress(FleetError):
                 self.stop()
@@ -231,6 +239,12 @@ class Fleet:
         self._begin_stop()
 
     def _keep(self, slot: int) -> None:
+        try:
+            self._keep_running(slot)
+        finally:
+            self._ended[slot].set()
+
+    def _keep_running(self, slot: int) -> None:
         """Have a job running for this slot until the fleet is to stop."""
         failure_count = 0
         while not self._stopping.is_set():

@@ -3,6 +3,7 @@
 Imports Spark where it is used: who imports the package may not have it.
 """
 
+import signal
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -116,6 +117,24 @@ class FleetSpark:
             return decode(last, order.token)
         except Exception as error:  # noqa: BLE001 - Spark's errors have no common root
             return _story(error)
+
+    @staticmethod
+    def spare_from_interrupt() -> Callable[[], None]:
+        """Let Ctrl-C only interrupt; return what takes that back.
+
+        PySpark's own way is to cancel all jobs first, which would have all processors killed. Only
+        a main thread may, and needs to, say so.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return lambda: None
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        def restore() -> None:
+            is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            if is_ours and threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, before)
+
+        return restore
 
     def cancel(self, slot: int) -> None:
         """Have Spark kill a slot's job, without notice to the task."""

@@ -1,0 +1,50 @@
+"""The example of a fleet, as a program, in the session that is there."""
+
+import os
+import re
+import runpy
+import shutil
+import signal
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+from eventproc.emulator import EventHubsEmulator
+from tests.spark.conftest import COUNT, HUB, PARTITIONS
+
+EXAMPLE = Path(__file__).parents[2] / "examples/spark_fleet.py"
+PATIENCE_S = 60.0
+
+
+def test_a_fleet_handles_what_there_is_until_it_is_interrupted(
+    spark, environment, published, monkeypatch, tmp_path, capsys
+):
+    """A handler of the program's own travels to the executors; Ctrl-C is a stop in good order."""
+    monkeypatch.chdir(tmp_path)
+    logs = shutil.copytree(published, tmp_path / "logs")
+    (port,) = re.findall(r":(\d+);", environment["EVENTPROC_CONNECTION_STRING"])
+    interrupt = signal.getsignal(signal.SIGINT)
+    lines: list[str] = []
+
+    def press_when_all_is_handled() -> None:
+        give_up_at = time.monotonic() + PATIENCE_S
+        while f"{2 * COUNT} events handled" not in "".join(lines):
+            lines.append(capsys.readouterr().out)
+            if time.monotonic() > give_up_at:
+                break
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with EventHubsEmulator({HUB: PARTITIONS}, port=int(port), directory=logs):
+        pressing = threading.Thread(target=press_when_all_is_handled)
+        pressing.start()
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+        pressing.join()
+
+    assert f"{2 * COUNT} orders handled" in capsys.readouterr().out
+    with closing(sqlite3.connect(tmp_path / "spark-fleet.db")) as store:
+        owners = store.execute("SELECT owner_id FROM ownership").fetchall()
+        assert owners == [(None,)] * PARTITIONS, "given back"
+    assert signal.getsignal(signal.SIGINT) is interrupt, "as it was before"
