@@ -20,11 +20,14 @@ PATIENCE_S = 50.0
 
 
 class Fleet:
-    """Processes over one emulator and one SQLite file."""
+    """Processes over one emulator and one store."""
 
-    def __init__(self, emulator: EventHubsEmulator, place: Path, **settings: object) -> None:
+    def __init__(
+        self, emulator: EventHubsEmulator, place: Path, store: str = "", **settings: object
+    ) -> None:
         self._conn_str = emulator.connection_string_for("hub")
         self._place = place
+        self._store = store or str(place / "store.db")
         self._settings = settings
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -45,7 +48,7 @@ class Fleet:
                 sys.executable,
                 str(WORKER),
                 self._conn_str,
-                str(self._place / "store.db"),
+                self._store,
                 owner_id,
                 str(self._place / "story"),
                 json.dumps(self._settings),
@@ -143,9 +146,16 @@ def test_a_poison_event_in_between_harms_nobody_else(make_fleet):
     assert fleet.numbers("buried") == [1_000]
 
 
-def test_lanes_keep_their_keys_in_order_through_kills(make_fleet):
+@pytest.fixture(name="store", params=["sqlite", "azurite"])
+def _store(request) -> str:
+    if request.param == "sqlite":
+        return ""
+    return f"{request.getfixturevalue('container')} {request.getfixturevalue('storage')}"
+
+
+def test_lanes_keep_their_keys_in_order_through_kills(make_fleet, store):
     """Nothing is lost, and whoever takes over repeats only what was under way or not stored."""
-    fleet = make_fleet(key_lanes=4)
+    fleet = make_fleet(store=store, key_lanes=4)
     fleet.publish(2_000, {})
     rng = random.Random(7)
     for owner_id in ("a", "b"):

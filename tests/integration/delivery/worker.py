@@ -1,6 +1,7 @@
 """A process that serves a hub: some events kill it, others cannot be handled, and it tells of each.
 
-Arguments: connection string of the hub, SQLite file, owner id, file to tell in, settings as JSON.
+Arguments: connection string of the hub, the store (an SQLite file, or a container and the storage's
+connection string behind a blank), owner id, file to tell in, settings as JSON.
 """
 
 import asyncio
@@ -9,9 +10,11 @@ import os
 import sys
 from datetime import timedelta
 
+from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import (
     CheckpointPolicy,
+    CheckpointStore,
     DeadLetter,
     EventProcessor,
     EventProcessorConfig,
@@ -59,6 +62,14 @@ async def bury(letter: DeadLetter) -> None:
     tell("buried", letter.partition_id, letter.event.sequence_number, story["attempt_count"])
 
 
+def make_store() -> CheckpointStore:
+    """The store that was asked for."""
+    container, _, conn_str = STORE.partition(" ")
+    if conn_str:
+        return BlobCheckpointStore.from_connection_string(conn_str, container=container)
+    return SqliteCheckpointStore(STORE)
+
+
 async def main() -> None:
     """Serve until standard input ends."""
     config = EventProcessorConfig(
@@ -75,7 +86,7 @@ async def main() -> None:
     )
     processor = EventProcessor(
         source=EventHubSource.from_connection_string(CONN_STR),
-        store=SqliteCheckpointStore(STORE),
+        store=make_store(),
         handler=Worker,
         dead_letters=FunctionDeadLetterSink(bury),
         owner_id=OWNER_ID,
