@@ -103,8 +103,8 @@ def _make_fleet(tmp_path) -> Iterator[Callable[..., Fleet]]:
     fleets: list[Fleet] = []
     with EventHubsEmulator({"hub": 1}) as emulator:
 
-        def make(**settings: object) -> Fleet:
-            fleets.append(Fleet(emulator, tmp_path, **settings))
+        def make(store: str = "", **settings: object) -> Fleet:
+            fleets.append(Fleet(emulator, tmp_path, store, **settings))
             return fleets[-1]
 
         yield make
