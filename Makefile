@@ -44,7 +44,7 @@ demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a fleet process 
 .PHONY: test
 test: venv azurite $(javascript)/node_modules/.done .tools/spark.done ## run every test, and measure what they reach
 	@$(run)/coverage erase
-	@$(run)/coverage run -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+	@$(run)/coverage run -m pytest --numprocesses 4 --dist loadgroup
 	@$(run)/coverage combine --quiet
 	@$(run)/coverage report
 
