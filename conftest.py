@@ -62,14 +62,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneSpark(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
-    """Sends all that needs Spark to one process, where its session is.
+    """Sends all that needs Spark to one process, where its session is, and each document to one.
 
     By the names of tests: marks for it (``xdist_group``) are written into them by pytest-xdist 3.8
     in a way that pytest 9.2 does not look at.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith(NEEDS_SPARK) else super()._split_scope(nodeid)
+        if nodeid.startswith(NEEDS_SPARK):
+            return "spark"
+        document, _, place = nodeid.partition("::")
+        if place.startswith("line:"):  # The blocks of a document build on each other.
+            return document
+        return str(super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
