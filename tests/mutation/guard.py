@@ -1,7 +1,8 @@
 """A guard: a few words of the source without which a promise breaks; and the source without it."""
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,13 @@ class Guard:
     """Tests that are quick and should fail, for pytest's command line."""
 
     is_simulated: bool = True
-    """False where no simulation can see it: another store, a thread, equal views."""
+    """False where it is not in the simulated world: another store, a thread, Spark."""
+
+    @property
+    def digest(self) -> str:
+        """What a verdict is about: it changes when another mutant is made."""
+        made = f"{self.file}\0{self.words}\0{self.mutated}"
+        return hashlib.sha256(made.encode()).hexdigest()[:12]
 
     def applied_to(self, text: str) -> str:
         """The file's text without the guard."""
@@ -46,15 +53,4 @@ class Guard:
 
 def guards_in(file: str, killers: Sequence[str], *guards: Guard) -> list[Guard]:
     """Guards of one file, which the same tests look after."""
-    return [
-        Guard(
-            name=guard.name,
-            without_it=guard.without_it,
-            words=guard.words,
-            mutated=guard.mutated,
-            file=file,
-            killers=(*guard.killers, *killers),
-            is_simulated=guard.is_simulated,
-        )
-        for guard in guards
-    ]
+    return [replace(guard, file=file, killers=(*guard.killers, *killers)) for guard in guards]

@@ -1,50 +1,63 @@
-"""The last verdict on each guard: it makes the next run quicker, and the tables."""
+"""The last verdict on each guard, beside the source: what the tables are made from.
+
+It makes the next run quick, too: the test that noticed the last time is tried first.
+"""
 
 import json
-from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
-from tests.mutation.guard import ROOT, Guard
-from tests.mutation.workshop import Verdict
+from tests.mutation.guard import Guard
+from tests.mutation.verdict import ByTests, ByWorlds, Verdict
 
-FILE: Final = ROOT / ".tools/mutants.json"
+FILE: Final = Path(__file__).with_name("verdicts.json")
 
 
 class Memory:
-    """Verdicts by the names of their guards, in a file."""
+    """Verdicts by the names of their guards, in a file.
 
-    def __init__(self) -> None:
+    A verdict on a guard that reads otherwise by now counts no more; its killer is a suspect still.
+    """
+
+    def __init__(self, file: Path = FILE) -> None:
         """Read what is there."""
+        self._file = file
         self._known: dict[str, dict[str, Any]] = (
-            json.loads(FILE.read_text()) if FILE.exists() else {}
+            json.loads(file.read_text()) if file.exists() else {}
         )
+
+    def verdict(self, guard: Guard) -> Verdict:
+        """What is known about a guard as it stands."""
+        known = self._current(guard)
+        return Verdict(
+            tests=ByTests(**known["tests"]) if "tests" in known else None,
+            worlds=ByWorlds(**known["worlds"]) if "worlds" in known else None,
+        )
+
+    def commits(self, guard: Guard) -> set[str]:
+        """The commits at which it was judged."""
+        known = self._current(guard)
+        return {known[key] for key in ("tests_at", "worlds_at") if key in known}
 
     def suspect(self, guard: Guard) -> str | None:
         """The test that noticed the last time."""
-        killer: str | None = self._known.get(guard.name, {}).get("killer")
+        killer: str | None = self._known.get(guard.name, {}).get("tests", {}).get("killer")
         return killer
 
-    def is_judged(self, guard: Guard, *, simulated: bool) -> bool:
-        """Whether it was noticed, and the simulation was asked where that is wanted and can be."""
-        known = self._known.get(guard.name)
-        if known is None or (known["killer"] is None and known["seed_count"] is None):
-            return False
-        return not simulated or not guard.is_simulated or known["seeds_tried"] > 0
+    def keep(self, guard: Guard, said: ByTests | ByWorlds, commit: str) -> None:
+        """Write down what was said about a guard."""
+        known = self._known.setdefault(guard.name, {})
+        if known.get("digest") != guard.digest:
+            known.clear()
+            known["digest"] = guard.digest
+        key = "tests" if isinstance(said, ByTests) else "worlds"
+        known[key] = {
+            name: value for name, value in asdict(said).items() if value not in (None, "")
+        }
+        known[f"{key}_at"] = commit
+        self._file.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n")
 
-    def keep(self, verdict: Verdict) -> None:
-        """Write one down; what the simulation said stays, where it was not asked again."""
-        known = self._known.setdefault(verdict.guard.name, {"seed_count": None, "seeds_tried": 0})
-        known["killer"] = verdict.killer
-        if verdict.seeds_tried:
-            known["seed_count"] = verdict.seed_count
-            known["seeds_tried"] = verdict.seeds_tried
-        FILE.parent.mkdir(exist_ok=True)
-        FILE.write_text(json.dumps(self._known, indent=1, sort_keys=True))
-
-    def verdicts(self, guards: Sequence[Guard]) -> list[Verdict]:
-        """The last one on each of these guards that has been judged."""
-        return [
-            Verdict(guard=guard, seconds=0.0, **self._known[guard.name])
-            for guard in guards
-            if guard.name in self._known
-        ]
+    def _current(self, guard: Guard) -> dict[str, Any]:
+        known = self._known.get(guard.name, {})
+        return known if known.get("digest") == guard.digest else {}

@@ -1,19 +1,22 @@
 """Where mutants are made and tried: in copies of the project, never in the project itself."""
 
-import compileall
+import itertools
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Any, Final, Self
 
-from tests.mutation.first_failure import VERDICT_VARIABLE
 from tests.mutation.guard import ROOT, Guard
+from tests.mutation.listener import VERDICT_VARIABLE
+from tests.mutation.verdict import ByTests, ByWorlds
 
 PARTS: Final = (
     *("eventproc", "checkpointstores", "spark_integration", "tests", "docs"),
@@ -21,37 +24,28 @@ PARTS: Final = (
 )
 """What a mutant needs of the project."""
 
-KILLED, SURVIVED = 1, 0
-"""The exit codes of pytest that say something; any other one means that nothing was tried."""
+PASSED, NOT_FOUND = 0, 4
+"""Exit codes of pytest; by any other the listener must have told something."""
 
-TEST_TIMEOUT_S: Final = 60
-"""A mutant may hang; that is seen, too."""
+TEST_WITHIN_S: Final = 120
+TESTS_WITHIN_S: Final = 900
+WORLDS_WITHIN_S: Final = 7200.0
+HANGS_MAX: Final = 5
+"""Worlds of one guard that never end: it is left alone after so many."""
 
-
-class UntriedError(Exception):
-    """The tests could not be run on a mutant."""
+_mutant_count = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What became of one mutant."""
+class Heard:
+    """What the listener told about one run of pytest."""
 
-    guard: Guard
-    killer: str | None
-    """The quick test that failed first; ``None`` where none of them did."""
+    killer: str = ""
+    error: str = ""
+    is_timing: bool = False
+    """Whether it ran out of time, or did not even begin."""
 
-    seed_count: int | None
-    """After how many seeds the simulation failed; ``None`` where it did not, or was not asked."""
-
-    seeds_tried: int
-    """How many seeds that was, or at most; 0 where the simulation was not asked."""
-
-    seconds: float
-
-    @property
-    def is_killed(self) -> bool:
-        """Whether any test noticed."""
-        return self.killer is not None or self.seed_count is not None
+    troubles: tuple[str, ...] = ()
 
 
 class Workshop:
@@ -60,100 +54,177 @@ class Workshop:
     def __init__(self, directory: Path, *, storage: str) -> None:
         """Copy the project into a new *directory*; *storage* is a real one, for the contract."""
         self._root = directory
-        self._environment = {
-            **os.environ,
-            "EVENTPROC_TEST_STORAGE": storage,
-            "PYTHONPATH": str(directory),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            VERDICT_VARIABLE: str(directory / "verdict.txt"),
-        }
+        self._verdict = directory / "verdict.json"
+        self._output = directory / "output.txt"
+        self._sound_by_test: dict[str, bool] = {}
+        self._sound_by_world: dict[tuple[str, int], bool] = {}
         directory.mkdir()
         for part in PARTS:
             source = ROOT / part
             if source.is_dir():
-                shutil.copytree(
-                    source,
-                    directory / part,
-                    ignore=shutil.ignore_patterns("__pycache__", "node_modules"),
-                )
+                unwanted = shutil.ignore_patterns("__pycache__", "node_modules")
+                shutil.copytree(source, directory / part, ignore=unwanted)
             else:
                 shutil.copy2(source, directory / part)
-        # What is not mutated is compiled once; a mutant's bytecode is never kept.
-        compileall.compile_dir(directory, quiet=1)
+        if (ROOT / ".tools").exists():
+            (directory / ".tools").symlink_to(ROOT / ".tools")  # Java is there.
+        environment = {
+            **os.environ,
+            "EVENTPROC_TEST_STORAGE": storage,
+            "PYTHONPATH": str(directory),
+            VERDICT_VARIABLE: str(self._verdict),
+        }
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutation.nursery"],
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
-    def judge(
-        self, guard: Guard, *, seeds: int, simulates_all: bool, suspect: str | None
-    ) -> Verdict:
-        """Try a mutant: the quick tests first, then the simulation where that can see it.
+    def __enter__(self) -> Self:
+        return self
 
-        Args:
-            guard: What to take away.
-            seeds: For how long the simulation is tried.
-            simulates_all: Try the simulation even where a quick test noticed.
-            suspect: The test that noticed the last time, which is tried first.
-        """
-        begun_s = time.monotonic()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Let the nursery end."""
+        self._nursery.communicate()
+
+    def test(self, guard: Guard, suspect: str | None) -> ByTests:
+        """Try the tests that a guard names, and before them the one that noticed the last time."""
+        said = ByTests()
+        for tests in ([suspect] if suspect else [], guard.killers):
+            if tests:
+                said = self._test(guard, tests)
+            if said.killer is not None:
+                break
+        return said
+
+    def _test(self, guard: Guard, tests: Sequence[str]) -> ByTests:
+        unsound: list[str] = []
+        while True:
+            with self._mutant(guard):
+                heard = self._run_tests([*tests, *(f"--deselect={test}" for test in unsound)])
+                killer = heard.killer
+                # Where time plays a part the machine may have been busy: once more.
+                if killer and heard.is_timing and self._run_tests([killer]).killer != killer:
+                    return ByTests(trouble=f"{killer} fails now and then")
+            if not killer:
+                anyway = [f"{test} fails anyway" for test in unsound]
+                return ByTests(trouble=", ".join([*heard.troubles, *anyway]))
+            if killer not in self._sound_by_test:
+                self._sound_by_test[killer] = not self._run_tests([killer]).killer
+            if self._sound_by_test[killer]:
+                return ByTests(killer=killer, error=heard.error)
+            unsound.append(killer)
+
+    def _run_tests(self, tests: Sequence[str]) -> Heard:
+        """Run tests until one fails; return what the listener heard."""
+        self._verdict.unlink(missing_ok=True)
+        options = [
+            *("-q", "--tb=line", "-p", "tests.mutation.listener", "-p", "no:cacheprovider"),
+            # The nursery has imported the plugins.
+            *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
+        ]
+        code = self._ask(
+            "tests",
+            [*options, "--hypothesis-seed=0", f"--timeout={TEST_WITHIN_S}", *tests],
+            TESTS_WITHIN_S,
+        )
+        told = json.loads(self._verdict.read_text()) if self._verdict.exists() else {}
+        troubles = [f"{test} hangs" for test in told.pop("hangs", ())]
+        if not told and not troubles and code not in {PASSED, NOT_FOUND}:
+            ended = "never ended" if code is None else f"ended with {code}"
+            troubles = [f"pytest {ended}: {self._output.read_text()[-300:]}"]
+        return Heard(**told, troubles=tuple(troubles))
+
+    def play(self, guard: Guard, said: ByWorlds, stop: int) -> ByWorlds:
+        """Play worlds from where the last trial ended, in every suite, up to a seed."""
+        skipped: list[tuple[str, int]] = []
+        hung: list[str] = [said.trouble] if said.trouble else []
+        first = said.seeds_tried
+        while True:
+            with self._mutant(guard):
+                code, told = self._run_worlds(first=first, stop=stop, skipped=skipped)
+            if not told:
+                return ByWorlds(seeds_tried=stop, trouble=", ".join(hung))
+            world = (told["suite"], told["seed"])
+            skipped.append(world)
+            if code != 0 or "violation" not in told:
+                hung.append(f"{world[0]} {world[1]} ended with {code}")
+                if len(hung) > HANGS_MAX:
+                    return ByWorlds(seeds_tried=told["seed"], trouble=", ".join(hung))
+            elif self._is_sound(world):
+                return ByWorlds(
+                    seeds_tried=told["seed"] + 1,
+                    suite=world[0],
+                    seed=world[1],
+                    violation=" ".join(told["violation"].split())[:200],
+                )
+            first = told["seed"]
+
+    def play_again(self, guard: Guard, suite: str, seed: int) -> ByWorlds | None:
+        """Play the world that noticed the last time."""
+        asked = {"first": seed, "stop": seed + 1, "suites": [suite], "skipped": []}
+        with self._mutant(guard):
+            code, told = self._run_worlds(**asked)
+        if code != 0 or "violation" not in told or not self._is_sound((suite, seed)):
+            return None
+        return ByWorlds(
+            seeds_tried=seed + 1,
+            suite=suite,
+            seed=seed,
+            violation=" ".join(told["violation"].split())[:200],
+        )
+
+    def _is_sound(self, world: tuple[str, int]) -> bool:
+        """Whether this world keeps every promise without a mutation."""
+        if world not in self._sound_by_world:
+            suite, seed = world
+            _, told = self._run_worlds(first=seed, stop=seed + 1, suites=[suite], skipped=[])
+            self._sound_by_world[world] = not told
+        return self._sound_by_world[world]
+
+    def _run_worlds(self, **asked: Any) -> tuple[int | None, dict[str, Any]]:
+        """Play worlds; return the exit code, and the world that was played last, if it broke."""
+        self._verdict.write_text("{}")
+        code = self._ask("worlds", [json.dumps(asked), str(self._verdict)], WORLDS_WITHIN_S)
+        told = json.loads(self._verdict.read_text())
+        if code != 0 and not told:
+            raise RuntimeError(f"no world was played: {self._output.read_text()[-2000:]}")
+        return code, told
+
+    def _ask(self, runs: str, arguments: Sequence[str], within_s: float) -> int | None:
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        asked = {
+            "runs": runs,
+            "arguments": list(arguments),
+            "within_s": within_s,
+            "output": str(self._output),
+        }
+        self._nursery.stdin.write(json.dumps(asked) + "\n")
+        self._nursery.stdin.flush()
+        code: int | None = json.loads(self._nursery.stdout.readline())
+        return code
+
+    @contextmanager
+    def _mutant(self, guard: Guard) -> Iterator[None]:
+        """Take a guard away for some time."""
         file = self._root / guard.file
-        before = file.stat()
         text = file.read_text()
+        before = file.stat()
         file.write_text(guard.applied_to(text))
+        # Bytecode is kept, and goes by the time of its source: that must be nobody else's.
+        made_at_s = int(time.time()) - 1_000_000 + next(_mutant_count)
+        os.utime(file, (made_at_s, made_at_s))
         try:
-            killer = self._quick_killer(guard, suspect)
-            seed_count, seeds_tried = None, 0
-            if guard.is_simulated and (simulates_all or killer is None):
-                seeds_tried = seeds
-                seed_count = self._seeds_until_failure(seeds)
+            yield
         finally:
             file.write_text(text)
             os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-        return Verdict(
-            guard=guard,
-            killer=killer,
-            seed_count=seed_count,
-            seeds_tried=seeds_tried,
-            seconds=time.monotonic() - begun_s,
-        )
-
-    def _quick_killer(self, guard: Guard, suspect: str | None) -> str | None:
-        killer: str | None = None
-        if suspect is not None:
-            with suppress(UntriedError):  # It may have another name by now.
-                killer = self._first_failure(["--hypothesis-seed=0", suspect])
-        if killer is None:
-            killer = self._first_failure(["--hypothesis-seed=0", *guard.killers])
-        return killer
-
-    def _seeds_until_failure(self, seeds: int) -> int | None:
-        if not seeds:
-            return None
-        done = self._run("tests.mutation.worlds", str(seeds))
-        if done.returncode:
-            raise UntriedError(
-                f"the simulation ended with {done.returncode}:\n{done.stderr[-2000:]}"
-            )
-        return int(done.stdout) if done.stdout.strip() else None
-
-    def _first_failure(self, arguments: Sequence[str]) -> str | None:
-        """Run tests until one fails; return that one."""
-        verdict = self._root / "verdict.txt"
-        verdict.unlink(missing_ok=True)
-        done = self._run(
-            *("pytest", "-x", "-q", "-p", "tests.mutation.first_failure"),
-            *("--tb=line", "--timeout", str(TEST_TIMEOUT_S), *arguments),
-        )
-        if done.returncode == KILLED and verdict.exists():
-            return verdict.read_text()
-        if done.returncode != SURVIVED:
-            raise UntriedError(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}")
-        return None
-
-    def _run(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            cwd=self._root,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )

@@ -1,5 +1,6 @@
 """What a seed can be played as, and how one that fails is shown."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 
 from eventproc.testing.processes import run_processes
@@ -8,6 +9,9 @@ from tests.simulation.lanes import LanesWorld, key_of, with_lanes
 from tests.simulation.planned import come_and_go
 from tests.simulation.stories import Mode, draw, tell
 from tests.simulation.world import World
+
+ENDS_WITHIN_S = 20_000.0
+"""Many times what any story lasts, by the world's own clock."""
 
 
 async def _tell_safety(seed: int) -> World:
@@ -36,6 +40,11 @@ SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
 }
 
 
+async def _to_its_end(story: Coroutine[object, object, World]) -> World:
+    async with asyncio.timeout(ENDS_WITHIN_S):
+        return await story
+
+
 def play(suite: str, seed: int) -> World:
     """Play one seed.
 
@@ -43,7 +52,7 @@ def play(suite: str, seed: int) -> World:
         Violation: a promise was broken; the message ends with the command that shows it again.
     """
     try:
-        return run_processes(SUITES[suite](seed))
+        return run_processes(_to_its_end(SUITES[suite](seed)))
     except Exception as error:
         what = str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
         raise Violation(f"{what}\nagain: make sim ARGS='--suite {suite} --seed {seed}'") from error

@@ -23,7 +23,6 @@ PLAN = guards_in(
         without_it="the plan wants what nobody can make a foreign owner do",
         words="(owner_id in foreign) != holds_extra, ",
         mutated="False, ",
-        is_simulated=False,
     ),
     Guard(
         name="surplus is chosen by rank",
@@ -51,7 +50,6 @@ PLAN = guards_in(
         without_it="the plan changes while it is carried out",
         words="bisect_left(points, rank(partition_id)) % len(ring)",
         mutated="max(range(len(ring)), key=left.__getitem__)",
-        is_simulated=False,
     ),
 )
 
@@ -69,14 +67,12 @@ BALANCE = guards_in(
         without_it="the strategy is not what its document says",
         words="orphans = sorted(orphans, key=rank)[:1]",
         mutated="orphans = sorted(orphans, key=rank)",
-        is_simulated=False,
     ),
     Guard(
         name="BALANCED: a claim or a steal, not both",
         without_it="the strategy is not what its document says",
         words="stealable = [] if orphans else stealable",
         mutated="pass",
-        is_simulated=False,
     ),
     Guard(
         name="who hands over is not robbed in time",
@@ -113,7 +109,6 @@ BALANCE = guards_in(
         without_it="an owner that hangs keeps its surplus for ever",
         words=" or partition_id in view.overdue",
         mutated="",
-        is_simulated=False,
     ),
     Guard(
         name="never from oneself",
@@ -128,7 +123,6 @@ BALANCE = guards_in(
         without_it="a partition lies unread until an owner of another SDK happens to look",
         words="        and (target in view.cooperative or target in view.present)\n",
         mutated="",
-        is_simulated=False,
     ),
     Guard(
         name="what a foreign owner does not come for is taken by others",
@@ -149,7 +143,6 @@ BALANCE = guards_in(
         without_it="an owner that hangs is never overdue",
         words="(p, keeper): known.get((p, keeper), now_s)",
         mutated="(p, keeper): now_s",
-        is_simulated=False,
     ),
 )
 
@@ -161,14 +154,12 @@ RESERVE = guards_in(
         without_it="a rolling deploy moves each partition nearly twice",
         words="    if not idle or not stayer_count:\n",
         mutated="    if True:\n",
-        is_simulated=False,
     ),
     Guard(
         name="a reserve that holds something takes part",
         without_it="a vacancy is filled by one reserve after another",
         words="idle = {reserve for reserve in reserves if not held_count[reserve]}",
         mutated="idle = set(reserves)",
-        is_simulated=False,
     ),
     Guard(
         name="where nobody stays who could be replaced, all reserves take part",
@@ -179,7 +170,6 @@ RESERVE = guards_in(
         return frozenset(members)
     if not stayer_count:
         return frozenset(members) - idle""",
-        is_simulated=False,
     ),
 )
 

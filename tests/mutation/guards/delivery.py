@@ -67,7 +67,6 @@ RECORDS = guards_in(
         without_it="a mistake anywhere above reaches the store",
         words="self.sequence_number < previous and not self.is_reset",
         mutated="False and not self.is_reset",
-        is_simulated=False,
     ),
 )
 
@@ -104,7 +103,6 @@ ENDING = guards_in(
         without_it="a handler that outlives its pump acts beside the next one",
         words="return not self.is_lost and not self._is_over and",
         mutated="return not self.is_lost and",
-        is_simulated=False,
     ),
 )
 
@@ -200,14 +198,12 @@ LANES = guards_in(
         without_it="events of a key are handled out of order",
         words="                self._queues.back(key)\n",
         mutated="                pass\n",
-        is_simulated=False,
     ),
     Guard(
         name="key lanes: a receiver begins where everything was taken in",
         without_it="events are taken in twice after a restart",
         words="return self._watermark.is_wanted(event.sequence_number)",
         mutated="return True",
-        is_simulated=False,
     ),
 )
 

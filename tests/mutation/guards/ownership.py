@@ -90,7 +90,6 @@ LEASES = guards_in(
         without_it="each claim is written twice",
         words="if lease.answered_at_s <= asked_at_s and not",
         mutated="if not",
-        is_simulated=False,
     ),
     Guard(
         name="one write at a time for a partition",
@@ -237,7 +236,6 @@ PRESENCE = guards_in(
         words="await self._change_to(MemberStatus.AWAY)",
         mutated="pass",
         killers=("tests/unit/eventproc/test_deploys.py",),
-        is_simulated=False,
     ),
     Guard(
         name="a newcomer of another generation begins in reserve",
@@ -245,7 +243,6 @@ PRESENCE = guards_in(
         words="MemberStatus.RESERVE if is_replacing else MemberStatus.ACTIVE",
         mutated="MemberStatus.ACTIVE",
         killers=("tests/unit/eventproc/test_deploys.py",),
-        is_simulated=False,
     ),
     Guard(
         name="a reserve's patience ends",
@@ -253,7 +250,6 @@ PRESENCE = guards_in(
         words="if has_settled or is_over or not",
         mutated="if has_settled or not",
         killers=("tests/unit/eventproc/test_deploys.py",),
-        is_simulated=False,
     ),
     Guard(
         name="session: who was declared dead drops everything",
@@ -261,7 +257,6 @@ PRESENCE = guards_in(
         words="if mine is None or mine.status is MemberStatus.DEAD:",
         mutated="if False:",
         killers=("tests/unit/eventproc/test_sessions.py",),
-        is_simulated=False,
     ),
     Guard(
         name="only who owns nothing is cleared away",
@@ -285,21 +280,18 @@ SESSIONS = guards_in(
                 and snapshot.as_of is not None
                 and is_fresh(member.last_modified, snapshot.as_of, snapshot.resolution, expiration)
             )""",
-        is_simulated=False,
     ),
     Guard(
         name="session: an owner without a presence record is watched for an expiration",
         without_it="who lost its presence record by a hand's mistake is robbed",
         words="                or missed_s <= expiration.total_seconds()\n",
         mutated="",
-        is_simulated=False,
     ),
     Guard(
         name="session: if the first does not declare a death, everybody has to",
         without_it="a duty of one that hangs leaves the dead one's partitions unread",
         words="(is_first or _is_overdue(member, present.as_of, expiration))",
         mutated="is_first",
-        is_simulated=False,
     ),
 )
 
@@ -311,7 +303,6 @@ SESSION_GROUP = guards_in(
         without_it="who was robbed never learns it",
         words="now_s - look.at_s <= self._full_look_every_s",
         mutated="now_s >= look.at_s",
-        is_simulated=False,
     ),
     Guard(
         name="session: while a stranger is there each record is renewed",
