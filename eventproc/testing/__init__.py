@@ -11,7 +11,12 @@ from eventproc.testing.store_contract import (
     check_checkpoint_store,
     clause_names,
 )
-from eventproc.testing.virtual_time import DeadlockError, VirtualTimeLoop, run_virtual
+from eventproc.testing.virtual_time import (
+    DeadlockError,
+    LivelockError,
+    VirtualTimeLoop,
+    run_virtual,
+)
 
 __all__ = [
     "Azurite",
@@ -21,6 +26,7 @@ __all__ = [
     "FaultyCheckpointStore",
     "HandlerCall",
     "HandlerStage",
+    "LivelockError",
     "LoseAnswers",
     "LossyProxy",
     "StoreFaults",

@@ -2,7 +2,7 @@
 
 Nothing outside may take part: no sockets, no subprocesses, and threads only while the clock is
 held. As soon as every task waits, the clock jumps to the next timer. If there is none, everybody
-waits for ever, and that is reported instead of waited for.
+waits for ever, and that is reported instead of waited for; and so is a task that never waits.
 """
 
 import asyncio
@@ -22,6 +22,10 @@ THREAD_WAIT_MAX_S: Final = 10.0
 
 class DeadlockError(RuntimeError):
     """Every task waits for something that can never come."""
+
+
+class LivelockError(RuntimeError):
+    """Something goes round and round, and no time passes."""
 
 
 class Callback(asyncio.TimerHandle):
@@ -68,6 +72,9 @@ class Callback(asyncio.TimerHandle):
 class VirtualTimeLoop(asyncio.BaseEventLoop):
     """Use it by ``run_virtual``; ``time()`` begins at zero."""
 
+    turns_max = 1_000_000
+    """After so many turns at one moment nobody will ever wait."""
+
     _stopping: bool  # asyncio's own
 
     def __init__(self) -> None:
@@ -78,6 +85,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         self._due: deque[Callback] = deque()
         self._later: list[tuple[float, int, Callback]] = []
         self._timer_count = 0
+        self._turn_count = 0
         self._is_held: Callable[[], bool] = lambda: False
         self._thread_called = threading.Event()
 
@@ -141,6 +149,11 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         due, later = self._due, self._later
         if not due and not self._stopping:
             self._jump()
+            self._turn_count = 0
+        self._turn_count += 1
+        if self._turn_count > self.turns_max:
+            self._turn_count = 0  # Who clears up after this has turns again.
+            raise LivelockError(f"{self.turns_max} turns at {self.now_s} s, and nobody waits")
         while later and later[0][0] <= self.now_s:
             due.append(heappop(later)[2])
         for _ in range(len(due)):

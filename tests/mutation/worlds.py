@@ -3,8 +3,9 @@
     python -m tests.mutation.worlds '{"first": 0, "stop": 20, "skipped": []}' OUTPUT
 
 What it found is in the file: the world that was played last, and what it broke, if it did. Time is
-the worlds' own: one that never ends is a broken promise that the world itself reports. Where even
-the clock stands still, the processor time of the world runs out, and the process is ended.
+the worlds' own: one that never ends, or goes round and round at one moment, is a broken promise
+that the world itself reports. Where not even that helps, its processor time runs out, and the
+process is ended.
 """
 
 import gc
@@ -16,9 +17,13 @@ from pathlib import Path
 from typing import Final
 
 import eventproc
+from eventproc.testing import VirtualTimeLoop
 from tests.mutation.guard import ROOT
 from tests.simulation.invariants import Violation
 from tests.simulation.suites import SUITES, play
+
+TURNS_MAX: Final = 50_000
+"""Hundreds of times as many as a world has at one moment."""
 
 WORLD_CPU_S: Final = 60.0
 """Hundreds of times what a world takes; SIGPROF ends the process."""
@@ -32,6 +37,7 @@ def main() -> None:
     assert eventproc.__file__.startswith(str(ROOT)), "the mutant itself is tried"
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    VirtualTimeLoop.turns_max = TURNS_MAX
     gc.disable()
     asked, output = json.loads(sys.argv[1]), Path(sys.argv[2])
     skipped = {tuple(world) for world in asked["skipped"]}

@@ -43,6 +43,9 @@ CHECKPOINTER = guards_in(
     ),
     Guard(
         name="who is told of its loss writes no more",
+        killers=(
+            "tests/unit/eventproc/test_checkpointer.py::test_who_is_told_of_its_loss_writes_no_more",
+        ),
         without_it="one more write of a former owner reaches the store",
         words="""                if self._is_lost:
                     raise OwnershipLostError(self._partition_id)
@@ -200,10 +203,35 @@ LANES = guards_in(
         mutated="                pass\n",
     ),
     Guard(
-        name="key lanes: a receiver begins where everything was taken in",
-        without_it="events are taken in twice after a restart",
+        name="key lanes: no handled event is taken for what processes died of",
+        without_it="a receiver that begins early makes an innocent event a dead letter",
         words="return self._watermark.is_wanted(event.sequence_number)",
         mutated="return True",
+        is_simulated=False,
+        killers=("tests/unit/eventproc/test_early_receiver.py",),
+    ),
+)
+
+WATERMARK = guards_in(
+    "eventproc/core/lanes.py",
+    ["tests/unit/core/test_lanes.py", "tests/unit/eventproc/test_key_lanes.py"],
+    Guard(
+        name="key lanes: an event is taken in once",
+        without_it="a receiver that begins again makes duplicates",
+        words="        if sequence_number <= self._admitted_number:\n            return False\n",
+        mutated="",
+    ),
+    Guard(
+        name="key lanes: what was done above the position is not done again",
+        without_it="a restart repeats what the checkpoint says is done",
+        words="        if self._was_done(sequence_number):\n            self._join",
+        mutated="        if False:\n            self._join",
+    ),
+    Guard(
+        name="key lanes: the position rises only over what is done",
+        without_it="a checkpoint covers what no lane has handled yet",
+        words="span = self._span_by_first.pop(self._passed_count, None)",
+        mutated="span = self._span_by_first.pop(min(self._span_by_first, default=-1), None)",
     ),
 )
 

@@ -22,6 +22,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *delivery.RECEPTION,
         *delivery.BEGINNING,
         *delivery.LANES,
+        *delivery.WATERMARK,
         *delivery.CRASHES,
         *delivery.WATCHDOG,
         *delivery.PUMPS,

@@ -113,6 +113,20 @@ def test_adoption_shuts_the_former_owner_out():
     assert run_virtual(story()) == (5, 5)
 
 
+def test_who_is_told_of_its_loss_writes_no_more():
+    """Although no successor has begun, and the write would be taken."""
+
+    async def story():
+        scene = Scene()
+        _, former, _ = await two(scene)
+        former.lose()
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        return scene.checkpointed()
+
+    assert run_virtual(story()) == 5
+
+
 def test_a_write_that_nobody_answered_is_not_taken_for_stored():
     """It is read again, and written again: here the first one never arrived."""
 

@@ -16,6 +16,7 @@ from tests.unit.eventproc.scene import Noting, Scene, seconds
 
 LETTER = FailurePolicy(deliveries_max=5, then=FailureAction.DEAD_LETTER)
 STOP = FailurePolicy(deliveries_max=5)
+MANY = 20
 SELDOM = CheckpointPolicy(every_events=1000, every=timedelta(hours=1))
 
 
@@ -85,6 +86,7 @@ def test_a_deadly_event_is_found_and_given_up(settings):
         counts = []
         while await life.live(for_s=300):
             counts.append(life.counts())
+            assert len(counts) < MANY, "they die for ever"
         return scene, life, counts, sink.letters
 
     scene, life, counts, (letter,) = run_virtual(story())
@@ -109,6 +111,7 @@ def test_a_deadly_event_may_stop_its_partition():
         deaths = 0
         while await life.live(for_s=300):
             deaths += 1
+            assert deaths < MANY, "they die for ever"
         stopped_at, count = life.counts()
         alive = Deadly(scene, asyncio.Event(), poison=None)
         async with scene.processor(lambda: alive, "last", failure_policy=STOP) as processor:
@@ -200,6 +203,7 @@ def test_the_count_has_a_place_from_the_first_event_on(position):
         counts = [life.counts()]
         while await life.live(for_s=300, poison=0):
             counts.append(life.counts())
+            assert len(counts) < MANY, "they die for ever"
         return counts, [letter.event.sequence_number for letter in sink.letters], scene.numbers()
 
     counts, letters, numbers = run_virtual(story())

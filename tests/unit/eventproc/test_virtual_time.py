@@ -6,7 +6,12 @@ import time
 import pytest
 
 from eventproc.testing.processes import Process, run_processes
-from eventproc.testing.virtual_time import DeadlockError, run_virtual
+from eventproc.testing.virtual_time import (
+    DeadlockError,
+    LivelockError,
+    VirtualTimeLoop,
+    run_virtual,
+)
 
 
 def test_hours_pass_at_once():
@@ -29,6 +34,18 @@ def test_waiting_for_ever_is_reported():
         await asyncio.Event().wait()
 
     with pytest.raises(DeadlockError):
+        run_virtual(story())
+
+
+def test_going_round_and_round_is_reported(monkeypatch):
+    """No timer can ever be due while somebody is always busy at the same moment."""
+    monkeypatch.setattr(VirtualTimeLoop, "turns_max", 1000)
+
+    async def story():
+        while True:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    with pytest.raises(LivelockError, match="1000 turns at 0"):
         run_virtual(story())
 
 
