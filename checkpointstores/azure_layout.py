@@ -240,5 +240,7 @@ def _quoted(value: str) -> str:
 
 def _unquoted(value: str) -> str:
     """Undo ``_quoted``, and leave alone what it would not have written: another SDK's ``%41``."""
+    if "%" not in value:
+        return value
     plain = unquote(value)
     return plain if _quoted(plain) == value else value

@@ -119,7 +119,7 @@ class _AzureContainer:
             at = f"&marker={quote(marker, safe='')}" if marker else ""
             page = await self._ask(partial(self._get, url + at))
             as_of = as_of or _date(page)
-            found, marker = parse_page(page.text())
+            found, marker = parse_page(page.content)
             items += found
             if not marker:
                 return Listing(items=tuple(items), as_of=as_of)

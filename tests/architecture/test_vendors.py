@@ -29,7 +29,7 @@ PLACES = {
     "pyspark": ["spark_integration/*"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],
-    "tenacity": ["checkpointstores/_retry.py", "eventproc/retries.py"],
+    "tenacity": ["eventproc/retries.py"],
     "typer": ["eventproc/cli/*"],
 }
 """Each vendor, and the files that may import it."""

@@ -1,13 +1,14 @@
 """The fast reading of a listing page."""
 
+import codecs
 from datetime import UTC, datetime
 
 import pytest
 
 from checkpointstores._blob_container import BlobItem
-from checkpointstores._listing_xml import parse_page
+from checkpointstores._listing_xml import PIECE_BYTES, parse_page
 
-PAGE = """<?xml version="1.0" encoding="utf-8"?>
+PAGE = b"""<?xml version="1.0" encoding="utf-8"?>
 <EnumerationResults ServiceEndpoint="https://x/" ContainerName="c"><Blobs>
 <Blob><Name>a/ownership/0</Name><Properties>
   <Last-Modified>Fri, 20 Nov 2026 20:00:01 GMT</Last-Modified><Etag>0x8D1</Etag>
@@ -21,7 +22,7 @@ PAGE = """<?xml version="1.0" encoding="utf-8"?>
 
 def test_a_page_gives_blobs_and_the_next_marker():
     """Every part that a record needs, etags without quotes, odd names decoded."""
-    items, marker = parse_page(PAGE % "next")
+    items, marker = parse_page(PAGE % b"next")
 
     assert marker == "next"
     assert items == [
@@ -42,11 +43,31 @@ def test_a_page_gives_blobs_and_the_next_marker():
 
 def test_the_last_page_has_no_marker():
     """An empty marker ends the listing."""
-    assert parse_page(PAGE % "")[1] == ""
+    assert parse_page(PAGE % b"")[1] == ""
 
 
-@pytest.mark.parametrize("text", ["", "<html>", "<html><body/></html>", "\x00"])
-def test_what_is_no_listing_is_refused(text):
+NO_PROPERTIES = (
+    b"<EnumerationResults><Blobs><Blob><Name>a</Name></Blob></Blobs></EnumerationResults>"
+)
+
+
+@pytest.mark.parametrize("page", [b"", b"<html>", b"<html><body/></html>", b"\x00", NO_PROPERTIES])
+def test_what_is_no_listing_is_refused(page):
     """The caller then asks the vendor's own parser."""
     with pytest.raises(ValueError, match="not a listing"):
-        parse_page(text)
+        parse_page(page)
+
+
+def test_a_page_with_a_byte_order_mark_and_of_many_pieces_is_read_whole():
+    """As Azure sends it; a piece may end within a name, or within a letter."""
+    blob = (
+        "<Blob><Name>é%d</Name><Properties>"
+        "<Last-Modified>Fri, 20 Nov 2026 20:00:01 GMT</Last-Modified></Properties></Blob>"
+    )
+    blobs = "".join(blob % number for number in range(3 * PIECE_BYTES // len(blob)))
+    page = f"<EnumerationResults><Blobs>{blobs}</Blobs></EnumerationResults>"
+
+    items, _ = parse_page(codecs.BOM_UTF8 + page.encode())
+
+    assert [item.name for item in items] == [f"é{number}" for number in range(len(items))]
+    assert len(items) == blobs.count("<Blob>")

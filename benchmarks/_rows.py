@@ -1,0 +1,60 @@
+"""What the benchmarks have in common: their options, and how their rows are printed.
+
+A row is a flat mapping of names to numbers and words. ``run.py`` collects the rows of every program
+here that takes ``--format json``, and those of one that takes ``--quick`` in a few seconds.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+Cell = str | int | float | bool | None
+Row = Mapping[str, Cell]
+
+
+def options(doc: str | None) -> argparse.ArgumentParser:
+    """A parser with the options that every benchmark should have."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--quick", action="store_true", help="smallest sizes, to see that it runs")
+    return parser
+
+
+def say(what: str) -> None:
+    """Tell how far it is, where it does not disturb the rows."""
+    print(f"   {what}", file=sys.stderr, flush=True)
+
+
+def show(rows: Sequence[Row], form: str, title: str = "") -> None:
+    """Print all rows, for people or for programs."""
+    if form == "json":
+        print(json.dumps([dict(row) for row in rows], indent=1), flush=True)
+        return
+    Console().print(table_of(rows, title))
+
+
+def table_of(rows: Sequence[Row], title: str = "") -> Table:
+    """A table with a column for each name that any of the rows has."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = Table(title=title or None, title_justify="left", header_style="bold")
+    for name in names:
+        is_number = all(isinstance(row.get(name), int | float | None) for row in rows)
+        table.add_column(name.replace("_", " "), justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(cell_text(row.get(name)) for name in names))
+    return table
+
+
+def cell_text(cell: Cell) -> str:
+    """A number with as many digits as are worth reading."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool | str):
+        return str(cell)
+    return f"{cell:,.0f}" if isinstance(cell, int) or abs(cell) >= 100 else f"{cell:,.3g}"  # noqa: PLR2004 - digits

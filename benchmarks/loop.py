@@ -1,0 +1,395 @@
+"""What the claim loop costs: the store beside Azure's own and bare requests, cycles, memory.
+
+    python benchmarks/loop.py                    # a table for each question; three minutes
+    python benchmarks/loop.py --format json      # for programs
+    python benchmarks/loop.py --quick
+
+All on one Azurite, in a process of its own, so processor time is the client's alone:
+
+- *list*: all ownership records, by our store, by the genuine one for aio, and as bare requests by
+  aiohttp whose answers nobody reads: what Azurite itself takes;
+- *renew*: conditional writes of ownership, many at once (each store bounds them in its own way);
+- *cycle*: one look of a settled processor at a group of so many partitions, a hundredth of them
+  its own (32 at most), and the requests that it makes;
+- *keep*: looking through the leases for one that is due, where none is;
+- *memory*: what an owned partition adds to a processor on a hub and a store in memory.
+"""
+
+import asyncio
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+from azure.core.pipeline.transport import AioHttpTransport
+from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
+from azure.storage.blob import ContainerSasPermissions, generate_container_sas
+
+from benchmarks._rows import Row, options, say, show
+from checkpointstores import azure_layout as layout
+from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc import (
+    ConsumerGroup,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.leases import Leases
+from eventproc.logs import get_logger
+from eventproc.models import OwnershipClaim
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing.azurite import ACCOUNT_KEY, ACCOUNT_NAME, Azurite
+
+SIZES: Final = (32, 1_000, 10_000)
+OWNED: Final = (32, 320, 3_200)
+ROUNDS: Final = 5
+CYCLES: Final = 5
+OWNED_MAX: Final = 32
+AT_ONCE: Final = 256
+LONG: Final = timedelta(hours=1)
+
+
+class Idle(PartitionHandler):
+    """Does nothing."""
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Return."""
+
+
+def group_of(size: int) -> ConsumerGroup:
+    return ConsumerGroup(fully_qualified_namespace="memory", eventhub_name=f"hub{size}")
+
+
+def owner_of(number: int, size: int) -> str:
+    """The first partitions are ours, the others belong to owners of as many each."""
+    return f"owner-{number // owned_count(size)}"
+
+
+def owned_count(size: int) -> int:
+    return max(min(size // 100, OWNED_MAX), 1)
+
+
+class Spent:
+    """Wall-clock and processor time of some calls, and the requests that they made."""
+
+    def __init__(self) -> None:
+        self.wall_s: list[float] = []
+        self.cpu_s: list[float] = []
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Time what happens inside."""
+        gc.collect()
+        wall_s, cpu_s = time.perf_counter(), time.process_time()
+        yield
+        self.wall_s.append(time.perf_counter() - wall_s)
+        self.cpu_s.append(time.process_time() - cpu_s)
+
+    def row(self, question: str, candidate: str, size: int, calls: int = 1) -> dict[str, Any]:
+        """Medians, for each of so many calls."""
+        return {
+            "question": question,
+            "candidate": candidate,
+            "partitions": size,
+            "wall_ms": round(1e3 * statistics.median(self.wall_s) / calls, 3),
+            "cpu_ms": round(1e3 * statistics.median(self.cpu_s) / calls, 3),
+        }
+
+
+@contextmanager
+def counted_requests() -> Iterator[Counter[str]]:
+    """Count what is sent to storage, by whatever client."""
+    sent: Counter[str] = Counter()
+    send = AioHttpTransport.send
+
+    async def counting(self: AioHttpTransport, request: Any, **rest: Any) -> Any:  # noqa: ANN401
+        kind = "lists" if "comp=list" in request.url else request.method.lower()
+        sent[kind] += 1
+        return await send(self, request, **rest)
+
+    AioHttpTransport.send = counting  # type: ignore[method-assign]
+    try:
+        yield sent
+    finally:
+        AioHttpTransport.send = send  # type: ignore[method-assign]
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+async def interleaved(
+    question: str,
+    size: int,
+    candidates: Mapping[str, Callable[[], Awaitable[object]]],
+    rounds: int,
+    calls: int = 1,
+) -> list[Row]:
+    """Ask each candidate in turn, round after round, so that all meet the same machine."""
+    spent = {name: Spent() for name in candidates}
+    for number in range(rounds + 1):
+        for name, ask in candidates.items():
+            if number == 0:
+                await ask()  # connects
+                continue
+            with spent[name].one():
+                await ask()
+    return [spent[name].row(question, name, size, calls) for name in candidates]
+
+
+async def fill(store: BlobCheckpointStore, size: int) -> Mapping[str, str]:
+    """Write the records of a whole group; return their etags by partition."""
+    claims = [
+        OwnershipClaim(partition_id=str(n), owner_id=owner_of(n, size), expected_etag=None)
+        for n in range(size)
+    ]
+    written = await store.claim_ownership(group_of(size), claims)
+    return {r.claim.partition_id: r.ownership.etag for r in written if r.ownership}
+
+
+async def lists(
+    storage: str, ours: BlobCheckpointStore, azures: AzureStore, size: int, rounds: int
+) -> list[Row]:
+    """List all records of a group."""
+    group = group_of(size)
+    sas = generate_container_sas(
+        ACCOUNT_NAME,
+        "loop",
+        account_key=ACCOUNT_KEY,
+        permission=ContainerSasPermissions(list=True, read=True),
+        expiry=datetime.now(UTC) + LONG,
+    )
+    endpoint = storage.split("BlobEndpoint=")[1].rstrip(";")
+    prefix = layout.folder(group, layout.RecordKind.OWNERSHIP).replace("$", "%24")
+    url = f"{endpoint}/loop?restype=container&comp=list&include=metadata&prefix={prefix}&{sas}"
+    async with aiohttp.ClientSession() as session:
+
+        async def bare() -> None:
+            marker = ""
+            while True:
+                async with session.get(f"{url}&marker={marker}") as answer:
+                    answer.raise_for_status()
+                    page = await answer.read()
+                marker = page.rpartition(b"<NextMarker>")[2].partition(b"<")[0].decode()
+                if not marker:
+                    return
+
+        return await interleaved(
+            "list",
+            size,
+            {
+                "eventproc": lambda: ours.list_ownership(group),
+                "azure": lambda: azures.list_ownership(*group.key),
+                "bare aiohttp": bare,
+            },
+            rounds,
+        )
+
+
+async def renewals(
+    ours: BlobCheckpointStore, azures: AzureStore, etags: Mapping[str, str], size: int, rounds: int
+) -> list[Row]:
+    """Renew some records at once, by both stores in turn on records of their own."""
+    group, count = group_of(size), min(size // 2, AT_ONCE)
+    etag_by_partition = dict(etags)
+    records = [
+        {
+            "fully_qualified_namespace": group.fully_qualified_namespace,
+            "eventhub_name": group.eventhub_name,
+            "consumer_group": group.name,
+            "partition_id": str(number),
+            "owner_id": owner_of(number, size),
+            "etag": etag_by_partition[str(number)],
+        }
+        for number in range(count, 2 * count)
+    ]
+
+    async def renew_ours() -> None:
+        claims = [
+            OwnershipClaim(
+                partition_id=str(n),
+                owner_id=owner_of(n, size),
+                expected_etag=etag_by_partition[str(n)],
+            )
+            for n in range(count)
+        ]
+        for result in await ours.claim_ownership(group, claims):
+            assert result.ownership is not None, "nobody else writes"
+            etag_by_partition[result.claim.partition_id] = result.ownership.etag
+
+    async def renew_azures() -> None:
+        renewed = list(await azures.claim_ownership(records))
+        assert len(renewed) == count, "nobody else writes"
+        records[:] = renewed
+
+    candidates = {"eventproc": renew_ours, "azure": renew_azures}
+    return await interleaved("renew", size, candidates, rounds, calls=count)
+
+
+# --- the loop ------------------------------------------------------------------------------------
+
+
+async def cycles(storage: str, size: int, cycle_count: int) -> Row:
+    """Let one processor of a settled group look at it a few times."""
+    store = BlobCheckpointStore.from_connection_string(storage, "loop")
+    processor = EventProcessor(
+        source=MemoryEventSource(MemoryHub(size, name=f"hub{size}")),
+        store=store,
+        handler=Idle,
+        owner_id="owner-0",
+        config=EventProcessorConfig(
+            load_balancing_interval=timedelta(seconds=0.5), ownership_expiration=LONG
+        ),
+    )
+    cycle_s = []
+    with counted_requests() as sent:
+        async with processor:
+            while not (now := processor.statistics()).is_settled or len(now.owned) < 1:
+                await asyncio.sleep(0.05)
+            before, sent_before = now.cycle_count, Counter(sent)
+            cpu_s, seen = time.process_time(), before
+            while seen < before + cycle_count:
+                await asyncio.sleep(0.02)
+                now = processor.statistics()
+                if now.cycle_count > seen:
+                    seen = now.cycle_count
+                    cycle_s.append(now.cycle_seconds or 0.0)
+            cpu_s = time.process_time() - cpu_s
+            made = sent - sent_before
+            owned = len(now.owned)
+    return {
+        "question": "cycle",
+        "candidate": "eventproc",
+        "partitions": size,
+        "owned": owned,
+        "wall_ms": round(1e3 * statistics.median(cycle_s), 2),
+        "cpu_ms": round(1e3 * cpu_s / cycle_count, 2),
+        "lists_per_cycle": round(made["lists"] / cycle_count, 2),
+        "writes_per_cycle": round(made["put"] / cycle_count, 2),
+    }
+
+
+async def keeping(size: int) -> Row:
+    """Look through leases of which none is due, as happens 24 times in an expiration."""
+    store = MemoryCheckpointStore(MemoryAccount())
+    leases = Leases(
+        store,
+        group_of(size),
+        "owner-0",
+        expiration=LONG,
+        clock=time.monotonic,
+        on_lost=lambda _: None,
+        log=get_logger("benchmark"),
+    )
+    async with store:
+        await leases.claim(
+            [
+                OwnershipClaim(partition_id=str(n), owner_id="owner-0", expected_etag=None)
+                for n in range(size)
+            ]
+        )
+        spent = Spent()
+        for _ in range(20):
+            with spent.one():
+                await leases.renew_due()
+    return spent.row("keep", "eventproc", size)
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+
+def resident_bytes() -> int:
+    """What this process has in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+async def memory_role(size: int) -> None:
+    """Be a fresh process that owns one partition and then that many; print what they add."""
+    before = await resident_with(1)
+    after = await resident_with(size)
+    print(json.dumps({"bytes": after - before, "base": before}))
+
+
+async def resident_with(size: int) -> int:
+    hub = MemoryHub(size)
+    for number in range(size):
+        hub.publish(b"", partition_id=str(number))
+    processor = EventProcessor(
+        source=MemoryEventSource(hub),
+        store=MemoryCheckpointStore(MemoryAccount()),
+        handler=Idle,
+    )
+    async with processor:
+        while processor.statistics().tally.handled_count < size:  # noqa: ASYNC110 - a count
+            await asyncio.sleep(0.05)
+        gc.collect()
+        return resident_bytes()
+
+
+def memory(size: int) -> Row:
+    answer = subprocess.run(
+        [sys.executable, __file__, "--role", "memory", "--size", str(size)],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    found = json.loads(answer.stdout)
+    return {
+        "question": "memory",
+        "candidate": "eventproc",
+        "partitions": size,
+        "kib_per_partition": round(found["bytes"] / 1024 / (size - 1), 1),
+        "base_mib": round(found["base"] / 2**20, 1),
+    }
+
+
+async def measure(storage: str, *, is_quick: bool) -> list[Row]:
+    rows: list[Row] = []
+    async with (
+        BlobCheckpointStore.from_connection_string(storage, "loop", create_container=True) as ours,
+        AzureStore.from_connection_string(storage, "loop") as azures,
+    ):
+        for size in SIZES[:1] if is_quick else SIZES:
+            say(f"a group of {size:,} partitions")
+            etags = await fill(ours, size)
+            rounds = 2 if is_quick else ROUNDS
+            rows += await lists(storage, ours, azures, size, rounds)
+            rows += await renewals(ours, azures, etags, size, rounds)
+            rows.append(await cycles(storage, size, 2 if is_quick else CYCLES))
+            rows.append(await keeping(size))
+    return sorted(rows, key=lambda row: str(row["question"]))
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--role", choices=("memory",), help="for its own use")
+    parser.add_argument("--size", type=int, help="for its own use")
+    given = parser.parse_args()
+    if given.role:
+        asyncio.run(memory_role(given.size))
+        return
+    with Azurite() as azurite:
+        rows = asyncio.run(measure(azurite.connection_string, is_quick=given.quick))
+    rows += [memory(size) for size in (OWNED[:1] if given.quick else OWNED)]
+    if given.format == "json":
+        show(rows, "json")
+        return
+    for question in dict.fromkeys(row["question"] for row in rows):
+        show([row for row in rows if row["question"] == question], "table")
+
+
+if __name__ == "__main__":
+    main()
