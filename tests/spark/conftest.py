@@ -20,6 +20,7 @@ from pyspark.sql.streaming import StreamingQuery
 import spark_integration
 from eventproc.emulator import EventHubsEmulator
 from tests.spark import faulty_hub
+from tests.spark.standalone import Standalone, standalone
 
 HERE = Path(__file__).parent
 HUB = "orders"
@@ -125,6 +126,13 @@ def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator[SparkS
     spark_integration.register(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """Yield a standalone cluster; the drivers that work with it are programs of their own."""
+    with standalone(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
 
 
 @pytest.fixture(name="published", scope="session")

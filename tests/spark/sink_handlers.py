@@ -11,11 +11,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
-from eventproc.models import CheckpointResult, CheckpointUpdate, ConsumerGroup
+from eventproc.models import CheckpointResult, CheckpointUpdate, ConsumerGroup, WriteOutcome
+from eventproc.ports import CheckpointStore
 
 FOLDER = "EVENTPROC_TEST_FOLDER"
+STORAGE = "EVENTPROC_TEST_SINK_STORAGE"
+CONTAINER = "EVENTPROC_TEST_SINK_CONTAINER"
+
+LATE = 150
+"""From this event on things go wrong: a query that takes 100 of a partition in a batch has a
+committed batch behind it then."""
 
 
 def folder() -> Path:
@@ -23,9 +31,9 @@ def folder() -> Path:
     return Path(os.environ[FOLDER])
 
 
-def note(**line: Any) -> None:
-    """Append to the ledger in one write, so that lines of several processes stay whole."""
-    with (folder() / "ledger").open("ab", buffering=0) as file:
+def note(file_name: str, **line: Any) -> None:
+    """Append a line in one write, so that lines of several processes stay whole."""
+    with (folder() / file_name).open("ab", buffering=0) as file:
         file.write(json.dumps(line).encode() + b"\n")
 
 
@@ -38,6 +46,17 @@ def is_first(name: str) -> bool:
     return True
 
 
+def stall(name: str) -> None:
+    """Stand still, the first time, as long as the file ``stalled`` is there."""
+    if not is_first(name):
+        return
+    stalled = folder() / "stalled"
+    stalled.with_suffix(".new").write_text(str(os.getpid()))
+    stalled.with_suffix(".new").rename(stalled)
+    while stalled.exists():
+        time.sleep(0.02)
+
+
 class Orders(PartitionHandler):
     """Notes each event, and keeps their sum as its state."""
 
@@ -46,13 +65,16 @@ class Orders(PartitionHandler):
         total = int(context.state or b"0") + int(event.body)
         context.state = str(total).encode()
         note(
+            "ledger",
             partition=context.partition_id,
             number=event.sequence_number,
             total=total,
             is_replay=context.is_replay,
         )
-        if event.sequence_number == 150 and is_first("die-in-handler"):
-            os.kill(os.getpid(), signal.SIGKILL)
+        if event.sequence_number == LATE:
+            if is_first("die-in-handler"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            stall("stall-in-handler")
 
 
 class Sizes(PartitionHandler):
@@ -64,26 +86,46 @@ class Sizes(PartitionHandler):
         context.state = str(int(context.state or b"0") + size).encode()
 
 
-def store() -> SqliteCheckpointStore:
-    """Make the store that breaks in commits."""
-    return FaultyStore(folder() / "group.db")
-
-
-class FaultyStore(SqliteCheckpointStore):
-    """Dies or freezes where a test says so."""
+class Faulty(CheckpointStore):
+    """Dies or stalls where a test says so, and notes what it has written."""
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
         """Write, unless something happens."""
         is_commit = update.delivery_count == 0
+        is_late = is_commit and update.sequence_number >= LATE
         if is_commit and is_first("die-before-commit"):
             os.kill(os.getpid(), signal.SIGKILL)
-        if is_commit and is_first("freeze-in-commit"):
-            (folder() / "frozen").touch()
-            while (folder() / "frozen").exists():
-                time.sleep(0.02)  # noqa: ASYNC251 - frozen is frozen
-        result = await super().update_checkpoint(group, update)
+        if is_late:
+            stall("stall-in-commit")
+        result = await super().update_checkpoint(group, update)  # type: ignore[safe-super]
+        if result.outcome is WriteOutcome.WON:
+            note(
+                "writes",
+                partition=update.partition_id,
+                number=update.sequence_number,
+                is_commit=is_commit,
+                writer=update.writer,
+            )
         if is_commit and is_first("die-after-commit"):
             os.kill(os.getpid(), signal.SIGKILL)
         return result
+
+
+class FaultySqlite(Faulty, SqliteCheckpointStore):
+    """On this machine."""
+
+
+class FaultyBlob(Faulty, BlobCheckpointStore):
+    """In blob storage."""
+
+
+def store() -> FaultySqlite:
+    """Make the store that lies in the folder."""
+    return FaultySqlite(folder() / "group.db")
+
+
+def blob_store() -> BlobCheckpointStore:
+    """Make the store in the container that the environment names."""
+    return FaultyBlob.from_connection_string(os.environ[STORAGE], os.environ[CONTAINER])

@@ -75,7 +75,7 @@ def _sink(
         "startingPosition": "earliest",
     }
     yield Sink(spark, tmp_path / "checkpoint", options, folder=shared_folder)
-    (shared_folder / "frozen").unlink(missing_ok=True)
+    (shared_folder / "stalled").unlink(missing_ok=True)
     for query in spark.streams.active:
         query.stop()
 
@@ -178,13 +178,13 @@ async def test_a_task_that_dies_is_tried_again_and_committed_once(sink):
 
 async def test_a_driver_that_wakes_up_is_fenced(sink, spark):
     """Another one has handled the batch meanwhile: the sleeper writes nothing and says why."""
-    sink.arm("freeze-in-commit")
+    sink.arm("stall-in-commit")
     query = sink.start(availableNow=True)
-    frozen = sink.folder / "frozen"
-    wait_for(frozen)
+    stalled = sink.folder / "stalled"
+    wait_for(stalled)
     await take_over(sink, query.id)
     before = await sink.checkpoints()
-    frozen.unlink()
+    stalled.unlink()
     with pytest.raises(StreamingQueryException, match="FencedError"):
         query.awaitTermination()
     after = await sink.checkpoints()

@@ -1,0 +1,26 @@
+"""A user's program: what a hub has goes to a handler; then it ends.
+
+Its arguments are the options of source and sink, as JSON, and where Spark keeps its offsets.
+"""
+
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+import spark_integration
+
+
+def main() -> None:
+    """Run the query until there is nothing left."""
+    source, sink, location = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
+    spark = SparkSession.builder.getOrCreate()
+    spark_integration.register(spark)
+    rows = spark.readStream.format("eventproc").options(**source).load()
+    writer = rows.writeStream.format("eventproc").options(**sink)
+    writer = writer.option("checkpointLocation", location).trigger(availableNow=True)
+    writer.start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
