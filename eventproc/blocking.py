@@ -109,6 +109,9 @@ class HandlerThread:
             error: BaseException | None = None
             try:
                 function()
+            except StopIteration as raised:  # No future takes it; coroutines turn it into this.
+                error = RuntimeError("the handler raised StopIteration")
+                error.__cause__ = raised
             except BaseException as raised:  # noqa: BLE001 - it is handed to the waiting task
                 error = raised
             try:

@@ -16,7 +16,7 @@ from eventproc.config import Backoff, CheckpointPolicy
 from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
 from eventproc.core.progress import adoption, is_behind, is_moved_by_operator
 from eventproc.errors import OwnershipLostError, StoreError
-from eventproc.logs import Logger
+from eventproc.logs import Logger, shown
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
@@ -195,10 +195,9 @@ class Checkpointer:
                 if self._is_lost:
                     raise OwnershipLostError(self._partition_id)
                 if await self._write_newest():
-                    self._note_failure(is_failing=False)
+                    self._note_success()
                     continue
                 attempt += 1
-                self._note_failure(is_failing=True)
                 await self._wait(attempt)
 
     def lose(self) -> None:
@@ -226,14 +225,18 @@ class Checkpointer:
         )
         try:
             result = await self._write_alone(update)
-        except StoreError:
+        except Exception as error:  # noqa: BLE001 - a store of the user's may raise anything
+            self._note_failure(error)
             return False
         if result.outcome is WriteOutcome.WON:
             self._stored = result.checkpoint
             self._note_stored(noted_count, handled_count)
             return True
         is_known = await self._learn()
-        return is_known and result.outcome is WriteOutcome.LOST
+        if is_known and result.outcome is WriteOutcome.LOST:
+            return True
+        self._note_failure(None)
+        return False
 
     async def _write_alone(self, update: CheckpointUpdate) -> CheckpointResult:
         """Write once nothing is in flight: a caller that was cancelled may have left a write."""
@@ -266,7 +269,8 @@ class Checkpointer:
             if self._is_of_another(found) and not await self._verify():
                 self.lose()
                 return True
-        except StoreError:
+        except Exception as error:  # noqa: BLE001 - as above
+            self._note_failure(error)
             return False
         if found is not None and found.writer != self._writer:
             self._log.warning("checkpoint_changed_elsewhere", sequence_number=found.sequence_number)
@@ -289,12 +293,20 @@ class Checkpointer:
     async def _wait(self, attempt: int) -> None:
         await asyncio.sleep(backoff_s(attempt, first=self._backoff.first, most=self._backoff.most))
 
-    def _note_failure(self, *, is_failing: bool) -> None:
-        if is_failing and not self._is_failing:
-            self._log.warning("checkpoint_delayed")
-        elif self._is_failing and not is_failing:
+    def _note_failure(self, error: Exception | None) -> None:
+        """Say once that the store fails; aloud, if in a way that no store should."""
+        if self._is_failing:
+            return
+        self._is_failing = True
+        if error is None or isinstance(error, StoreError):
+            self._log.warning("checkpoint_delayed", error=None if error is None else str(error))
+        else:
+            self._log.error("checkpoint_delayed", error=shown(error), exc_info=error)
+
+    def _note_success(self) -> None:
+        if self._is_failing:
             self._log.info("checkpoint_recovered")
-        self._is_failing = is_failing
+        self._is_failing = False
 
 
 def _retrieve(write: asyncio.Future[CheckpointResult]) -> None:

@@ -276,9 +276,10 @@ class EventProcessorConfig:
             )
         for name in ("partition_rate_max", "rate_max"):
             rate = getattr(self, name)
-            if rate is not None and not rate > 0:
+            if rate is not None and not 0 < rate < float("inf"):
                 raise ConfigurationError(
-                    f"{name} is {rate}: give a positive number of events a second, or pause"
+                    f"{name} is {rate}: give a positive number of events a second, None for no "
+                    "limit, or pause"
                 )
 
     def position_without_checkpoint(self, partition_id: str) -> EventPosition:

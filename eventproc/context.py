@@ -97,6 +97,8 @@ class LiveContext(CallContext):
         self._state: bytes | None = None
         self._state_before_call: bytes | None = None
         self._is_in_call = self._is_held = False
+        self.newest_handed: int | None = None
+        """Up to where events were given to the handler."""
 
     @property
     def partition_id(self) -> str:
@@ -161,6 +163,11 @@ class LiveContext(CallContext):
     def state(self, value: bytes | None) -> None:
         if not self._has_state:
             raise StateRefusedError(self.partition_id)
+        if value is not None and not isinstance(value, bytes):
+            raise TypeError(
+                f"state of partition {self.partition_id!r} is a {type(value).__name__}: give "
+                "bytes, or keep a value of a type with eventproc.state.TypedState"
+            )
         if value is not None and len(value) > STATE_BYTES_MAX:
             raise StateTooLargeError(
                 f"state of partition {self.partition_id!r} has {len(value)} bytes, the limit is "
@@ -177,7 +184,7 @@ class LiveContext(CallContext):
         """Store progress up to an event, or up to what was handled before this call."""
         if self._ending.is_lost:
             raise OwnershipLostError(self.partition_id)
-        if event is not None and self.is_unhandled(event) and not self._is_held:
+        if event is not None and self._is_progress(event):
             self._advance(event)
         if self.is_anywhere:
             self._checkpointer.note(self.progress(), 0)
@@ -185,7 +192,7 @@ class LiveContext(CallContext):
 
     def done(self, event: ReceivedEvent) -> None:
         """Everything up to the event is handled; may be called from the handler's own thread."""
-        if self._is_held or not self.is_unhandled(event):
+        if not self._is_progress(event):
             return
         self._advance(event)
         if self._is_in_call:
@@ -311,6 +318,18 @@ class LiveContext(CallContext):
             completed=self._completed,
             delivery_count=self._delivery_count,
         )
+
+    def _is_progress(self, event: ReceivedEvent) -> bool:
+        """Whether the position may go on to this event, because the handler says so."""
+        if not self._has_state:
+            return False  # With key lanes what lies below it may be under way.
+        newest = self.newest_handed
+        if newest is None or event.sequence_number > newest:
+            raise ValueError(
+                f"event {event.sequence_number} was not handed to the handler of partition "
+                f"{self.partition_id!r}: each partition's events belong to its own context"
+            )
+        return self.is_unhandled(event) and not self._is_held
 
     def _state_to_store(self) -> bytes | None:
         if not self._has_state:

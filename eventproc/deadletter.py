@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from traceback import format_exception
 from typing import Final
 
@@ -78,20 +79,35 @@ class DeadLetter:
         content = {
             **body,
             "partition_key": event.partition_key,
-            "properties": dict(event.properties),
-            "system_properties": {str(key): v for key, v in event.system_properties.items()},
+            "properties": event.properties,
+            "system_properties": event.system_properties,
             "content_type": event.content_type,
             "correlation_id": event.correlation_id,
             "message_id": event.message_id,
         }
         whole = {"letter_id": self.letter_id, **self.story(), "event": content}
-        return json.dumps(whole, indent=1, default=_plain).encode()
+        return json.dumps(_plain(whole), indent=1).encode()
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, bytes):
-        return {"base64": b64encode(value).decode()}
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    """The same in what every reader of JSON knows; what AMQP allows in a key or value is more."""
+    match value:
+        case Mapping():
+            return {_name(key): _plain(content) for key, content in value.items()}
+        case list() | tuple():
+            return [_plain(content) for content in value]
+        case bytes():
+            return {"base64": b64encode(value).decode()}
+        case datetime():
+            return value.isoformat()
+        case bool() | int() | str() | None:
+            return value
+        case _:
+            return value if isinstance(value, float) and isfinite(value) else str(value)
+
+
+def _name(key: object) -> str:
+    return key.decode(errors="replace") if isinstance(key, bytes) else str(key)
 
 
 def told(error: Exception | None) -> tuple[str, str, str]:
@@ -102,7 +118,11 @@ def told(error: Exception | None) -> tuple[str, str, str]:
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else _full_name(kind)
     text = "".join(format_exception(error))
-    return name, str(error)[:TEXT_MAX], text[-TEXT_MAX:]
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - the user's code
+        message = "(its text cannot be had)"
+    return name, message[:TEXT_MAX], text[-TEXT_MAX:]
 
 
 def _full_name(kind: type[BaseException]) -> str:

@@ -15,12 +15,12 @@ from typing import Final
 from eventproc.config import FailurePolicy
 from eventproc.context import CallContext, LiveContext
 from eventproc.core.failure import Blame, Trial, blame, next_part
-from eventproc.ending import EndedError, Ending
-from eventproc.errors import OwnershipLostError
+from eventproc.ending import EndedError, Ending, is_cancelled
+from eventproc.errors import HandlerCancelledError, OwnershipLostError
 from eventproc.giving_up import GivingUp
 from eventproc.handler import BatchError, PartitionHandler
-from eventproc.logs import Logger
-from eventproc.models import ReceivedEvent
+from eventproc.logs import Logger, shown
+from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.statistics import Tally
 
 
@@ -86,6 +86,7 @@ class Delivery:
         self._wait_s = wait_s
         self._tally = tally
         self._log = log
+        self._idle_failures_in_row = 0
 
     async def initialize(self, context: CallContext) -> None:
         """Let the handler get ready; tried again until it is."""
@@ -105,24 +106,37 @@ class Delivery:
         """Tell the handler that nothing came; what it does to the state is kept."""
         outcome = await self._call(context, lambda: self._handler.process_idle(context))
         if outcome.error is not None:
-            await self._report(context, outcome.error, 1)
+            self._idle_failures_in_row += 1
+            await self._report(context, outcome.error, self._idle_failures_in_row)
+        elif outcome.is_done and self._idle_failures_in_row:
+            self._log.info("handler_recovered", attempt_count=self._idle_failures_in_row + 1)
+            self._idle_failures_in_row = 0
         context.note()
 
-    async def hand(self, events: Sequence[ReceivedEvent], context: CallContext) -> None:
+    async def hand(
+        self,
+        events: Sequence[ReceivedEvent],
+        context: CallContext,
+        check: Callable[[ReceivedEvent], object] | None = None,
+    ) -> None:
         """Return when every one of these events is done.
+
+        Args:
+            events: In order.
+            context: What the handler is given with them.
+            check: Raises where an event cannot be handed over: that counts as its failure.
 
         Raises:
             GivenUpError: the failure policy stops the partition.
             OwnershipLostError: the handler found out that the partition is lost.
         """
+        events = tuple(events)  # Some handler may want to empty a list.
         run = Run(events, events)
         while run.pending:
             part = next_part(run.pending, run.trial.alone)
             if run.failures_in_row:
                 self._tally.retried_count += len(part)
-            outcome = await self._call(
-                context, partial(self._handler.process_events, context, part), part
-            )
+            outcome = await self._call(context, partial(self._process, context, part, check), part)
             if outcome.is_done:
                 self._tally.handled_count += len(part)
                 if run.failures_in_row:
@@ -133,6 +147,34 @@ class Delivery:
                 self._note_done(run, part, Blame(failed={}), context)
                 if outcome.error is not None:
                     await self._failed(run, part, outcome.error, context)
+
+    async def close(self, context: LiveContext, reason: CloseReason, *, budget_s: float) -> None:
+        """Let the handler end, whatever it makes of that."""
+        failure: BaseException | None = None
+        try:
+            async with asyncio.timeout(budget_s):
+                await self._handler.close(context, reason)
+        except TimeoutError:
+            self._log.warning("handler_abandoned", after_s=budget_s)
+        except asyncio.CancelledError as stray:
+            if is_cancelled():
+                raise
+            failure = HandlerCancelledError(stray)
+        except Exception as error:  # noqa: BLE001 - the user's code
+            failure = error
+        if failure is not None:
+            self._log.warning("handler_failed", attempt=1, error=shown(failure), exc_info=failure)
+
+    async def _process(
+        self,
+        context: CallContext,
+        part: Sequence[ReceivedEvent],
+        check: Callable[[ReceivedEvent], object] | None,
+    ) -> None:
+        if check is not None:
+            for event in part:
+                check(event)
+        await self._handler.process_events(context, part)
 
     async def give_up(self, event: ReceivedEvent, count: int, context: CallContext) -> None:
         """Give up an event without calling the handler: too many processes died of it."""
@@ -154,17 +196,22 @@ class Delivery:
             async with self._ending.calling() as cut:
                 await call()
             outcome = DONE
-        except (EndedError, asyncio.CancelledError):
+        except EndedError:
             raise
+        except asyncio.CancelledError as stray:
+            if is_cancelled():
+                raise
+            self._ending.check()
+            outcome = Outcome(error=HandlerCancelledError(stray))
         except OwnershipLostError:
             self._ending.check()
             raise
-        except Exception as error:  # noqa: BLE001 - the one place around the user's code
+        except Exception as raised:  # noqa: BLE001 - the one place around the user's code
             self._ending.check()
-            if cut is not None and cut.expired() and isinstance(error, TimeoutError):
+            if cut is not None and cut.expired() and isinstance(raised, TimeoutError):
                 self._log.warning("lease_lapsed")
             else:
-                outcome = Outcome(error=error)
+                outcome = Outcome(error=raised)
         finally:
             tells_more = bool(_blame(part, outcome.error, context).done) if outcome.error else False
             context.end_call(keeps_state=outcome.is_done or tells_more)
@@ -208,10 +255,10 @@ class Delivery:
 
     async def _report(self, context: CallContext, error: Exception, attempt: int) -> None:
         log = self._log.warning if attempt == 1 else self._log.debug
-        log("handler_failed", attempt=attempt, error=repr(error), exc_info=error)
+        log("handler_failed", attempt=attempt, error=shown(error), exc_info=error)
         outcome = await self._call(context, lambda: self._handler.process_error(context, error))
         if (second := outcome.error) is not None:
-            log("error_handler_failed", error=repr(second), exc_info=second)
+            log("error_handler_failed", error=shown(second), exc_info=second)
 
     async def _back_off(self, attempt: int) -> None:
         async with self._ending.waiting():

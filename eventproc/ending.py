@@ -32,6 +32,12 @@ class GivenUpError(Exception):
         self.reason = reason
 
 
+def is_cancelled() -> bool:
+    """Whether somebody cancelled this task; else a ``CancelledError`` here is of the user's own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class Trust:
     """How long the lease of one partition may still be trusted, asked anew at each use."""
 

@@ -78,6 +78,20 @@ class OwnershipLostError(EventProcError):
         self.partition_id = partition_id
 
 
+class HandlerCancelledError(EventProcError):
+    """A handler, or a sink, ended as if it was cancelled, and nobody had cancelled it.
+
+    It awaited something that was: a task or a future of its own. Its events are not handled.
+    """
+
+    def __init__(self, stray: BaseException) -> None:
+        super().__init__(
+            "CancelledError came out although nobody cancelled this: a task or future that was "
+            "awaited in it had been cancelled"
+        )
+        self.__cause__ = stray
+
+
 class StateTooLargeError(EventProcError, ValueError):
     """A handler's state is larger than the limit; the message gives both sizes in bytes."""
 

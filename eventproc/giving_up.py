@@ -12,9 +12,9 @@ from typing import assert_never
 from eventproc.config import FailureAction
 from eventproc.context import PartitionIdentity
 from eventproc.deadletter import DeadLetter, told
-from eventproc.ending import Ending, GivenUpError
-from eventproc.errors import DeadLetterError
-from eventproc.logs import Logger
+from eventproc.ending import Ending, GivenUpError, is_cancelled
+from eventproc.errors import DeadLetterError, HandlerCancelledError
+from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.ports import DeadLetterSink
 from eventproc.statistics import Tally
@@ -53,7 +53,7 @@ class GivingUp:
         facts = {
             "sequence_number": event.sequence_number,
             "attempt_count": attempt_count,
-            "error": repr(error) if error is not None else told(None)[1],
+            "error": shown(error) if error is not None else told(None)[1],
         }
         match self._then:
             case FailureAction.DEAD_LETTER:
@@ -72,7 +72,6 @@ class GivingUp:
     async def _store(
         self, event: ReceivedEvent, error: Exception | None, attempt_count: int
     ) -> None:
-        assert self._sink is not None, "checked when the processor was built"
         error_type, error_message, traceback = told(error)
         letter = DeadLetter(
             event=event,
@@ -88,14 +87,31 @@ class GivingUp:
         attempt = 0
         while True:
             async with self._ending.waiting():
-                try:
-                    await self._sink.store(letter)
-                except DeadLetterError as refusal:
-                    attempt += 1
-                    log = self._log.error if attempt == 1 else self._log.debug
-                    log("dead_letter_delayed", attempt=attempt, error=str(refusal))
-                else:
+                refusal = await self._try_to_store(letter)
+                if refusal is None:
                     break
+                attempt += 1
+                is_expected = isinstance(refusal, DeadLetterError)
+                log = self._log.error if attempt == 1 else self._log.debug
+                log(
+                    "dead_letter_delayed",
+                    attempt=attempt,
+                    error=str(refusal) if is_expected else shown(refusal),
+                    exc_info=None if is_expected else refusal,
+                )
                 await asyncio.sleep(self._wait_s(attempt))
         if attempt:
             self._log.info("dead_letter_stored_at_last", attempt_count=attempt + 1)
+
+    async def _try_to_store(self, letter: DeadLetter) -> Exception | None:
+        """Return why the letter is not stored: whatever a sink raises, it may be of the user's."""
+        assert self._sink is not None, "checked when the processor was built"
+        try:
+            await self._sink.store(letter)
+        except asyncio.CancelledError as stray:
+            if is_cancelled():
+                raise
+            return HandlerCancelledError(stray)
+        except Exception as refusal:  # noqa: BLE001 - the user's code
+            return refusal
+        return None

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from eventproc.errors import EventProcError, OwnershipLostError
+from eventproc.logs import shown
 from eventproc.models import CloseReason, ConsumerGroup, ReceivedEvent
 
 
@@ -79,6 +80,7 @@ class PartitionContext(ABC):
         """Replace the state. It is stored in the same write as the position it belongs to.
 
         Raises:
+            TypeError: it is not bytes.
             StateTooLargeError: above ``STATE_BYTES_MAX``.
             StateRefusedError: with ``key_lanes`` above 1, where no position has a state of its own.
         """
@@ -100,9 +102,11 @@ class PartitionContext(ABC):
         State goes along.
 
         With ``key_lanes`` above 1 an event stands for itself and for those before it in the same
-        call; what is stored is everything that is known to be handled in the partition.
+        call, and for nothing outside of it; what is stored is everything that is known to be
+        handled in the partition.
 
         Raises:
+            ValueError: the event is none that this partition's handler was given.
             OwnershipLostError: the partition belongs to somebody else now; nothing was stored.
                 A call during which the loss is noticed may be cancelled before it gets this.
         """
@@ -150,7 +154,7 @@ class BatchError(EventProcError):
             raise ValueError("no event failed: return instead of raising BatchError")
         event, error = failed[0]
         super().__init__(
-            f"{len(failed)} of the events failed, first {event.sequence_number}: {error!r}"
+            f"{len(failed)} of the events failed, first {event.sequence_number}: {shown(error)}"
         )
         self.failed = tuple(failed)
         self.untried = tuple(untried)

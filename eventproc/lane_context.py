@@ -108,7 +108,10 @@ class LaneContext(CallContext):
         self._whole.resume()
 
     def _up_to(self, event: ReceivedEvent) -> Sequence[ReceivedEvent]:
-        return [e for e in self.run if e.sequence_number <= event.sequence_number]
+        number = event.sequence_number
+        if all(e.sequence_number != number for e in self.run):
+            return ()  # Of a call that is over: what lies below it here is of another key.
+        return [e for e in self.run if e.sequence_number <= number]
 
     # For the delivery.
 

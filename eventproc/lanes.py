@@ -7,7 +7,7 @@ Rule 3: what breaks in one lane ends the pump, and is told by it.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
 
 from eventproc.checkpointer import Checkpointer
@@ -18,6 +18,10 @@ from eventproc.delivery import Delivery
 from eventproc.ending import EndedError, Ending
 from eventproc.lane_context import LaneContext
 from eventproc.models import COMPLETED_RANGES_MAX, ReceivedEvent
+
+
+class Keyless:
+    """Stands for the key of one event that has none, because ``key_of`` failed."""
 
 
 class Lanes:
@@ -79,11 +83,10 @@ class Lanes:
 
     async def take_in(self, events: Sequence[ReceivedEvent]) -> None:
         """Give events to lanes as these become free; return when there is room for more."""
-        key_of = self._config.key_of
         for event in events:
             mark = (event.offset, event.enqueued_time)
             if self._watermark.admit(event.sequence_number, mark):
-                self._queues.add(key_of(event), event)
+                self._queues.add(self._key(event), event)
         self._keep_account(0)
         self._fill()
         while self.room <= 0:
@@ -119,7 +122,8 @@ class Lanes:
             while self._queues and self._ending.reason is None:
                 key, run = self._queues.take(self._config.batch_size_max)
                 lane.run = run
-                await self._delivery.hand(run, lane)
+                check = self._checked_key if isinstance(key, Keyless) else None
+                await self._delivery.hand(run, lane, check)
                 self._queues.back(key)
         finally:
             lane.run = ()
@@ -134,6 +138,18 @@ class Lanes:
             self._fill()
         elif isinstance(error, Exception):
             self._on_failure(error)
+
+    def _key(self, event: ReceivedEvent) -> Hashable:
+        try:
+            return self._checked_key(event)
+        except Exception:  # noqa: BLE001 - the user's code; it fails again where that is dealt with
+            return Keyless()
+
+    def _checked_key(self, event: ReceivedEvent) -> Hashable:
+        """Raise what keeps an event from having a key: that is a failure of this event alone."""
+        key = self._config.key_of(event)
+        hash(key)
+        return key
 
     def _is_unfinished(self, event: ReceivedEvent) -> bool:
         return self._watermark.is_unfinished(event.sequence_number)

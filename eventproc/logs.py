@@ -15,6 +15,14 @@ Logger = structlog.stdlib.BoundLogger
 """What ``get_logger`` returns; ``bind`` adds fields once for many events."""
 
 
+def shown(error: BaseException) -> str:
+    """What an error says of itself; also one whose own ``repr`` fails, as users' may."""
+    try:
+        return repr(error)
+    except Exception:  # noqa: BLE001 - the user's code
+        return f"{type(error).__qualname__}, whose repr fails"
+
+
 def get_logger(name: str, **fields: object) -> Logger:
     """Return a logger below ``eventproc`` whose events all carry ``fields``."""
     logger: Logger = structlog.wrap_logger(

@@ -7,7 +7,7 @@ Rule 3: why it ended is told as it is: to the handler, to the log and to whoever
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Final
@@ -172,9 +172,9 @@ class PartitionPump:
 
     async def run(self) -> CloseReason:
         """Serve the partition until told to end, or until it has to; return why it ended."""
-        tasks = [asyncio.create_task(self._write_progress())]
+        tasks = [asyncio.create_task(self._do_beside(self._write_progress()))]
         if self._watchdog is not None:
-            tasks.append(asyncio.create_task(self._watchdog.watch()))
+            tasks.append(asyncio.create_task(self._do_beside(self._watchdog.watch())))
         try:
             await self._serve()
         except EndedError:
@@ -192,6 +192,13 @@ class PartitionPump:
         if self._failure is not None:
             raise self._failure
         return self._ending.reason or CloseReason.HANDLER_FAILED
+
+    async def _do_beside(self, work: Awaitable[None]) -> None:
+        """Do something beside the serving that must not end without anybody noticing."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - a source of the user's may raise anything
+            self._give_up(error)
 
     async def _write_progress(self) -> None:
         """Store progress; where none may be stored any more, there is nothing left to do here."""
@@ -304,6 +311,7 @@ class PartitionPump:
             if self._lanes is not None:
                 await self._lanes.take_in(events)
             return
+        self._context.newest_handed = wanted[-1].sequence_number
         self._is_paced = True
         try:
             async with self._ending.waiting():
@@ -361,13 +369,7 @@ class PartitionPump:
         reason = self._ending.reason or CloseReason.HANDLER_FAILED
         part_s = self._budget.total_seconds() * (1 - CALL_BUDGET_FRACTION) / 2
         if self._is_initialized:
-            try:
-                async with asyncio.timeout(part_s):
-                    await self._handler.close(self._context, reason)
-            except TimeoutError:
-                self._log.warning("handler_abandoned", after_s=part_s)
-            except Exception as error:  # noqa: BLE001 - the user's code
-                self._log.warning("handler_failed", attempt=1, error=repr(error), exc_info=error)
+            await self._delivery.close(self._context, reason, budget_s=part_s)
         if reason is not CloseReason.OWNERSHIP_LOST:
             self._settle_delivery_count(reason)
             try:

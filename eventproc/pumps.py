@@ -17,7 +17,9 @@ from typing import Final
 from eventproc.config import EventProcessorConfig
 from eventproc.core.assignment import reconcile
 from eventproc.core.policy import backoff_s
-from eventproc.logs import Logger
+from eventproc.ending import is_cancelled
+from eventproc.errors import HandlerCancelledError
+from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.pump import PartitionPump
 from eventproc.statistics import PumpStatistics, Tally
@@ -169,6 +171,10 @@ class Pumps:
                 self._forced.discard(partition_id)
                 pump.force()
             reason = await pump.run()
+        except asyncio.CancelledError as stray:
+            if is_cancelled():
+                raise
+            error, reason = HandlerCancelledError(stray), CloseReason.HANDLER_FAILED
         except Exception as raised:  # noqa: BLE001 - one partition must not stop the others
             error, reason = raised, CloseReason.HANDLER_FAILED
         if error is not None or reason in {CloseReason.SOURCE_FAILED, CloseReason.STALLED}:
@@ -195,7 +201,7 @@ class Pumps:
             "pump_failed",
             partition_id=partition_id,
             reason=reason.value,
-            error=None if error is None else repr(error),
+            error=None if error is None else shown(error),
             retry_after_s=round(wait_s, 3),
             exc_info=error,
         )

@@ -6,6 +6,7 @@ from typing import Self
 
 from eventproc.deadletter import DeadLetter
 from eventproc.errors import DeadLetterError
+from eventproc.logs import shown
 from eventproc.ports import DeadLetterSink
 
 
@@ -38,4 +39,6 @@ class FunctionDeadLetterSink(DeadLetterSink):
         try:
             await self._function(letter)
         except Exception as error:
-            raise DeadLetterError(f"the function for dead letters failed: {error!r}") from error
+            raise DeadLetterError(
+                f"the function for dead letters failed: {shown(error)}"
+            ) from error

@@ -150,6 +150,8 @@ class HandlerStage(StageView):
 
     def advance(self, span: timedelta) -> None:
         """Let time pass, and a millisecond more: then all that was due in it has happened."""
+        if span < timedelta(0):
+            raise ValueError(f"time cannot go back by {-span}")
         self._run(asyncio.sleep(span.total_seconds() + LOOK_S))
 
     def settle(self, within: timedelta = LONG) -> None:
@@ -328,8 +330,11 @@ class HandlerStage(StageView):
         self._owner(self.owner_of(partition_id)).processor.resume(partition_id)
 
     async def _thaw(self, owner_id: str) -> None:
+        frozen = [o for o in self._owners if o.process.is_paused and o.owner_id == owner_id]
+        if not frozen:
+            raise self._record.failure(f"there is no frozen owner {owner_id}")
         self._record.tell(owner_id, "goes on")
-        next(o for o in self._owners if o.owner_id == owner_id).process.resume()
+        frozen[-1].process.resume()
 
     def _kill(self, owner_id: str) -> None:
         owner = self._owner(owner_id)
@@ -340,6 +345,8 @@ class HandlerStage(StageView):
             self._rescue = self._loop.create_task(self._join(), context=Context())
 
     async def _steal(self, partition_id: str) -> str:
+        if partition_id not in self.hub.partition_ids():
+            raise self._record.failure(f"there is no partition {partition_id}")
         victim_id = self.owner_of(partition_id)
         others = [owner_id for owner_id in self.owner_ids if owner_id != victim_id]
         thief_id = others[0] if others else await self._join()

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
@@ -162,3 +164,17 @@ async def test_a_hub_that_is_not_there_is_refused_at_the_door():
         sink = EventHubDeadLetterSink.from_connection_string(conn_str)
         with pytest.raises(ConfigurationError, match="Check its name"):
             await sink.open()
+
+
+def test_a_letter_is_json_whatever_the_event_carries():
+    """AMQP allows more in a key or value than JSON does, and a letter must not fail over that."""
+    odd: Any = {b"key": float("nan"), "map": {1: [b"\x00", (NOON, 2.5)]}, "set": {7}}
+    event = replace(letter().event, properties=odd, system_properties=odd)
+    told = json.loads(replace(letter(), event=event).to_json(), parse_constant=pytest.fail)
+
+    assert told["event"]["properties"] == {
+        "key": "nan",
+        "map": {"1": [{"base64": "AA=="}, [NOON.isoformat(), 2.5]]},
+        "set": "{7}",
+    }
+    assert told["event"]["system_properties"] == told["event"]["properties"]

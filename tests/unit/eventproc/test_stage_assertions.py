@@ -73,3 +73,14 @@ def test_what_cannot_happen_is_refused():
             stage.fail_call(1)
         with pytest.raises(AssertionError, match="there is no owner nobody"):
             stage.kill("nobody")
+
+
+def test_what_cannot_be_staged_is_refused_in_words():
+    """A mistyped name is told as such, with the story."""
+    with HandlerStage(PartitionHandler) as stage:
+        with pytest.raises(AssertionError, match="there is no partition 9"):
+            stage.steal("9")
+        with pytest.raises(AssertionError, match="there is no frozen owner owner-1"):
+            stage.thaw("owner-1")
+        with pytest.raises(ValueError, match="time cannot go back by 0:00:01"):
+            stage.advance(timedelta(seconds=-1))
