@@ -29,7 +29,7 @@ from eventproc.membership import Member
 from eventproc.models import ConsumerGroup, LoadBalancingStrategy
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.session import JITTER, Parts, Session
-from eventproc.signals import stop_signals
+from eventproc.signals import StopSignals, stop_signals
 from eventproc.statistics import ProcessorStatistics, Tally
 from eventproc.telemetry import Telemetry, Watch, global_telemetry
 from eventproc.version import EVENTPROC_VERSION
@@ -115,6 +115,7 @@ class EventProcessor:
             log=self._log,
         )
         self._session: Session | None = None
+        self._newest_session: Session | None = None
         self._cycling: asyncio.Task[None] | None = None
         self._stopping = asyncio.Lock()
         self._finished = asyncio.Event()
@@ -142,23 +143,23 @@ class EventProcessor:
         return self._parts.group
 
     def statistics(self) -> ProcessorStatistics:
-        """How this processor does, now. Call it on the processor's own loop."""
-        session = self._session
+        """How this processor does, now; counts stay after its stop. Call it on its own loop."""
+        session, counted = self._session, self._newest_session
         return ProcessorStatistics(
             owner_id=self.owner_id,
             owned=tuple(sorted(session.leases.held)) if session else (),
             pumps=session.pumps.statistics() if session else (),
             stopped=session.pumps.stopped if session else (),
-            tally=session.pumps.tally() if session else Tally(),
+            tally=counted.pumps.tally() if counted else Tally(),
             is_settled=self._is_settled,
             cycle_count=self._cycle_count,
             cycle_seconds=self._cycle_s,
             claim_count=self._claim_count,
             steal_count=self._steal_count,
-            hand_over_count=session.pumps.hand_over_count if session else 0,
-            lost_count=session.pumps.lost_count if session else 0,
-            conflict_count=session.leases.conflict_count if session else 0,
-            ownership_write_count=session.leases.write_count if session else 0,
+            hand_over_count=counted.pumps.hand_over_count if counted else 0,
+            lost_count=counted.pumps.lost_count if counted else 0,
+            conflict_count=counted.leases.conflict_count if counted else 0,
+            ownership_write_count=counted.leases.write_count if counted else 0,
             lease_margin_seconds=session.leases.margin_s if session else None,
         )
 
@@ -183,8 +184,9 @@ class EventProcessor:
         """Serve until told to stop.
 
         In an ordinary program this blocks, and SIGINT or SIGTERM stop it in good order; a second
-        signal ends it at once. Inside a running event loop, await what it returns; signals are
-        the program's own business there.
+        signal ends the process at once, and so does the end of ``shutdown_timeout``, three seconds
+        later, where something that the handler left running is in the way. Inside a running event
+        loop, await what it returns; signals are the program's own business there.
 
         Raises:
             ConfigurationError: something given cannot work; nothing was claimed.
@@ -195,7 +197,8 @@ class EventProcessor:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            asyncio.run(self._run_until_signal())
+            with stop_signals(self._config.shutdown_timeout, self._log) as signals:
+                asyncio.run(self._run_until_signal(signals))
             return _Nothing()
         return self._run()
 
@@ -203,7 +206,7 @@ class EventProcessor:
         async with self:
             await self._finished.wait()
 
-    async def _run_until_signal(self) -> None:
+    async def _run_until_signal(self, signals: StopSignals) -> None:
         def on_signal(name: str) -> None:
             self._log.info("signal_received", signal=name)
             # Python 3.11's wait_for may swallow a cancellation, and Azure's client waits by it:
@@ -212,8 +215,8 @@ class EventProcessor:
             running.cancel()
 
         running = asyncio.ensure_future(self._run())
-        with stop_signals(on_signal):
-            await asyncio.wait([running])
+        signals.tell(on_signal)
+        await asyncio.wait([running])
         if not running.cancelled():
             running.result()
 
@@ -254,6 +257,8 @@ class EventProcessor:
         except BaseException:
             self._session = None
             raise
+        self._newest_session = session
+        self._cycle_count = self._claim_count = self._steal_count = 0
         self._parts.watch.begin()
         self._log.info("processor_started", partition_count=len(session.partition_ids))
         self._cycling = asyncio.create_task(self._serve(session), name="eventproc-cycles")

@@ -79,7 +79,7 @@ class PumpStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorStatistics:
-    """How one processor does. Counts are since its start."""
+    """How one processor does. Counts are since its newest start, and stay after its stop."""
 
     owner_id: str
     owned: tuple[str, ...]

@@ -94,18 +94,30 @@ def test_stop_keeps_its_budget_whatever_the_handler_and_the_store_do(kind, is_st
 
 
 def test_it_may_be_started_again_after_it_stopped():
-    """It goes on where it was."""
+    """It goes on where it was, and counts anew; what it counted can be read until then."""
 
     async def story():
         scene = Scene(2)
         processor = scene.processor()
+        told = [processor.statistics()]
         for _ in range(3):
             scene.publish(2)
             async with processor:
                 await seconds(30)
-        return scene.numbers(), processor.statistics().owned
+                told.append(processor.statistics())
+            told.append(processor.statistics())
+        return scene.numbers(), told
 
-    assert run_virtual(story()) == ([0, 1, 2, 3, 4, 5], ())
+    numbers, told = run_virtual(story())
+
+    assert numbers == [0, 1, 2, 3, 4, 5]
+    assert [s.tally.handled_count for s in told] == [0, 2, 2, 2, 2, 2, 2]
+    assert [s.claim_count for s in told] == [0, 2, 2, 2, 2, 2, 2]
+    assert [s.owned for s in told] == [(), ("0", "1"), (), ("0", "1"), (), ("0", "1"), ()]
+    assert all(
+        after.cycle_count >= before.cycle_count
+        for before, after in zip(told[1::2], told[2::2], strict=True)
+    )
 
 
 def test_one_that_runs_is_not_started_again_and_stopping_twice_is_fine():
