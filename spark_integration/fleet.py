@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from eventproc.config import Backoff
 from eventproc.core.policy import backoff_s
@@ -24,14 +24,11 @@ from spark_integration.fleet_order import FleetOrder
 from spark_integration.fleet_spark import FleetSpark
 from spark_integration.fleet_status import FleetError, FleetStatistics, Report
 
-if TYPE_CHECKING:  # importing this package needs neither Spark nor Java
-    pass
-
 RESTART_BACKOFF: Final = Backoff(first=timedelta(seconds=1), most=timedelta(seconds=30))
 """Before a job is submitted anew; Spark's own attempts, four in a cluster, come at once."""
 
-STOP_EXTRA: Final = timedelta(seconds=15)
-"""What a stop may take beyond the processors' own ``shutdown_timeout``."""
+STOP_EXTRA: Final = timedelta(seconds=10)
+"""What a stop may take beyond the time after which a processor ends its process."""
 
 KILLED_WITHIN_S: Final = 15.0
 """Spark kills the worker of a cancelled task within some seconds."""
@@ -56,13 +53,12 @@ class Fleet:
         desk: FleetDesk,
         *,
         size: int,
-        shutdown_timeout: timedelta,
     ) -> None:
         self._spark = spark
         self._order = order
         self._board = board
         self._desk = desk
-        self._stop_timeout = shutdown_timeout + STOP_EXTRA
+        self._stop_timeout = order.stop_timeout + STOP_EXTRA
         self._log = get_logger("eventproc.spark.fleet", fleet=order.name)
         self._error: ConfigurationError | FleetError | None = None
         self._stopping = threading.Event()
@@ -131,22 +127,32 @@ class Fleet:
                 and 15 seconds if not given.
 
         Raises:
-            FleetError: some had to be killed. What they had not checkpointed will be repeated, and
-                their partitions wait for ``ownership_expiration``.
+            FleetError: some ended without order: a handler did not let them, and they had to be
+                killed. What they had not checkpointed will be repeated, and their partitions wait
+                for ``ownership_expiration``.
         """
         with self._stop_lock:
+            if self._is_closed:
+                return
             if not self._stopping.is_set():
                 self._log.info("fleet_stopping")
             self._begin_stop()
             budget = self._stop_timeout if timeout is None else timeout
             until_s = time.monotonic() + budget.total_seconds()
             while self._running() and time.monotonic() < until_s:
-                for slot in self._board.unplaced():
-                    self._spark.cancel(slot)  # It waits for a core; there is nothing to end there.
+                for slot in self._board.unheard():
+                    self._spark.cancel(slot)
                 time.sleep(STOP_LOOK_S)
-            if late := self._running():
+            late = self._running()
+            if late:
                 self._kill(late)
             self._close()
+            if cut := sorted({*late, *self._board.cut_short()}):
+                raise FleetError(
+                    f"{len(cut)} of {len(self._keepers)} processors of fleet {self.name} did not "
+                    "stop in time and were killed: what they had not checkpointed will be "
+                    "repeated. Give stop() and shutdown_timeout more time, or let calls end sooner"
+                )
 
     def _kill(self, late: list[int]) -> None:
         self._log.error("fleet_killed", slots=late)
@@ -154,12 +160,6 @@ class Fleet:
             self._spark.cancel(slot)
         for slot in late:
             self._ended[slot].wait(KILLED_WITHIN_S)
-        self._close()
-        raise FleetError(
-            f"{len(late)} of {len(self._keepers)} processors of fleet {self.name} did not stop in "
-            "time, and Spark was told to kill them: what they had not checkpointed will be "
-            "repeated. Give stop() more time, or let handlers return sooner"
-        )
 
     def _running(self) -> list[int]:
         return [slot for slot, ended in enumerate(self._ended) if not ended.is_set()]
@@ -167,7 +167,7 @@ class Fleet:
     def _begin_stop(self) -> None:
         self._stopping.set()
         self._desk.tell_stop()
-        self._board.wake()
+        self._board.begin_stop()
 
     def _close(self) -> None:
         if not self._is_closed:

@@ -22,6 +22,9 @@ class _Slot:
     """Whether a task of the job that runs now has reported."""
 
     has_served: bool = False
+    was_cut_short: bool = False
+    """Whether one died while it stopped, and the fleet with it."""
+
     gone: set[str] = field(default_factory=set)
     """Incarnations that another one has followed."""
 
@@ -40,6 +43,7 @@ class FleetBoard:
         self._clock = clock
         self._warnings: deque[str] = deque(maxlen=WARNINGS_KEPT)
         self._changed = threading.Condition()
+        self._is_stopping = False
 
     def owner_id(self, slot: int) -> str:
         """Return the name of a slot's processor in its group."""
@@ -61,6 +65,7 @@ class FleetBoard:
                 return False
             if slot.report is not None and slot.report.incarnation != report.incarnation:
                 slot.handled_before += _handled(slot.report)
+                slot.was_cut_short |= self._is_stopping and slot.report.phase is Phase.STOPPING
                 slot.gone.add(slot.report.incarnation)
             slot.report = report
             slot.heard_at_s = self._clock()
@@ -92,10 +97,31 @@ class FleetBoard:
         with self._changed:
             return [number for number, slot in enumerate(self._slots) if not slot.is_placed]
 
-    def wake(self) -> None:
-        """Let those who wait look again."""
+    def unheard(self) -> list[int]:
+        """Slots where there is nobody to end: those not placed, and those of whom nothing comes."""
         with self._changed:
+            now_s = self._clock()
+            return [
+                number
+                for number, slot in enumerate(self._slots)
+                if not slot.is_placed or now_s - slot.heard_at_s > SILENCE_MAX_S
+            ]
+
+    def begin_stop(self) -> None:
+        """Note that members are told to stop; let those who wait look again."""
+        with self._changed:
+            self._is_stopping = True
             self._changed.notify_all()
+
+    def cut_short(self) -> list[int]:
+        """Slots whose member heard that it is to stop, and died before it had."""
+        with self._changed:
+            return [
+                number
+                for number, slot in enumerate(self._slots)
+                if slot.was_cut_short
+                or (slot.report is not None and slot.report.phase is Phase.STOPPING)
+            ]
 
     def wait_until_all_serve(self, timeout_s: float, is_over: Callable[[], bool]) -> bool:
         """Wait until every slot has served, or ``is_over``; return whether one of them is so."""
@@ -119,7 +145,7 @@ class FleetBoard:
     def _member(self, number: int) -> FleetMember:
         slot = self._slots[number]
         report = slot.report
-        silent_s = None if report is None else self._clock() - slot.heard_at_s
+        silent_s = None if report is None else self._clock() - slot.heard_at_s + report.age_seconds
         phase = report.phase if report is not None and slot.is_placed else Phase.WAITING
         return FleetMember(
             slot=number,

@@ -3,7 +3,7 @@
 import secrets
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from eventproc.config import EventProcessorConfig
 from eventproc.door import check_owner_id
@@ -19,6 +19,9 @@ from spark_integration.recipes import SourceRecipe, StoreRecipe
 
 if TYPE_CHECKING:  # importing this package needs neither Spark nor Java
     from pyspark.sql import SparkSession
+
+STOP_EXTRA: Final = timedelta(seconds=5)
+"""What a processor's end may take beyond its ``shutdown_timeout``: its store, its connections."""
 
 
 def run_on_executors(
@@ -127,13 +130,7 @@ def _assemble(
         port=desk.port,
         token=token,
         driver_patience=driver_patience,
+        stop_timeout=work.config.shutdown_timeout + STOP_EXTRA,
         work=pickled,
     )
-    return Fleet(
-        hosting,
-        order,
-        board,
-        desk,
-        size=size,
-        shutdown_timeout=work.config.shutdown_timeout,
-    )
+    return Fleet(hosting, order, board, desk, size=size)

@@ -1,8 +1,14 @@
-"""A member's line to its driver: it reports, and hears whether to stop."""
+"""A member's line to its driver: it reports, and hears whether to stop.
 
-import asyncio
+In a thread of its own: a handler that blocks the processor's event loop does not cut it.
+"""
+
+import socket
+import threading
+import time
 from collections.abc import Callable
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from spark_integration.fleet_desk import HOLD_S, STOP
 from spark_integration.fleet_order import FleetOrder
@@ -18,7 +24,7 @@ TOLD: Final = "the driver said so"
 
 
 class FleetLink:
-    """Keeps reporting for as long as its task lives."""
+    """Keeps reporting while its block lasts. What it calls, it calls in its own thread."""
 
     def __init__(
         self,
@@ -33,38 +39,49 @@ class FleetLink:
         self._on_answer = on_answer
         self._on_stop = on_stop
         self._heard_at_s = 0.0
+        self._ended = threading.Event()
 
-    async def keep(self) -> None:
-        """Report for ever; a driver that stays out of reach is a reason to stop."""
-        loop = asyncio.get_running_loop()
-        self._heard_at_s = loop.time()
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._heard_at_s = time.monotonic()
+        threading.Thread(target=self._keep, name="eventproc-fleet-link", daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Report no more."""
+        self._ended.set()
+
+    def _keep(self) -> None:
+        """Report again and again; a driver that stays out of reach is a reason to stop."""
         patience_s = self._order.driver_patience.total_seconds()
-        while True:
+        while not self._ended.is_set():
             try:
-                await self._talk()
-            except (OSError, TimeoutError, EOFError):
-                if loop.time() - self._heard_at_s > patience_s:
+                self._talk()
+            except (OSError, EOFError):
+                if time.monotonic() - self._heard_at_s > patience_s:
                     self._on_stop("the driver is out of reach")
-                await asyncio.sleep(RETRY_S)
+                self._ended.wait(RETRY_S)
 
-    async def _talk(self) -> None:
+    def _talk(self) -> None:
         """Report over one connection until it breaks."""
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(ANSWER_MAX_S):
-            reader, writer = await asyncio.open_connection(self._order.host, self._order.port)
-        try:
-            while True:
+        place = (self._order.host, self._order.port)
+        with (
+            socket.create_connection(place, ANSWER_MAX_S) as connection,
+            connection.makefile("rb") as answers,
+        ):
+            while not self._ended.is_set():
                 report = self._report()
-                async with asyncio.timeout(ANSWER_MAX_S):
-                    writer.write(encode(report, self._order.token))
-                    await writer.drain()
-                    answer = await reader.readline()
+                connection.sendall(encode(report, self._order.token))
+                answer = answers.readline()
                 if not answer:
                     raise EOFError
-                self._heard_at_s = loop.time()
+                self._heard_at_s = time.monotonic()
                 self._on_answer(report)
                 if answer == STOP:
                     self._on_stop(TOLD)
-                    await asyncio.sleep(HOLD_S)
-        finally:
-            writer.close()
+                    self._ended.wait(HOLD_S)

@@ -58,6 +58,9 @@ class FleetOrder:
     driver_patience: timedelta
     """How long the driver may be out of reach before a member stops, in good order."""
 
+    stop_timeout: timedelta
+    """How long a member may take to stop; then it ends its process."""
+
     work: bytes = field(repr=False)
     """A pickled ``FleetWork``."""
 

@@ -43,6 +43,9 @@ class Report:
     process_id: int
     phase: Phase
     statistics: ProcessorStatistics | None = None
+    age_seconds: float = 0.0
+    """Of these statistics: a handler that blocks the event loop lets none be taken."""
+
     warnings: tuple[str, ...] = ()
     """What was logged as a warning or an error since the last report that was answered."""
 
@@ -66,7 +69,7 @@ class FleetMember:
     process_id: int | None
     restart_count: int
     silent_seconds: float | None
-    """Since its newest report; ``None`` before the first."""
+    """Since its newest statistics; ``None`` before the first report."""
 
     statistics: ProcessorStatistics | None
     """Counts begin anew with each restart."""

@@ -1,7 +1,8 @@
 """One processor in one task of Spark, from the task's side.
 
 It ends in good order when the driver says so, when the driver is out of reach for too long, on
-SIGTERM, and when the executor around it dies, of which Spark's daemon tells by SIGHUP.
+SIGTERM and SIGINT, and when the executor around it dies, of which Spark's daemon tells by SIGHUP.
+If a handler does not let it, it ends its process.
 """
 
 import asyncio
@@ -9,11 +10,13 @@ import logging
 import os
 import signal
 import socket
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from random import Random
+from types import FrameType
 from typing import Final
 
 from eventproc.errors import ConfigurationError, DuplicateOwnerError
@@ -25,14 +28,14 @@ from spark_integration.fleet_link import TOLD, FleetLink
 from spark_integration.fleet_order import FleetOrder, FleetWork
 from spark_integration.fleet_status import Phase, Report, encode
 from spark_integration.fleet_store import LateStore
+from spark_integration.fleet_watch import FleetWatch
 from spark_integration.worker import settle_in
 
-PARENT_WATCH_S: Final = 1.0
 WARNINGS_HELD: Final = 20
-STOP_LOOK_S: Final = 0.05
-"""Between two looks at a processor that stops, so that little of what it counts is missed."""
+LOOK_S: Final = 0.1
+"""Between two looks at the processor. What it counts after the last one is missed."""
 
-_SIGNALS: Final = (signal.SIGHUP, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
 
 
 def serve_slots(order: FleetOrder, slots: Iterable[int]) -> Iterator[bytes]:
@@ -62,35 +65,49 @@ class _Warnings(logging.Handler):
 class FleetSeat:
     """The processor of one slot, for as long as one task attempt lives."""
 
-    def __init__(self, order: FleetOrder, slot: int) -> None:
+    def __init__(
+        self, order: FleetOrder, slot: int, *, end_process: Callable[[], None] | None = None
+    ) -> None:
         self._order = order
         self._slot = slot
         self._incarnation = f"{Random().getrandbits(64):016x}"  # noqa: S311 - a name, no secret
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopping = False
         self._stop = asyncio.Event()
         self._processor: EventProcessor | None = None
         self._newest: ProcessorStatistics | None = None
+        self._looked_at_s = time.monotonic()
         self._error: str | None = None
         self._is_hopeless = False
         self._has_ended = False
         self._warnings = _Warnings()
         self._log = get_logger("eventproc.spark.fleet", owner_id=order.owner_id(slot))
+        self._watch = FleetWatch(
+            order.owner_id(slot),
+            stop_timeout=order.stop_timeout,
+            idle_s=self._idle_s,
+            on_stop=self._on_stop,
+            end_process=end_process,
+        )
 
     def serve(self) -> Report:
         """Run until there is a reason to stop; return the last report. No error is raised."""
         logger = logging.getLogger("eventproc")
         logger.addHandler(self._warnings)
         try:
-            asyncio.run(self._serve())
+            with self._watch:
+                asyncio.run(self._serve())
         finally:
             logger.removeHandler(self._warnings)
         self._has_ended = True
         return self._report()
 
     def _report(self) -> Report:
-        statistics = self._look()
+        """Say how it does; called in any thread."""
+        statistics = self._newest
         if self._has_ended:
             phase = Phase.ENDED
-        elif self._stop.is_set():
+        elif self._is_stopping:
             phase = Phase.STOPPING
         elif statistics is not None and statistics.cycle_count:
             phase = Phase.SERVING
@@ -103,30 +120,38 @@ class FleetSeat:
             process_id=os.getpid(),
             phase=phase,
             statistics=statistics,
+            age_seconds=0.0 if self._has_ended else self._idle_s(),
             warnings=tuple(self._warnings.held),
             error=self._error,
             is_hopeless=self._is_hopeless,
         )
 
-    def _look(self) -> ProcessorStatistics | None:
+    def _idle_s(self) -> float:
+        return time.monotonic() - self._looked_at_s
+
+    def _look(self) -> None:
         """Take statistics. A processor that has stopped has forgotten what it counted."""
         if self._processor is not None:
             fresh, counted = self._processor.statistics(), self._newest
             if counted is not None and fresh.tally.received_count < counted.tally.received_count:
                 fresh = replace(fresh, tally=counted.tally)
             self._newest = fresh
-        return self._newest
+        self._looked_at_s = time.monotonic()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._look()
+            await asyncio.sleep(LOOK_S)
 
     async def _serve(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, self._on_stop, number.name)
+        self._loop = asyncio.get_running_loop()
+        looking = asyncio.create_task(self._keep_looking())
         link = FleetLink(
             self._order, report=self._report, on_answer=self._forget, on_stop=self._on_stop
         )
-        beside = [asyncio.create_task(link.keep()), asyncio.create_task(self._watch_parent())]
         try:
-            await self._process()
+            with _signals(self._on_stop), link:
+                await self._process()
         except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told, and decides
             self._is_hopeless = isinstance(error, ConfigurationError) and not isinstance(
                 error, DuplicateOwnerError
@@ -135,9 +160,8 @@ class FleetSeat:
             self._error = f"{kind}{error}"
             self._log.warning("fleet_member_failed", error=self._error, exc_info=error)
         finally:
-            for task in beside:
-                task.cancel()
-            await asyncio.wait(beside)
+            looking.cancel()
+            self._look()
 
     async def _process(self) -> None:
         work = self._order.open_work()
@@ -164,12 +188,8 @@ class FleetSeat:
         if self._stop.is_set() and not processor.statistics().cycle_count:
             running.cancel()  # It is starting; a start that swallows this is stopped below.
         while not running.done():
-            ending = asyncio.ensure_future(processor.stop())
-            while not ending.done():
-                self._look()
-                await asyncio.wait([ending], timeout=STOP_LOOK_S)
-            ending.result()
-            await asyncio.wait([running], timeout=STOP_LOOK_S)
+            await processor.stop()
+            await asyncio.wait([running], timeout=LOOK_S)
         with suppress(asyncio.CancelledError):
             running.result()
 
@@ -180,19 +200,34 @@ class FleetSeat:
                 self._warnings.held.remove(warning)
 
     def _on_stop(self, reason: str) -> None:
-        if self._stop.is_set():
+        """Begin to stop; called in any thread, and by the handlers of signals."""
+        if self._is_stopping or self._loop is None:
             return
-        self._log.info("fleet_member_stopping", reason=reason)
+        self._is_stopping = True
         if reason != TOLD:
             self._error = f"it had to stop: {reason}"
+        self._watch.expect_end()
+        with suppress(RuntimeError):  # the loop has closed
+            self._loop.call_soon_threadsafe(self._begin_stop, reason)
+
+    def _begin_stop(self, reason: str) -> None:
+        self._log.info("fleet_member_stopping", reason=reason)
         self._stop.set()
 
-    async def _watch_parent(self) -> None:
-        """Spark's daemon started this process; without it nobody would tell of anything."""
-        parent = os.getppid()
-        while os.getppid() == parent:  # noqa: ASYNC110 - nobody could set an event
-            await asyncio.sleep(PARENT_WATCH_S)
-        self._on_stop("the executor is gone")
+
+@contextmanager
+def _signals(on_signal: Callable[[str], None]) -> Iterator[None]:
+    """Call this with a signal's name, even while the event loop is blocked."""
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        on_signal(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _store(work: FleetWork) -> CheckpointStore:

@@ -5,10 +5,17 @@ import os
 import pickle
 import signal
 import socket
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
 
 import pytest
 
@@ -147,6 +154,44 @@ def test_who_is_silent_is_not_live():
     assert board.statistics().lag is None
 
 
+def test_a_member_whose_loop_is_blocked_is_not_live():
+    """It reports, by a thread, but nobody knows how it does."""
+    board = FleetBoard("orders", 1, clock=Clock())
+    board.note(replace(REPORT, age_seconds=SILENCE_MAX_S))
+
+    assert board.statistics().live_count == 0
+    assert board.unheard() == []
+
+
+def test_who_died_while_it_stopped_was_cut_short():
+    """Not so who died before, or told its last word."""
+    board = FleetBoard("orders", 3, clock=Clock())
+    stopping = replace(REPORT, phase=Phase.STOPPING)
+    board.note(replace(stopping, slot=2))
+    board.note(replace(REPORT, slot=2, incarnation="b"))
+    board.begin_stop()
+    board.note(stopping)
+    board.note(replace(stopping, slot=1))
+    board.note(replace(stopping, slot=2, incarnation="b"))
+    board.note(replace(stopping, incarnation="b"))
+    for slot, incarnation in enumerate("bab"):
+        board.note(replace(REPORT, slot=slot, incarnation=incarnation, phase=Phase.ENDED))
+
+    assert board.cut_short() == [0]
+
+
+def test_nobody_waits_for_who_is_silent():
+    """Its job may be waiting for a core again."""
+    clock = Clock()
+    board = FleetBoard("orders", 2, clock=clock)
+    board.note(REPORT)
+    assert board.unheard() == [1]
+    clock.now_s += SILENCE_MAX_S + 1
+    board.note(replace(REPORT, slot=1))
+
+    assert board.unheard() == [0]
+
+
 def test_an_error_is_kept_and_told():
     """Of the last word, and of a task without one."""
     board = FleetBoard("orders", 2, clock=Clock())
@@ -204,12 +249,26 @@ def work(**changes: object) -> bytes:
     return pickle.dumps(replace(given, **changes))  # type: ignore[arg-type]
 
 
+def order(port: int, *, stop_timeout_s: float = 30, **changes: object) -> FleetOrder:
+    """Return what a member is told."""
+    return FleetOrder(
+        name="orders",
+        host="127.0.0.1",
+        port=port,
+        token="token",
+        driver_patience=timedelta(seconds=1.5),
+        stop_timeout=timedelta(seconds=stop_timeout_s),
+        work=work(**changes),
+    )
+
+
 class Stand:
     """A desk that keeps reports and acts on them."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
         self.on_report: Callable[[Report], object] = lambda _report: None
+        self.end_process: Callable[[], None] | None = None
         self.desk = FleetDesk("127.0.0.1", 0, token="token", on_report=self._take)
 
     def _take(self, report: Report) -> bool:
@@ -217,16 +276,9 @@ class Stand:
         self.on_report(report)
         return True
 
-    def serve(self, **changes: object) -> Report:
-        order = FleetOrder(
-            name="orders",
-            host="127.0.0.1",
-            port=self.desk.port,
-            token="token",
-            driver_patience=timedelta(seconds=1.5),
-            work=work(**changes),
-        )
-        return FleetSeat(order, 3).serve()
+    def serve(self, **changes: Any) -> Report:
+        seat = FleetSeat(order(self.desk.port, **changes), 3, end_process=self.end_process)
+        return seat.serve()
 
 
 @pytest.fixture(name="stand")
@@ -278,7 +330,77 @@ def test_a_member_stops_when_its_driver_is_out_of_reach(stand):
     assert not last.is_hopeless
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+class Blocking(PartitionHandler):
+    """Blocks the event loop until it is released."""
+
+    released = threading.Event()
+
+    async def process_events(self, context, events):
+        give_up_at_s = time.monotonic() + 30
+        while not self.released.is_set() and time.monotonic() < give_up_at_s:
+            pass
+
+
+@pytest.mark.parametrize("way", ["told", "unreachable", "SIGTERM"])
+def test_a_member_that_does_not_stop_ends_its_process(stand, way):
+    """Its handler blocks all that it could hear with, yet it would renew its leases for ever."""
+    Blocking.released.clear()
+    ended = threading.Event()
+
+    def on_report(report: Report) -> None:
+        if report.age_seconds > 0.2 and report.phase is not Phase.STOPPING:
+            match way:
+                case "told":
+                    stand.desk.tell_stop()
+                case "unreachable":
+                    stand.desk.close()
+                case _:
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+    def end_process() -> None:
+        ended.set()
+        Blocking.released.set()
+
+    HUB.publish(b"paper", partition_id="0")
+    stand.on_report = on_report
+    stand.end_process = end_process
+    stand.serve(handler=f"{__name__}:Blocking", stop_timeout_s=0.5)
+
+    assert ended.is_set()
+
+
+ORPHAN = """
+import os
+from spark_integration.fleet_worker import FleetSeat
+from tests.unit.spark_integration import test_fleet as parts
+
+if os.fork():
+    os.wait()
+else:
+    stand = parts.Stand()
+    stand.on_report = lambda report: report.age_seconds > 0.2 and print("blocked", flush=True)
+    parts.HUB.publish(b"paper", partition_id="0")
+    handler = "tests.unit.spark_integration.test_fleet:Blocking"
+    FleetSeat(parts.order(stand.desk.port, handler=handler, stop_timeout_s=0.5), 3).serve()
+"""
+
+
+def test_an_orphan_ends_whatever_its_handler_does():
+    """Spark's daemon, its parent, dies without a word; the driver is still there."""
+    root = Path(__file__).parents[3]
+    with subprocess.Popen(
+        [sys.executable, "-c", ORPHAN], cwd=root, stdout=PIPE, stderr=PIPE
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        assert parent.stdout.readline()
+        parent.kill()
+        said = parent.stderr.read()  # to its end: nobody is left who could write
+
+    assert b"in process_events" in said, "where it hung"
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 def test_a_member_stops_on_a_signal(stand, number):
     """SIGHUP is how Spark's daemon tells that the executor is gone."""
 
