@@ -35,6 +35,9 @@ class Guard:
     is_simulated: bool = True
     """False where it is not in the simulated world: another store, a thread, Spark."""
 
+    suites: tuple[str, ...] = ()
+    """Suites of the simulation whose worlds could notice, the likeliest first; none: all of them."""
+
     @property
     def digest(self) -> str:
         """What a verdict is about: it changes when another mutant is made."""
@@ -51,6 +54,16 @@ class Guard:
         return text.replace(self.words, self.mutated)
 
 
-def guards_in(file: str, killers: Sequence[str], *guards: Guard) -> list[Guard]:
-    """Guards of one file, which the same tests look after."""
-    return [replace(guard, file=file, killers=(*guard.killers, *killers)) for guard in guards]
+def guards_in(
+    file: str, killers: Sequence[str], *guards: Guard, suites: tuple[str, ...] = ()
+) -> list[Guard]:
+    """Guards of one file, which the same tests look after, and the same suites."""
+    return [
+        replace(
+            guard,
+            file=file,
+            killers=(*guard.killers, *killers),
+            suites=guard.suites or suites,
+        )
+        for guard in guards
+    ]

@@ -32,6 +32,7 @@ def main() -> None:
     for name in VENDORS:
         with suppress(ImportError):
             importlib.import_module(name)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # Its child ends with it.
     assert "eventproc" not in sys.modules, "the project is imported by children alone"
     for line in sys.stdin:
         asked = json.loads(line)
@@ -44,13 +45,14 @@ def _raise_child(asked: dict[str, Any]) -> int | None:
     if pid == 0:
         os._exit(_work(asked))
     ends_at = time.monotonic() + asked["within_s"]
-    while time.monotonic() < ends_at:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            _end_group(pid)
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(POLL_S)
-    _end_group(pid)
+    try:
+        while time.monotonic() < ends_at:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(POLL_S)
+    finally:
+        _end_group(pid)
     os.waitpid(pid, 0)
     return None
 
@@ -64,6 +66,7 @@ def _end_group(pid: int) -> None:
 def _work(asked: dict[str, Any]) -> int:
     """In the child, whose output goes to a file."""
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -150,7 +150,8 @@ class Workshop:
         first = said.seeds_tried
         while True:
             with self._mutant(guard):
-                code, told = self._run_worlds(first=first, stop=stop, skipped=skipped)
+                asked = {"first": first, "stop": stop, "skipped": skipped}
+                code, told = self._run_worlds(suites=guard.suites, **asked)
             if not told:
                 return ByWorlds(seeds_tried=stop, trouble=", ".join(hung))
             world = (told["suite"], told["seed"])

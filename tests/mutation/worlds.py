@@ -42,7 +42,7 @@ def main() -> None:
     asked, output = json.loads(sys.argv[1]), Path(sys.argv[2])
     skipped = {tuple(world) for world in asked["skipped"]}
     for seed in range(asked["first"], asked["stop"]):
-        for suite in asked.get("suites", SUITES):
+        for suite in asked["suites"] or SUITES:
             if (suite, seed) in skipped:
                 continue
             output.write_text(json.dumps({"suite": suite, "seed": seed}))

@@ -9,6 +9,7 @@ The names in a violation are those of the tests' report:
   was not handled, or carries another state than that of its events;
 - *order*: the events of a partition come out of order;
 - *steals*, *hasty*: two steals in a cycle; a steal from a cooperative owner who had time left;
+- *pace*: two claims in a cycle, where the strategy allows one;
 - *given*: a partition is given away during a call of its handler;
 - *budget*, *left*: a stop takes too long, or leaves something behind.
 """
@@ -52,6 +53,9 @@ class Actor:
     steal_count: int = 0
     """Steals that it asked for since it last looked at the group."""
 
+    claim_count: int = 0
+    """What it asked for since then that was not its own already."""
+
     @property
     def is_killed(self) -> bool:
         """Whether it can do nothing any more."""
@@ -85,6 +89,9 @@ class Invariants:
     now_s: Callable[[], float]
     is_live: Callable[[PartitionOwnership], bool]
     """Whether a record names an owner, and is not expired."""
+
+    claims_singly: bool = False
+    """Whether everybody claims or steals one partition in a cycle."""
 
     is_presence_whole: bool = True
     """Whether everybody can see who hands over: nobody took presence away, no listing is stale."""
@@ -121,7 +128,7 @@ class Invariants:
 
     def looked(self, actor: Actor) -> None:
         """An actor lists who owns what: a new cycle may have begun."""
-        actor.steal_count = 0
+        actor.steal_count = actor.claim_count = 0
 
     def asked(
         self,
@@ -137,14 +144,19 @@ class Invariants:
             return
         for claim in claims:
             record = stored.get(claim.partition_id)
-            if (
-                claim.owner_id == actor.name
-                and record is not None
-                and record.owner_id not in (None, actor.name)
-                and record.etag == claim.expected_etag
-                and self.is_live(record)
-            ):
+            etag, owner_id = (record.etag, record.owner_id) if record else (None, None)
+            if claim.owner_id != actor.name or owner_id == actor.name:
+                continue
+            if etag != claim.expected_etag:
+                continue
+            self._claiming(actor)
+            if record is not None and self.is_live(record):
                 self._stealing(actor, claim.partition_id)
+
+    def _claiming(self, actor: Actor) -> None:
+        actor.claim_count += 1
+        if self.claims_singly and actor.claim_count > 1:
+            self.report("pace", f"{actor.name} asked for {actor.claim_count} in a cycle")
 
     def _stealing(self, actor: Actor, partition_id: str) -> None:
         actor.steal_count += 1

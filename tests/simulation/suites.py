@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import LanesWorld, key_of, with_lanes
+from tests.simulation.moves import change_and_rest
 from tests.simulation.planned import come_and_go
 from tests.simulation.stories import Mode, draw, tell
 from tests.simulation.world import World
@@ -35,6 +36,7 @@ SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
     "safety": _tell_safety,
     "liveness": _tell_liveness,
     "planned": come_and_go,
+    "moves": change_and_rest,
     "lanes": _tell_lanes,
     "planned-lanes": _plan_lanes,
 }

@@ -88,6 +88,7 @@ class World(View):
             handoff_timeout=config.handoff_timeout,
             now_s=lambda: self.wire.loop.now_s,
             is_live=self.is_live,
+            claims_singly=config.load_balancing_strategy is LoadBalancingStrategy.BALANCED,
         )
         self.operator = Operator(self.account, self.group, self.invariants)
         self._publisher = asyncio.create_task(self._publish())

@@ -20,6 +20,7 @@ PLAN = guards_in(
     ),
     Guard(
         name="among holders of extras a foreign owner comes first, among the others last",
+        suites=("liveness",),
         without_it="the plan wants what nobody can make a foreign owner do",
         words="(owner_id in foreign) != holds_extra, ",
         mutated="False, ",
@@ -51,6 +52,7 @@ PLAN = guards_in(
         words="bisect_left(points, rank(partition_id)) % len(ring)",
         mutated="max(range(len(ring)), key=left.__getitem__)",
     ),
+    suites=("moves",),
 )
 
 BALANCE = guards_in(
@@ -82,6 +84,7 @@ BALANCE = guards_in(
     ),
     Guard(
         name="who leaves is not robbed in time",
+        suites=("planned", "moves", "safety"),
         without_it="what a leaver still serves is taken away under its hands",
         words=" or owner_id in view.leaving",
         mutated="",
@@ -94,18 +97,21 @@ BALANCE = guards_in(
     ),
     Guard(
         name="settling ends, even where members change all the time",
+        suites=("liveness", "safety"),
         without_it="in a group that flaps nobody serves what is free",
         words="return is_new and now_s - self.restless_since_s < most_s",
         mutated="return is_new",
     ),
     Guard(
         name="a hand-over that has begun goes on while the membership settles",
+        suites=("planned", "moves"),
         without_it="a partition that was drained for another is started again",
         words="{p: to for p, to in hand_overs.items() if p in view.handing_over}",
         mutated="{}",
     ),
     Guard(
         name="who does not hand over in time is robbed",
+        suites=("liveness",),
         without_it="an owner that hangs keeps its surplus for ever",
         words=" or partition_id in view.overdue",
         mutated="",
@@ -120,12 +126,14 @@ BALANCE = guards_in(
     ),
     Guard(
         name="a hand-over goes only to who takes it up",
+        suites=("liveness",),
         without_it="a partition lies unread until an owner of another SDK happens to look",
         words="        and (target in view.cooperative or target in view.present)\n",
         mutated="",
     ),
     Guard(
         name="what a foreign owner does not come for is taken by others",
+        suites=("liveness",),
         without_it="a partition stays unread for ever",
         words="return heir(partition_id, followers) == view.owner_id",
         mutated="return False",
@@ -133,6 +141,7 @@ BALANCE = guards_in(
     ),
     Guard(
         name="only a foreign owner's share is taken by others",
+        suites=("liveness",),
         without_it="a dead owner is handed its share again and again, and never counts as dead",
         words="if owner_id is None or owner_id in followers:",
         mutated="if owner_id is None:",
@@ -140,10 +149,12 @@ BALANCE = guards_in(
     ),
     Guard(
         name="patience counts from when a partition was first due",
+        suites=("liveness",),
         without_it="an owner that hangs is never overdue",
         words="(p, keeper): known.get((p, keeper), now_s)",
         mutated="(p, keeper): now_s",
     ),
+    suites=("moves", "safety", "liveness"),
 )
 
 RESERVE = guards_in(
@@ -171,6 +182,7 @@ RESERVE = guards_in(
     if not stayer_count:
         return frozenset(members) - idle""",
     ),
+    suites=("moves", "liveness"),
 )
 
 LEASE = guards_in(
@@ -218,4 +230,5 @@ LEASE = guards_in(
 """,
         mutated="            as_of is None\n",
     ),
+    suites=("safety", "liveness", "moves"),
 )

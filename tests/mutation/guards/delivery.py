@@ -60,6 +60,7 @@ CHECKPOINTER = guards_in(
         mutated="""        if True:
             while""",
     ),
+    suites=("safety", "liveness"),
 )
 
 RECORDS = guards_in(
@@ -71,6 +72,7 @@ RECORDS = guards_in(
         words="self.sequence_number < previous and not self.is_reset",
         mutated="False and not self.is_reset",
     ),
+    suites=("safety",),
 )
 
 CALLS = ("tests/unit/eventproc/test_pump.py", "tests/unit/eventproc/test_handler_calls.py")
@@ -107,6 +109,7 @@ ENDING = guards_in(
         words="return not self.is_lost and not self._is_over and",
         mutated="return not self.is_lost and",
     ),
+    suites=("safety", "lanes"),
 )
 
 DELIVERY = guards_in(
@@ -131,6 +134,7 @@ DELIVERY = guards_in(
         words="cut, outcome = None, CUT",
         mutated="cut, outcome = None, DONE",
     ),
+    suites=("safety", "lanes"),
 )
 
 PUMP = guards_in(
@@ -150,6 +154,7 @@ PUMP = guards_in(
         mutated="        await self._checkpointer.run()\n",
         killers=("tests/unit/eventproc/test_operator.py",),
     ),
+    suites=("safety", "liveness"),
 )
 
 RECEPTION = guards_in(
@@ -162,6 +167,7 @@ RECEPTION = guards_in(
         mutated="is_owned = True",
         killers=("tests/unit/eventproc/test_parting.py",),
     ),
+    suites=("safety", "liveness"),
 )
 
 BEGINNING = guards_in(
@@ -191,6 +197,7 @@ CONTEXT = guards_in(
         words="return self._place.state if self._is_in_call or self._is_held else self._state",
         mutated="return self._state",
     ),
+    suites=("safety", "liveness"),
 )
 
 LANES = guards_in(
@@ -210,6 +217,7 @@ LANES = guards_in(
         is_simulated=False,
         killers=("tests/unit/eventproc/test_early_receiver.py",),
     ),
+    suites=("lanes", "planned-lanes"),
 )
 
 WATERMARK = guards_in(
@@ -233,6 +241,7 @@ WATERMARK = guards_in(
         words="span = self._span_by_first.pop(self._passed_count, None)",
         mutated="span = self._span_by_first.pop(min(self._span_by_first, default=-1), None)",
     ),
+    suites=("lanes", "planned-lanes"),
 )
 
 CRASHES = guards_in(
@@ -297,6 +306,7 @@ PUMPS = guards_in(
 """,
         killers=("tests/unit/eventproc/test_parting.py",),
     ),
+    suites=("planned", "safety", "moves"),
 )
 
 SESSION = guards_in(
@@ -337,4 +347,5 @@ SESSION = guards_in(
         words="                await self._control.call(self._balancer.part())\n",
         mutated="                pass\n",
     ),
+    suites=("planned", "safety", "moves"),
 )

@@ -117,6 +117,7 @@ LEASES = guards_in(
         words="                    self._on_lost(partition_id)\n",
         mutated="                    pass\n",
     ),
+    suites=("safety", "liveness"),
 )
 
 BALANCER = guards_in(
@@ -161,6 +162,7 @@ BALANCER = guards_in(
             return""",
         mutated="            return",
     ),
+    suites=("moves", "safety", "planned"),
 )
 
 PRESENCE = guards_in(
@@ -266,6 +268,7 @@ PRESENCE = guards_in(
         mutated="""                True
                 and""",
     ),
+    suites=("safety", "liveness", "planned"),
 )
 
 SESSIONS = guards_in(
@@ -293,6 +296,7 @@ SESSIONS = guards_in(
         words="(is_first or _is_overdue(member, present.as_of, expiration))",
         mutated="is_first",
     ),
+    suites=("safety", "liveness"),
 )
 
 SESSION_GROUP = guards_in(
@@ -318,4 +322,5 @@ SESSION_GROUP = guards_in(
         mutated="    if False:\n",
         is_simulated=False,
     ),
+    suites=("safety", "liveness"),
 )

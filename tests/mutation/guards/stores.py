@@ -32,6 +32,7 @@ MEMORY = guards_in(
         words="        if expected_etag != (current.etag if current else None):",
         mutated="        if False:",
     ),
+    suites=("safety", "liveness"),
 )
 
 SQLITE = guards_in(
