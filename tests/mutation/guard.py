@@ -36,7 +36,7 @@ class Guard:
     """False where it is not in the simulated world: another store, a thread, Spark."""
 
     suites: tuple[str, ...] = ()
-    """Suites of the simulation whose worlds could notice, the likeliest first; none: all of them."""
+    """Suites of the simulation whose worlds could notice, the likeliest first; else all."""
 
     @property
     def digest(self) -> str:
