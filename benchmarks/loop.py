@@ -30,11 +30,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import aiohttp
-from azure.core.pipeline.transport import AioHttpTransport
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
 from benchmarks._rows import Row, options, say, show
+from benchmarks._storage_calls import counted
 from checkpointstores import azure_layout as layout
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
@@ -109,24 +109,6 @@ class Spent:
             "wall_ms": round(1e3 * statistics.median(self.wall_s) / calls, 3),
             "cpu_ms": round(1e3 * statistics.median(self.cpu_s) / calls, 3),
         }
-
-
-@contextmanager
-def counted_requests() -> Iterator[Counter[str]]:
-    """Count what is sent to storage, by whatever client."""
-    sent: Counter[str] = Counter()
-    send = AioHttpTransport.send
-
-    async def counting(self: AioHttpTransport, request: Any, **rest: Any) -> Any:  # noqa: ANN401
-        kind = "lists" if "comp=list" in request.url else request.method.lower()
-        sent[kind] += 1
-        return await send(self, request, **rest)
-
-    AioHttpTransport.send = counting
-    try:
-        yield sent
-    finally:
-        AioHttpTransport.send = send
 
 
 # --- the store -----------------------------------------------------------------------------------
@@ -253,7 +235,7 @@ async def cycles(storage: str, size: int, cycle_count: int) -> Row:
         ),
     )
     cycle_s = []
-    with counted_requests() as sent:
+    with counted() as sent:
         async with processor:
             while not (now := processor.statistics()).is_settled or not now.owned:  # noqa: ASYNC110 - a count
                 await asyncio.sleep(0.05)

@@ -1,0 +1,273 @@
+"""A fleet of real processes of one side, and what is seen of it from outside.
+
+Everything is judged by what the processes say that they do: a partition is served from its opening
+to its closing, or to the moment at which its process was killed.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from azure.eventhub import EventData, EventHubProducerClient
+
+from benchmarks._member import SENT_AT, Settings
+
+MEMBER: Final = Path(__file__).with_name("_member.py")
+BODY_BYTES: Final = 100
+
+
+@dataclass
+class Episode:
+    """What was seen between two events in the life of a fleet."""
+
+    begun_s: float = field(default_factory=time.monotonic)
+    balanced_at_s: float | None = None
+    """Since when everything is served, once and evenly; ``None`` while it is not."""
+
+    ages_ms: list[float] = field(default_factory=list)
+    """How old each event was when it was handled for the first time."""
+
+    redelivered: int = 0
+
+    @property
+    def balanced_after_s(self) -> float | None:
+        """How long it took until it was balanced and stayed so."""
+        return None if self.balanced_at_s is None else max(self.balanced_at_s - self.begun_s, 0.0)
+
+
+class Member:
+    """One process, and what it said last."""
+
+    def __init__(self, fleet: "Fleet", settings: Settings) -> None:
+        self._fleet = fleet
+        self.partitions: set[str] = set()
+        self.calls: Counter[str] = Counter()
+        self.is_ready = threading.Event()
+        self.has_stopped = threading.Event()
+        self._process = subprocess.Popen(
+            [sys.executable, str(MEMBER), settings.as_text()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def go(self) -> None:
+        """Let it start; it has imported everything already."""
+        self.is_ready.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Stop it in good order (SIGTERM), or kill it."""
+        self._process.send_signal(number)
+
+    def end(self) -> None:
+        """Kill it if need be, and wait."""
+        self._process.kill()
+        self._process.wait()
+        self._listener.join()
+
+    def cpu_s(self) -> float:
+        """All processor time that it used."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak_mib(self) -> float:
+        """The most memory that it had."""
+        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) / 1024
+        raise RuntimeError("this system does not tell a process's peak of memory")
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            said = json.loads(line)
+            if said["kind"] == "ready":
+                self.is_ready.set()
+            elif said["kind"] == "stopped":
+                self.has_stopped.set()
+            self._fleet.hear(self, said)
+        self.has_stopped.set()
+
+
+class Fleet:
+    """Some processes of one side in one group, and all that they said."""
+
+    def __init__(self, settings: Settings, partition_count: int) -> None:
+        self.settings = settings
+        self.members: list[Member] = []
+        self.episode = Episode()
+        self.handled = 0
+        """Events, counted as often as they were handled."""
+        self.first_batch: tuple[float, float] | None = None
+        self.last_batch: tuple[float, float] = (0.0, 0.0)
+        """When they were reported, and the processor time that had been used by then."""
+        self._partition_count = partition_count
+        self._seen: list[set[int]] = [set() for _ in range(partition_count)]
+        self._lock = threading.Lock()
+
+    def hire(self, count: int) -> list[Member]:
+        """Start processes that wait for their word."""
+        members = [Member(self, self.settings) for _ in range(count)]
+        for member in members:
+            member.is_ready.wait()
+        return members
+
+    def join(self, members: list[Member]) -> Episode:
+        """Let them start; a new episode begins."""
+        with self._lock:
+            self.members += members
+        episode = self._begin()
+        for member in members:
+            member.go()
+        return episode
+
+    def lose(self, member: Member, how: signal.Signals) -> Episode:
+        """Stop or kill one; a new episode begins."""
+        episode = self._begin()
+        member.signal(how)
+        if how is signal.SIGKILL:
+            member.end()  # what it wrote before is read to its end
+            with self._lock:
+                self.members.remove(member)
+                member.partitions.clear()
+                self._judge(time.monotonic())
+        return episode
+
+    def leave(self, member: Member) -> None:
+        """Forget one that has stopped in good order."""
+        with self._lock:
+            self.members.remove(member)
+            self._judge(time.monotonic())
+
+    def distinct(self) -> int:
+        """How many different events were handled."""
+        return sum(map(len, self._seen))
+
+    def wait_balanced(self, hold_s: float, patience_s: float) -> bool:
+        """Wait until it is balanced and stays so for a while; tell whether that came."""
+        until_s = time.monotonic() + patience_s
+        while time.monotonic() < until_s:
+            balanced_at_s = self.episode.balanced_at_s
+            if balanced_at_s is not None and time.monotonic() - balanced_at_s > hold_s:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def calls(self) -> Counter[str]:
+        """Requests to storage of those that are there."""
+        return sum((member.calls for member in self.members), Counter())
+
+    def end(self) -> None:
+        """Kill all that is left."""
+        for member in self.members:
+            member.end()
+
+    def hear(self, member: Member, said: dict[str, Any]) -> None:
+        """Take one report."""
+        with self._lock:
+            match said["kind"]:
+                case "batch":
+                    self._note_batch(said)
+                case "calls":
+                    member.calls = Counter(said["sent"])
+                case "open":
+                    member.partitions.add(said["partition"])
+                    self._judge(said["at"])
+                case "close":
+                    member.partitions.discard(said["partition"])
+                    self._judge(said["at"])
+
+    def _note_batch(self, said: dict[str, Any]) -> None:
+        self.last_batch = said["at"], said["cpu"]
+        self.first_batch = self.first_batch or self.last_batch
+        numbers = range(said["first"], said["last"] + 1)
+        seen = self._seen[int(said["partition"])]
+        self.handled += len(numbers)
+        self.episode.redelivered += sum(number in seen for number in numbers)
+        self.episode.ages_ms += [
+            age for number, age in zip(numbers, said["ages_ms"], strict=False) if number not in seen
+        ]
+        seen.update(numbers)
+
+    def _begin(self) -> Episode:
+        with self._lock:
+            self.episode = Episode()
+            return self.episode
+
+    def _judge(self, at_s: float) -> None:
+        """Note whether it is balanced since then."""
+        counts = sorted(len(member.partitions) for member in self.members)
+        served = {p for member in self.members for p in member.partitions}
+        is_balanced = (
+            bool(counts)
+            and len(served) == sum(counts) == self._partition_count
+            and counts[-1] - counts[0] <= 1
+        )
+        if not is_balanced:
+            self.episode.balanced_at_s = None
+        elif self.episode.balanced_at_s is None:
+            self.episode.balanced_at_s = max(at_s, self.episode.begun_s)
+
+
+class Publisher:
+    """Sends timed events to one partition after another, at a steady rate, until it is ended."""
+
+    def __init__(self, hub: str, partition_count: int, rate: float) -> None:
+        self.sent = 0
+        self._hub = hub
+        self._partition_count = partition_count
+        self._pause_s = 1 / rate
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._send, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Send no more."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _send(self) -> None:
+        with EventHubProducerClient.from_connection_string(self._hub) as producer:
+            partitions = [str(number) for number in range(self._partition_count)]
+            # Connecting takes half a second for each: no event shall wait for that.
+            for partition_id in partitions:
+                producer.send_event(_event(), partition_id=partition_id)
+                self.sent += 1
+            due_s = time.monotonic()
+            while not self._is_over.is_set():
+                producer.send_event(
+                    _event(), partition_id=partitions[self.sent % self._partition_count]
+                )
+                self.sent += 1
+                due_s = max(due_s + self._pause_s, time.monotonic() - 1)
+                time.sleep(max(due_s - time.monotonic(), 0))
+
+
+def _event() -> EventData:
+    return EventData(SENT_AT.pack(time.monotonic()).ljust(BODY_BYTES, b"x"))
+
+
+def publish_backlog(hub: str, partition_count: int, event_count: int) -> None:
+    """Fill all partitions evenly."""
+    with EventHubProducerClient.from_connection_string(hub) as producer:
+        for number in range(partition_count):
+            left = event_count // partition_count
+            while left:
+                batch = producer.create_batch(partition_id=str(number))
+                for _ in range(min(left, 500)):
+                    batch.add(_event())
+                    left -= 1
+                producer.send_batch(batch)

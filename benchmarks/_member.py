@@ -1,0 +1,223 @@
+"""One process of a group, ours or with the genuine client, that tells what it does.
+
+    python benchmarks/_member.py '{"side": "eventproc", ...}'
+
+It imports everything, says ``ready``, and starts at the first line on its standard input. Each
+report is one line of JSON, written at once, so that what was handled before a kill is known.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from azure.eventhub.aio import EventHubConsumerClient
+from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
+
+from benchmarks._storage_calls import counted
+from checkpointstores.blob import BlobCheckpointStore
+from eventproc import (
+    CheckpointPolicy,
+    CloseReason,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+
+SENT_AT: Final = struct.Struct(">d")
+"""Begins every body: the monotonic clock, which all processes of a machine share."""
+
+REPORT_EVERY_S: Final = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a member is told; the same for both sides."""
+
+    side: str
+    hub: str
+    """The connection string."""
+
+    storage: str
+    container: str
+    interval_s: float | None
+    """``None``: the side's own default; so with the next one."""
+
+    expiration_s: float | None
+    prefetch: int = 300
+    batch: int = 300
+    checkpoint_s: float = 1.0
+    """How often each partition's progress is stored."""
+
+    is_timed: bool = True
+    """Whether each event tells when it was sent: a backlog's age means nothing."""
+
+    def as_text(self) -> str:
+        """For the command line."""
+        return json.dumps(asdict(self))
+
+
+def report(kind: str, **what: object) -> None:
+    """Write one line, in one piece."""
+    line = {"kind": kind, "at": time.monotonic(), "cpu": time.process_time(), **what}
+    os.write(1, json.dumps(line).encode() + b"\n")
+
+
+def report_batch(partition_id: str, numbers: tuple[int, int], bodies: Sequence[bytes]) -> None:
+    """Tell of a handled batch: its first and last number, and how old each event is."""
+    now = time.monotonic()
+    ages = [round(1e3 * (now - SENT_AT.unpack_from(body)[0]), 2) for body in bodies]
+    report("batch", partition=partition_id, first=numbers[0], last=numbers[1], ages_ms=ages)
+
+
+async def report_calls(sent: Mapping[str, int]) -> None:
+    """Tell again and again how often storage was asked."""
+    while True:
+        await asyncio.sleep(REPORT_EVERY_S)
+        report("calls", sent=dict(sent))
+
+
+# --- ours ----------------------------------------------------------------------------------------
+
+
+def handler_class(settings: Settings) -> type[PartitionHandler]:
+    """A handler that reports."""
+
+    class Reporting(PartitionHandler):
+        async def initialize(self, context: PartitionContext) -> None:
+            report("open", partition=context.partition_id)
+
+        async def process_events(
+            self, context: PartitionContext, events: Sequence[ReceivedEvent]
+        ) -> None:
+            numbers = events[0].sequence_number, events[-1].sequence_number
+            bodies = [event.body for event in events] if settings.is_timed else []
+            report_batch(context.partition_id, numbers, bodies)
+
+        async def close(self, context: PartitionContext, reason: CloseReason) -> None:
+            report("close", partition=context.partition_id, reason=reason.name)
+
+    return Reporting
+
+
+async def serve_ours(settings: Settings, stopped: asyncio.Event) -> None:
+    """Be a processor until told to stop."""
+    own: dict[str, Any] = {}
+    if settings.interval_s is not None and settings.expiration_s is not None:
+        own["load_balancing_interval"] = timedelta(seconds=settings.interval_s)
+        own["ownership_expiration"] = timedelta(seconds=settings.expiration_s)
+    processor = EventProcessor(
+        source=EventHubSource.from_connection_string(
+            settings.hub, options=EventHubOptions(prefetch=settings.prefetch)
+        ),
+        store=BlobCheckpointStore.from_connection_string(settings.storage, settings.container),
+        handler=handler_class(settings),
+        config=EventProcessorConfig(
+            checkpoint_policy=CheckpointPolicy(
+                every_events=None, every=timedelta(seconds=settings.checkpoint_s)
+            ),
+            batch_size_max=settings.batch,
+            **own,
+        ),
+    )
+    async with processor:
+        await stopped.wait()
+
+
+# --- the genuine client --------------------------------------------------------------------------
+
+
+class Azures:
+    """The genuine client's callbacks, with the checkpoint policy that it leaves to its users."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stored_at_s: dict[str, float] = {}
+
+    async def on_batch(self, context: Any, events: list[Any]) -> None:  # noqa: ANN401
+        """Report, and store progress when that is due."""
+        if not events:
+            return
+        is_timed = self._settings.is_timed
+        bodies = [b"".join(event.body) for event in events] if is_timed else []
+        numbers = events[0].sequence_number, events[-1].sequence_number
+        report_batch(context.partition_id, numbers, bodies)
+        now_s = time.monotonic()
+        last_s = self._stored_at_s.setdefault(context.partition_id, now_s)
+        if now_s - last_s >= self._settings.checkpoint_s:
+            self._stored_at_s[context.partition_id] = now_s
+            await context.update_checkpoint(events[-1])
+
+    async def on_open(self, context: Any) -> None:  # noqa: ANN401
+        """Report."""
+        report("open", partition=context.partition_id)
+
+    async def on_close(self, context: Any, reason: Any) -> None:  # noqa: ANN401
+        """Report."""
+        report("close", partition=context.partition_id, reason=reason.name)
+
+    async def on_error(self, context: Any, error: Exception) -> None:  # noqa: ANN401
+        """Report: a link taken by another owner arrives here."""
+        report("error", partition=getattr(context, "partition_id", None), error=repr(error)[:200])
+
+
+async def serve_azures(settings: Settings, stopped: asyncio.Event) -> None:
+    """Be the genuine client's processor until told to stop."""
+    own: dict[str, Any] = {}
+    if settings.interval_s is not None and settings.expiration_s is not None:
+        own["load_balancing_interval"] = settings.interval_s
+        own["partition_ownership_expiration_interval"] = settings.expiration_s
+    store = AzureStore.from_connection_string(settings.storage, settings.container)
+    client = EventHubConsumerClient.from_connection_string(
+        settings.hub, "$Default", checkpoint_store=store, **own
+    )
+    azures = Azures(settings)
+    receiving = asyncio.create_task(
+        client.receive_batch(
+            azures.on_batch,
+            max_batch_size=settings.batch,
+            prefetch=settings.prefetch,
+            on_partition_initialize=azures.on_open,
+            on_partition_close=azures.on_close,
+            on_error=azures.on_error,
+            starting_position="-1",
+        )
+    )
+    await stopped.wait()
+    # What ``receive_batch`` still does is to sleep for the rest of its interval: nobody waits.
+    await client.close()
+    receiving.cancel()
+
+
+SIDES: Final = {"eventproc": serve_ours, "azure": serve_azures}
+
+
+async def main(settings: Settings) -> None:
+    """Serve until SIGTERM, then stop in good order, and say so."""
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    with counted() as sent:
+        calls: Counter[str] = sent
+        telling = asyncio.create_task(report_calls(calls))
+        await SIDES[settings.side](settings, stopped)
+        telling.cancel()
+    report("stopped")
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    given = Settings(**json.loads(sys.argv[1]))
+    report("ready")
+    sys.stdin.readline()
+    asyncio.run(main(given))

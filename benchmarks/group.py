@@ -1,0 +1,333 @@
+"""A group of real processes: ours beside the genuine client with its blob store, pair by pair.
+
+    python benchmarks/group.py                   # a table: ours, the genuine client's, the ratio
+    python benchmarks/group.py --rounds 3        # medians of three pairs
+    python benchmarks/group.py --defaults        # both with their own intervals: ten minutes more
+    python benchmarks/group.py --format json     # for programs
+    python benchmarks/group.py --quick
+
+The genuine side is ``EventHubConsumerClient.receive_batch`` for aio, with the
+``BlobCheckpointStore`` of ``azure-eventhub-checkpointstoreblob-aio``. Both meet the same emulator
+and the same Azurite, and have the same interval, expiration, prefetch, batch size and checkpoint
+policy; whatever has no counterpart on the other side is at its default.
+
+- *backlog*: one process reads a full hub and stores its progress;
+- *at rest*: a steady trickle, nothing changes: the time from publishing to the handler, processor
+  time of the whole fleet, requests to storage;
+- *start*, *join*, *stop*, *kill*: all start at once; one more comes; one is told to stop; one is
+  killed. Seconds until every partition is served by exactly one process and all shares are even;
+  how long the unluckiest event waited for its handler; events that were handled again.
+"""
+
+import argparse
+import contextlib
+import json
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from azure.storage.blob import ContainerClient
+
+from benchmarks._fleet import Episode, Fleet, Publisher, publish_backlog
+from benchmarks._member import Settings
+from benchmarks._rows import Row, options, say, show
+from eventproc.emulator import EventHubsEmulator
+from eventproc.testing.azurite import Azurite
+
+SIDES: Final = ("eventproc", "azure")
+PATIENCE_S: Final = 120.0
+PATIENCE_WITH_DEFAULTS_S: Final = 420.0
+EVENTS_PER_S: Final = 100
+
+Measures = dict[str, float | None]
+"""What one run of one side gave; the names are those of ``MEASURES``."""
+
+MEASURES: Final[dict[str, tuple[str, bool]]] = {
+    "backlog: throughput": ("events/s", True),
+    "backlog: processor time": ("us/event", False),
+    "backlog: peak memory": ("MiB", False),
+    "at rest: publish to handler, p50": ("ms", False),
+    "at rest: publish to handler, p99": ("ms", False),
+    "at rest: processor time, all processes": ("% of a core", False),
+    "at rest: requests to storage": ("a minute", False),
+    "start: balanced after": ("s", False),
+    "join: balanced after": ("s", False),
+    "join: longest wait of an event": ("s", False),
+    "join: handled again": ("events", False),
+    "stop: balanced after": ("s", False),
+    "stop: longest wait of an event": ("s", False),
+    "stop: handled again": ("events", False),
+    "kill: balanced after": ("s", False),
+    "kill: longest wait of an event": ("s", False),
+    "kill: handled again": ("events", False),
+    "lost events": ("events", False),
+}
+"""The unit of each, and whether more is better."""
+
+
+# --- the two services, each in a process of its own ----------------------------------------------
+
+
+def serve(hubs: dict[str, int]) -> None:
+    """Be the emulator until standard input ends."""
+    with EventHubsEmulator(hubs) as emulator:
+        print(json.dumps({hub: emulator.connection_string_for(hub) for hub in hubs}), flush=True)
+        sys.stdin.read()
+
+
+@contextlib.contextmanager
+def emulator_with(hubs: dict[str, int]) -> Iterator[dict[str, str]]:
+    """Start the emulator; give the hubs' connection strings."""
+    command = [sys.executable, __file__, "--role", "emulator", "--hubs", json.dumps(hubs)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
+
+
+# --- what is measured ----------------------------------------------------------------------------
+
+
+def backlog(settings: Settings, partition_count: int, event_count: int) -> Measures:
+    """Let one process read a full hub."""
+    publish_backlog(settings.hub, partition_count, event_count)
+    fleet = Fleet(settings, partition_count)
+    try:
+        members = fleet.hire(1)
+        fleet.join(members)
+        until_s = time.monotonic() + PATIENCE_S
+        while fleet.distinct() < event_count and time.monotonic() < until_s:
+            time.sleep(0.05)
+        assert fleet.first_batch is not None, "it handles something"
+        seconds = fleet.last_batch[0] - fleet.first_batch[0]
+        cpu_s = fleet.last_batch[1] - fleet.first_batch[1]
+        return {
+            "backlog: throughput": fleet.handled / seconds,
+            "backlog: processor time": 1e6 * cpu_s / fleet.handled,
+            "backlog: peak memory": members[0].peak_mib(),
+        }
+    finally:
+        fleet.end()
+
+
+class Life:
+    """One side's fleet from its start to its end, under a steady trickle of events."""
+
+    def __init__(self, settings: Settings, partition_count: int, *, patience_s: float) -> None:
+        self._settings = settings
+        self._partition_count = partition_count
+        self._patience_s = patience_s
+        self._hold_s = 3 * (settings.interval_s or 2)
+        self._fleet = Fleet(settings, partition_count)
+        self._measures: Measures = {}
+
+    def live(self, process_count: int, rest_s: float) -> Measures:
+        """Start, rest, join, stop, kill."""
+        fleet = self._fleet
+        first, second = fleet.hire(process_count), fleet.hire(1)
+        publisher = Publisher(self._settings.hub, self._partition_count, EVENTS_PER_S)
+        try:
+            self._note("start", fleet.join(first))
+            self._rest(rest_s)
+            self._note("join", fleet.join(second))
+            leaver, victim = first[0], first[1]
+            episode = fleet.lose(leaver, signal.SIGTERM)
+            leaver.has_stopped.wait(self._patience_s)
+            fleet.leave(leaver)
+            self._note("stop", episode)
+            leaver.end()
+            self._note("kill", fleet.lose(victim, signal.SIGKILL))
+            publisher.end()
+            self._measures["lost events"] = self._lost(publisher.sent)
+        finally:
+            publisher.end()
+            fleet.end()
+        return self._measures
+
+    def _note(self, what: str, episode: Episode) -> None:
+        """Wait until the fleet is balanced again; note what that took."""
+        self._fleet.wait_balanced(self._hold_s, self._patience_s)
+        say(f"{self._settings.side}: {what}, balanced after {episode.balanced_after_s}")
+        self._measures[f"{what}: balanced after"] = episode.balanced_after_s
+        if what != "start":  # there the oldest events had waited before anybody came
+            self._measures[f"{what}: longest wait of an event"] = max(episode.ages_ms) / 1e3
+            self._measures[f"{what}: handled again"] = episode.redelivered
+
+    def _rest(self, seconds: float) -> None:
+        """Watch the fleet while nothing happens."""
+        fleet = self._fleet
+        cpu_s = sum(member.cpu_s() for member in fleet.members)
+        calls = fleet.calls().total()
+        seen = len(fleet.episode.ages_ms)
+        time.sleep(seconds)
+        cpu_s = sum(member.cpu_s() for member in fleet.members) - cpu_s
+        ages = sorted(fleet.episode.ages_ms[seen:])
+        self._measures |= {
+            "at rest: publish to handler, p50": ages[len(ages) // 2],
+            "at rest: publish to handler, p99": ages[len(ages) * 99 // 100],
+            "at rest: processor time, all processes": 100 * cpu_s / seconds,
+            "at rest: requests to storage": 60 * (fleet.calls().total() - calls) / seconds,
+        }
+
+    def _lost(self, sent: int) -> float:
+        """Wait for what is under way; return how many events nobody handled."""
+        until_s = time.monotonic() + self._patience_s
+        while self._fleet.distinct() < sent and time.monotonic() < until_s:
+            time.sleep(0.1)
+        return sent - self._fleet.distinct()
+
+
+# --- pairs ---------------------------------------------------------------------------------------
+
+
+class Pairs:
+    """Runs of both sides against the same two services."""
+
+    def __init__(self, hubs: dict[str, str], storage: str, given: argparse.Namespace) -> None:
+        self._hubs = hubs
+        self._storage = storage
+        self._given = given
+
+    def settings(self, side: str, hub: str, *, own: bool, is_timed: bool = True) -> Settings:
+        """The same for both sides, unless each is to have its own defaults."""
+        container = hub.lower()
+        ContainerClient.from_connection_string(self._storage, container).create_container()
+        return Settings(
+            side=side,
+            hub=self._hubs[hub],
+            storage=self._storage,
+            container=container,
+            interval_s=None if own else self._given.interval,
+            expiration_s=None if own else self._given.expiration,
+            is_timed=is_timed,
+        )
+
+    def run(self, number: int) -> dict[str, Measures]:
+        """Measure one side and then the other."""
+        given = self._given
+        found: dict[str, Measures] = {}
+        for side in SIDES:
+            say(f"{side}: backlog of {given.events:,} events")
+            full = self.settings(side, f"{side}-full-{number}", own=False, is_timed=False)
+            found[side] = backlog(full, given.partitions, given.events)
+        for side in SIDES:
+            life = Life(
+                self.settings(side, f"{side}-{number}", own=False),
+                given.partitions,
+                patience_s=PATIENCE_S,
+            )
+            found[side] |= life.live(given.processes, given.rest)
+        return found
+
+    def run_defaults(self) -> dict[str, Measures]:
+        """Both sides at once, for they mostly wait, each with its own interval and expiration."""
+        found: dict[str, Measures] = {}
+
+        def live(side: str) -> None:
+            settings = self.settings(side, f"{side}-own", own=True)
+            life = Life(settings, self._given.partitions, patience_s=PATIENCE_WITH_DEFAULTS_S)
+            found[side] = life.live(self._given.processes, self._given.rest)
+
+        threads = [threading.Thread(target=live, args=[side]) for side in SIDES]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+
+def rows_of(runs: Sequence[dict[str, Measures]], settings: str) -> list[Row]:
+    """A row for each measure: the median of each side, and how many times better ours is."""
+    rows: list[Row] = []
+    for measure, (unit, is_more_better) in MEASURES.items():
+        sides: dict[str, float | None] = {}
+        for side in SIDES:
+            values = [run[side].get(measure) for run in runs]
+            known = [value for value in values if value is not None]
+            sides[side] = statistics.median(known) if len(known) == len(values) > 0 else None
+        if all(measure not in run[side] for run in runs for side in SIDES):
+            continue
+        rows.append(
+            {
+                "settings": settings,
+                "measure": measure,
+                "unit": unit,
+                **{side: _rounded(value) for side, value in sides.items()},
+                "times_better": _ratio(sides["eventproc"], sides["azure"], is_more_better),
+            }
+        )
+    return rows
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+def _ratio(ours: float | None, theirs: float | None, is_more_better: bool) -> float | None:  # noqa: FBT001
+    better, worse = (ours, theirs) if is_more_better else (theirs, ours)
+    return None if better is None or not worse else round(better / worse, 2)
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--rounds", type=int, default=1, help="pairs")
+    parser.add_argument("--partitions", type=int, default=16)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--events", type=int, default=80_000, help="in the backlog")
+    parser.add_argument("--rest", type=float, default=20.0, help="seconds at rest")
+    parser.add_argument("--interval", type=float, default=2.0, help="load balancing, seconds")
+    parser.add_argument("--expiration", type=float, default=12.0, help="of ownership, seconds")
+    parser.add_argument("--defaults", action="store_true", help="then both with their own")
+    parser.add_argument("--role", choices=("emulator",), help=argparse.SUPPRESS)
+    parser.add_argument("--hubs", type=json.loads, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.role:
+        serve(given.hubs)
+        return
+    if given.quick:
+        given.partitions, given.processes, given.events, given.rest = 4, 2, 4_000, 2.0
+        given.interval, given.expiration = 0.5, 3.0
+    names = [
+        f"{side}-{kind}{n}" for side in SIDES for kind in ("", "full-") for n in range(given.rounds)
+    ]
+    names += [f"{side}-own" for side in SIDES]
+    rows: list[Row] = []
+    with emulator_with(dict.fromkeys(names, given.partitions)) as hubs, Azurite() as azurite:
+        pairs = Pairs(hubs, azurite.connection_string, given)
+        runs = [pairs.run(number) for number in range(given.rounds)]
+        alike = f"interval {given.interval:g} s, expiration {given.expiration:g} s"
+        rows += rows_of(runs, alike)
+        if given.defaults:
+            rows += rows_of(
+                [pairs.run_defaults()],
+                "intervals and expirations by default: 10 and 60 s, 30 and 180 s",
+            )
+    if given.format == "json":
+        show(rows, "json")
+        return
+    for settings in dict.fromkeys(row["settings"] for row in rows):
+        part = [
+            {name: cell for name, cell in row.items() if name != "settings"}
+            for row in rows
+            if row["settings"] == settings
+        ]
+        show(part, "table", f"{title(given)}; {settings}")
+
+
+def title(given: argparse.Namespace) -> str:
+    return (
+        f"{given.partitions} partitions, {given.processes} processes, prefetch 300, batches of 300 "
+        f"at most, progress stored every second, {EVENTS_PER_S} events/s of 100 B"
+    )
+
+
+if __name__ == "__main__":
+    main()
