@@ -76,9 +76,8 @@ mutants: venv azurite ## take away each guard in turn, and see that the tests no
 	@$(run)/python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: venv azurite .tools/spark.done ## measure, side by side with others where there are any
-	@for program in benchmarks/[!_]*.py; do \
-	    echo ">> $$program"; $(run)/python "$$program" $(ARGS) || exit 1; done
+bench: venv azurite .tools/spark.done ## measure, side by side with others, a quarter of an hour (ARGS=--quick, --help)
+	@$(run)/python benchmarks/_run.py $(ARGS)
 
 # --- the workshop ---------------------------------------------------------------------------------
 

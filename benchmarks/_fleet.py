@@ -189,6 +189,8 @@ class Fleet:
                 case "close":
                     member.partitions.discard(said["partition"])
                     self._judge(said["at"])
+                case _:
+                    pass
 
     def _note_batch(self, said: dict[str, Any]) -> None:
         self.last_batch = said["at"], said["cpu"]

@@ -8,6 +8,7 @@ report is one line of JSON, written at once, so that what was handled before a k
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import struct
@@ -57,7 +58,7 @@ class Settings:
     expiration_s: float | None
     prefetch: int = 300
     batch: int = 300
-    checkpoint_s: float = 1.0
+    checkpoint_s: float = 5.0
     """How often each partition's progress is stored."""
 
     is_timed: bool = True
@@ -217,6 +218,8 @@ async def main(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
+    # What goes wrong is told by reports; without this the client would print it as well.
+    logging.getLogger("azure").addHandler(logging.NullHandler())
     given = Settings(**json.loads(sys.argv[1]))
     report("ready")
     sys.stdin.readline()

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -16,12 +17,14 @@ Cell = str | int | float | bool | None
 Row = Mapping[str, Cell]
 
 
-def options(doc: str | None) -> argparse.ArgumentParser:
+def options(
+    doc: str | None, *, formats: Sequence[str] = ("table", "json")
+) -> argparse.ArgumentParser:
     """A parser with the options that every benchmark should have."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--format", choices=formats, default=formats[0])
     parser.add_argument("--quick", action="store_true", help="smallest sizes, to see that it runs")
     return parser
 
@@ -42,7 +45,7 @@ def show(rows: Sequence[Row], form: str, title: str = "") -> None:
 def table_of(rows: Sequence[Row], title: str = "") -> Table:
     """A table with a column for each name that any of the rows has."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    table = Table(title=title or None, title_justify="left", header_style="bold")
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD)
     for name in names:
         is_number = all(isinstance(row.get(name), int | float | None) for row in rows)
         table.add_column(name.replace("_", " "), justify="right" if is_number else "left")

@@ -325,7 +325,7 @@ def main() -> None:
 def title(given: argparse.Namespace) -> str:
     return (
         f"{given.partitions} partitions, {given.processes} processes, prefetch 300, batches of 300 "
-        f"at most, progress stored every second, {EVENTS_PER_S} events/s of 100 B"
+        f"at most, progress stored every 5 s, {EVENTS_PER_S} events/s of 100 B"
     )
 
 

@@ -4,11 +4,11 @@ The hub and the store are in memory, so what is measured is the delivery. Each l
 how many events a second, and how many times the ordinary throughput (one lane) that is.
 """
 
-import argparse
 import asyncio
 import time
 from collections.abc import Sequence
 
+from benchmarks._rows import Row, options, show
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import (
     BlockingPartitionContext,
@@ -71,21 +71,35 @@ async def measure(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = options(__doc__)
     parser.add_argument("--events", type=int, default=10_000)
     parser.add_argument("--lanes", nargs="+", type=int, default=[20])
-    options = parser.parse_args()
-    print("handler | lanes | events/s | times one lane")
+    given = parser.parse_args()
+    if given.quick:
+        given.events = 200
+    rows: list[Row] = []
+
+    def add(handler: type, lanes: int, rate: float, one: float) -> None:
+        rows.append(
+            {
+                "handler": handler.__name__,
+                "lanes": lanes,
+                "events_per_s": round(rate),
+                "times_one_lane": round(rate / one, 1),
+            }
+        )
+
     for handler in (Waiting, Blocking):
         # One lane needs 5 ms for each event however many there are: a part of them is enough.
-        one = asyncio.run(measure(handler, 1, options.events // 10))
-        print(f"{handler.__name__} | 1 | {one:.0f} | 1.0", flush=True)
-        for lanes in options.lanes:
-            several = asyncio.run(measure(handler, lanes, options.events))
-            print(f"{handler.__name__} | {lanes} | {several:.0f} | {several / one:.1f}", flush=True)
-    for lanes in (1, *options.lanes):
-        rate = asyncio.run(measure(Batches, lanes, 10 * options.events))
-        print(f"{Batches.__name__} | {lanes} | {rate:.0f} |", flush=True)
+        one = asyncio.run(measure(handler, 1, given.events // 10))
+        add(handler, 1, one, one)
+        for lanes in given.lanes:
+            add(handler, lanes, asyncio.run(measure(handler, lanes, given.events)), one)
+    one = asyncio.run(measure(Batches, 1, 10 * given.events))
+    add(Batches, 1, one, one)
+    for lanes in given.lanes:
+        add(Batches, lanes, asyncio.run(measure(Batches, lanes, 10 * given.events)), one)
+    show(rows, given.format)
 
 
 if __name__ == "__main__":

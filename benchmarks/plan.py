@@ -7,11 +7,10 @@ Each figure is the best of five, in milliseconds of processor time; ``quiet`` is
 processor pays for each look. The plan is pure, so nothing else takes part.
 """
 
-import argparse
-import json
 import time
 from collections.abc import Mapping
 
+from benchmarks._rows import Row, options, show
 from eventproc.core.plan import plan
 
 REPEATS = 5
@@ -29,13 +28,14 @@ def best_ms(partition_ids: list[str], owned: Mapping[str, str], members: list[st
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--owners", type=int, default=1_000)
-    parser.add_argument("--format", choices=["table", "json"], default="table")
-    arguments = parser.parse_args()
-    ids = [str(number) for number in range(arguments.partitions)]
-    owners = [f"owner-{number}" for number in range(arguments.owners)]
+    given = parser.parse_args()
+    if given.quick:
+        given.partitions, given.owners = 32, 4
+    ids = [str(number) for number in range(given.partitions)]
+    owners = [f"owner-{number}" for number in range(given.owners)]
     settled = plan(ids, {}, owners)
     staying = owners[: -max(1, len(owners) // 10)]
     left = {p: owner for p, owner in settled.items() if owner in set(staying)}
@@ -45,12 +45,16 @@ def main() -> None:
         "a tenth crashed": best_ms(ids, left, staying or ["last"]),
         "quiet": best_ms(ids, settled, owners),
     }
-    if arguments.format == "json":
-        print(json.dumps({name: round(ms, 3) for name, ms in figures.items()}))
-        return
-    print(f"{len(ids):,} partitions, {len(owners):,} owners")
-    for name, ms in figures.items():
-        print(f"{name:>16}  {ms:8.2f} ms")
+    rows: list[Row] = [
+        {
+            "case": case,
+            "partitions": given.partitions,
+            "owners": given.owners,
+            "cpu_ms": round(ms, 3),
+        }
+        for case, ms in figures.items()
+    ]
+    show(rows, given.format)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How many rounds and moves a group needs, on its decisions alone: for sizes beyond a simulation.
 
-    .venv/bin/python benchmarks/rounds.py [SIZE ...]
+    .venv/bin/python benchmarks/rounds.py [SIZE ...] [--format json]
 
 A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``core.balance.decide`` on
 the same snapshot, and all that they decide is carried out at once; a claim that two make is a
@@ -8,14 +8,13 @@ conflict. No clock, no store, no handlers. A test holds it against the full simu
 can be played.
 """
 
-import argparse
-import json
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
+from benchmarks._rows import Row, options, say, show
 from eventproc.core.balance import View, decide
 from eventproc.core.plan import moves_minimum
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
@@ -141,11 +140,14 @@ def settle(group: Group, size: str, event: str) -> Outcome:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("sizes", nargs="*", default=SIZES)
-    for size in arguments.parse_args().sizes:
-        for outcome in measure(size):
-            print(json.dumps(asdict(outcome)), flush=True)
+    parser = options(__doc__)
+    parser.add_argument("sizes", nargs="*", default=SIZES)
+    given = parser.parse_args()
+    rows: list[Row] = []
+    for size in SIZES[:1] if given.quick else given.sizes:
+        say(size)
+        rows += [asdict(outcome) for outcome in measure(size)]
+    show(rows, given.format)
 
 
 if __name__ == "__main__":

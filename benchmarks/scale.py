@@ -8,7 +8,6 @@ is played twice. First: all start at once; after a rest one joins; then one in t
 all start, and a few of them are replaced one after the other, as in a rolling deploy.
 """
 
-import argparse
 import csv
 import json
 import time
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from benchmarks._rows import Row, options, show
 from eventproc import EventProcessorConfig
 from eventproc.cli.simulate import memory_account
 from eventproc.membership import LeaseMode
@@ -66,22 +66,28 @@ class Steady:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = options(__doc__, formats=("lines", "json"))
     arguments.add_argument("sizes", nargs="*", default=SIZES)
     arguments.add_argument("--lease-mode", type=LeaseMode, default=None, choices=list(LeaseMode))
     arguments.add_argument("--csv", type=Path, help="Write the lines of events here too.")
     given = arguments.parse_args()
     modes = [given.lease_mode] if given.lease_mode else list(LeaseMode)
     lines: list[Line] = []
-    for size in given.sizes:
+    rows: list[Row] = []
+    for size in SIZES[:1] if given.quick else given.sizes:
         for mode in modes:
             begun_s = time.process_time()
             steady, of_events = measure(size, mode)
             lines += of_events
+            rows += [asdict(steady), *map(asdict, of_events)]
+            if given.format == "json":
+                continue
             print(json.dumps(asdict(steady)), flush=True)
             for line in of_events:
                 print(json.dumps(asdict(line)), flush=True)
             print(f"# {time.process_time() - begun_s:.0f} s of processor time", flush=True)
+    if given.format == "json":
+        show(rows, "json")
     if given.csv:
         with given.csv.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(asdict(lines[0])))

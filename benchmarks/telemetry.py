@@ -1,6 +1,6 @@
 """What metrics and spans cost: a handler that does nothing, told of and not told of.
 
-    python benchmarks/telemetry.py
+    python benchmarks/telemetry.py [--format json]
 
 Processor time for each call of ``process_events`` and for each event, beyond that of the bare
 handler: without an SDK, with its metrics, and with its spans as well, whose events carry the
@@ -17,6 +17,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
+from benchmarks._rows import Row, options, show
 from eventproc import ConsumerGroup, PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.statistics import ProcessorStatistics
 from eventproc.telemetry import Telemetry, Watch
@@ -58,10 +59,12 @@ def events_of(count: int, parent: Callable[[int], str]) -> Sequence[ReceivedEven
     ]
 
 
-async def seconds_per_call(handler: PartitionHandler, events: Sequence[ReceivedEvent]) -> float:
+async def seconds_per_call(
+    handler: PartitionHandler, events: Sequence[ReceivedEvent], seconds: float
+) -> float:
     count = 0
     begun = time.process_time()
-    while (spent := time.process_time() - begun) < SECONDS:
+    while (spent := time.process_time() - begun) < seconds:
         for _ in range(100):
             await handler.process_events(NO_CONTEXT, events)
         count += 100
@@ -69,6 +72,9 @@ async def seconds_per_call(handler: PartitionHandler, events: Sequence[ReceivedE
 
 
 def main() -> None:
+    given = options(__doc__).parse_args()
+    seconds, rounds = (0.01, 1) if given.quick else (SECONDS, ROUNDS)
+
     def one(_: int) -> str:
         return f"00-{1:032x}-{1:016x}-01"
 
@@ -92,16 +98,24 @@ def main() -> None:
         ),
     }
     candidates["and a link each"] = (candidates["and spans"][0], each)
-    print(f"{'':16}{'events a call':>14}{'us a call':>11}{'us an event':>13}")
+    rows: list[Row] = []
     for name, (handler, parent) in candidates.items():
         for size in BATCHES:
             events = events_of(size, parent)
             extra = min(
-                asyncio.run(seconds_per_call(handler, events))
-                - asyncio.run(seconds_per_call(Idle(), events))
-                for _ in range(ROUNDS)
+                asyncio.run(seconds_per_call(handler, events, seconds))
+                - asyncio.run(seconds_per_call(Idle(), events, seconds))
+                for _ in range(rounds)
             )
-            print(f"{name:16}{size:14}{extra * 1e6:11.2f}{extra * 1e6 / size:13.3f}")
+            rows.append(
+                {
+                    "told": name,
+                    "events_per_call": size,
+                    "cpu_us_per_call": round(extra * 1e6, 2),
+                    "cpu_us_per_event": round(extra * 1e6 / size, 3),
+                }
+            )
+    show(rows, given.format)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,220 @@
+"""Runs every benchmark, and says in one table and one picture what they come to.
+
+    make bench                          # all of them, a quarter of an hour
+    make bench ARGS=--quick             # the smallest sizes: do they run?
+    make bench ARGS='group receive'     # only these
+    make bench ARGS='--minutes 60 --plot docs/images/performance.png'
+    make bench ARGS=--again             # no run: the table and the picture of the last results
+
+A benchmark is a program in this folder that takes ``--format json``. Its rows are kept as
+``build/bench/NAME.json``. One that fails, or for which no time is left, is named at the end.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from benchmarks._plot import draw
+from benchmarks._rows import Row, cell_text, table_of
+from benchmarks._summary import Comparison, comparisons
+
+HERE: Final = Path(__file__).parent
+RESULTS: Final = HERE.parent / "build/bench"
+
+FIRST: Final = ("group", "receive", "loop")
+"""What is most worth knowing, should the time not suffice."""
+
+ARGUMENTS: Final = {
+    "receive": ("--candidates", "eventproc", "azure-aio", "azure-aio-3000", "azure-sync-5ms"),
+    "scale": ("4x2", "32x4", "256x32"),
+    "rounds": ("4x2", "32x4", "256x32"),
+}
+"""Less than everything, where everything takes long: by themselves these programs do it all."""
+
+ROWS_MAX: Final = 20
+"""Of a benchmark that knows only ours, print no more than this."""
+
+SHARE_MAX: Final = 0.5
+"""Of the time that is left, the most that one benchmark may take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one benchmark."""
+
+    name: str
+    seconds: float
+    rows: Sequence[Row] = ()
+    failure: str = ""
+
+
+def programs(wanted: Sequence[str]) -> list[str]:
+    """The names of those that print rows, the most important ones first."""
+    found = [
+        path.stem
+        for path in sorted(HERE.glob("[!_]*.py"))
+        if any(word in path.read_text() for word in ('"--format"', "benchmarks._rows"))
+    ]
+    strange = set(wanted) - set(found)
+    if strange:
+        raise SystemExit(f"no such benchmark: {', '.join(strange)}; there are {', '.join(found)}")
+    found.sort(key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    return [name for name in found if not wanted or name in wanted]
+
+
+def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
+    """Run one, within the time."""
+    path = HERE / f"{name}.py"
+    quick = ("--quick",) if is_quick and takes_quick(path) else ()
+    command = [sys.executable, str(path), "--format", "json", *(quick or ARGUMENTS.get(name, ()))]
+    begun_s = time.monotonic()
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # so that what it started ends with it
+    )
+    try:
+        out, err = process.communicate(timeout=seconds_max)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.communicate()
+        return Outcome(name=name, seconds=seconds_max, failure="took too long")
+    seconds = time.monotonic() - begun_s
+    if process.returncode:
+        last = (err.strip().splitlines() or ["it said nothing"])[-1]
+        return Outcome(name=name, seconds=seconds, failure=last[:200])
+    try:
+        return Outcome(name=name, seconds=seconds, rows=as_rows(out))
+    except ValueError as error:
+        return Outcome(name=name, seconds=seconds, failure=f"no rows: {error}")
+
+
+def takes_quick(path: Path) -> bool:
+    text = path.read_text()
+    return '"--quick"' in text or "benchmarks._rows" in text
+
+
+def as_rows(text: str) -> Sequence[Row]:
+    """What a benchmark printed: a list of flat mappings."""
+    rows = json.loads(text)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("not a list of rows")
+    return rows
+
+
+def run_all(names: Sequence[str], *, is_quick: bool, minutes: float) -> list[Outcome]:
+    """Run one after the other, and show how far it is."""
+    outcomes = []
+    until_s = time.monotonic() + 60 * minutes
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:12}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    ) as progress:
+        task = progress.add_task("", total=len(names))
+        for number, name in enumerate(names):
+            progress.update(task, description=name, completed=number)
+            left_s = until_s - time.monotonic()
+            share = 1 if name == names[-1] else SHARE_MAX
+            outcome = run(name, is_quick=is_quick, seconds_max=max(share * left_s, 1))
+            outcomes.append(outcome)
+            if not outcome.failure:
+                (RESULTS / f"{name}.json").write_text(json.dumps(outcome.rows, indent=1))
+            progress.console.print(
+                f"  {name:12} {outcome.seconds:6.0f} s  {outcome.failure or 'done'}"
+            )
+        progress.update(task, description="done", completed=len(names))
+    return outcomes
+
+
+def summary(found: Sequence[Comparison]) -> Table:
+    """Ours, theirs, and how many times better."""
+    table = Table(title="Ours beside others", title_justify="left", box=SIMPLE_HEAD)
+    for name in ("", "case", "figure"):
+        table.add_column(name)
+    for name in ("ours", "the usual one", "x", "the best one", "x", "the limit"):
+        table.add_column(name, justify="right")
+    before = ("", "")
+    for one in found:
+        table.add_row(
+            one.benchmark if one.benchmark != before[0] else "",
+            one.case if (one.benchmark, one.case) != before else "",
+            one.figure,
+            cell_text(one.ours),
+            cell_text(one.other),
+            coloured(one.times_better),
+            cell_text(one.best),
+            coloured(one.times_better_than_best) if one.best is not None else "",
+            cell_text(one.limit),
+        )
+        before = (one.benchmark, one.case)
+    return table
+
+
+def coloured(ratio: float | None) -> str:
+    if ratio is None:
+        return "-"
+    return f"[{'green' if ratio >= 1 else 'red'}]{ratio:.3g}[/]"
+
+
+def machine() -> str:
+    """Where and when this was."""
+    now = datetime.now(UTC).date().isoformat()
+    return f"{now}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="which; all if none is named")
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes")
+    parser.add_argument("--minutes", type=float, default=15, help="the most that it may take")
+    parser.add_argument("--plot", type=Path, default=RESULTS / "bench.png")
+    parser.add_argument("--again", action="store_true", help="show the last results")
+    given = parser.parse_args()
+    names = programs(given.names)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    outcomes = [] if given.again else run_all(names, is_quick=given.quick, minutes=given.minutes)
+    rows_by_name = {
+        name: as_rows(path.read_text())
+        for name in names
+        if (path := RESULTS / f"{name}.json").exists()
+    }
+    found = [one for name, rows in rows_by_name.items() for one in comparisons(name, rows)]
+    console = Console()
+    compared = {one.benchmark for one in found}
+    for name, rows in rows_by_name.items():
+        if name not in compared and len(rows) <= ROWS_MAX:
+            console.print(table_of(rows, name))
+    if found:
+        console.print(summary(found))
+        draw(found, given.plot, f"ours : theirs; {machine()}")
+        console.print(f"The picture: {given.plot}. All rows: {RESULTS}/*.json")
+    failures = [outcome for outcome in outcomes if outcome.failure]
+    for outcome in failures:
+        console.print(f"[red]{outcome.name}[/]: {outcome.failure}")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()

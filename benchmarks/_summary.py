@@ -1,0 +1,124 @@
+"""What the rows of all benchmarks come to: ours beside others, measure by measure.
+
+Two kinds of rows are compared. Those with ``measure``, ``eventproc`` and ``azure`` are comparisons
+already. Of rows with a ``candidate``, those that are alike in everything but their figures are set
+side by side: names that begin with ``eventproc`` are ours, with ``bare`` what the machine itself
+takes, and of all others the first one is the usual one. A figure's name ends with its unit.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks._rows import Cell, Row
+
+OURS: Final = "eventproc"
+LIMIT: Final = "bare"
+MORE_IS_BETTER: Final = re.compile(r"_per_s$")
+LESS_IS_BETTER: Final = re.compile(r"(_s|_ms|_us|_mib|_kib|cpu_us_per_\w+|cpu_percent)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One figure of ours beside others'."""
+
+    benchmark: str
+    case: str
+    """In which case, and by which settings."""
+
+    figure: str
+    ours: float
+    other: float
+    other_name: str
+    times_better: float | None
+    """``None`` where one of the two is 0."""
+
+    limit: float | None = None
+    """What the machine itself takes."""
+
+    best: float | None = None
+    """The best of all others, where there are several."""
+
+    times_better_than_best: float | None = None
+
+
+def comparisons(benchmark: str, rows: Sequence[Row]) -> list[Comparison]:
+    """Everything of one benchmark that can be compared."""
+    if all("measure" in row and OURS in row for row in rows):
+        return [found for row in rows if (found := _of_measure(benchmark, row))]
+    by_case: dict[tuple[tuple[str, Cell], ...], dict[str, Row]] = {}
+    for row in rows:
+        if "candidate" in row:
+            case = tuple((k, v) for k, v in row.items() if is_setting(k, v))
+            by_case.setdefault(case, {})[str(row["candidate"])] = row
+    return [found for case, sides in by_case.items() for found in _of_sides(benchmark, case, sides)]
+
+
+def is_setting(name: str, cell: Cell) -> bool:
+    """Whether a cell says in which case something was measured."""
+    return name != "candidate" and not is_figure(name) and not isinstance(cell, float)
+
+
+def is_figure(name: str) -> bool:
+    """Whether a cell of this name was measured, and is not a setting."""
+    return bool(MORE_IS_BETTER.search(name) or LESS_IS_BETTER.search(name))
+
+
+def times_better(ours: float, other: float, *, is_more_better: bool) -> float | None:
+    """How many times better ours is; ``None`` where nobody can say."""
+    if ours == other:
+        return 1.0
+    better, worse = (ours, other) if is_more_better else (other, ours)
+    return better / worse if better and worse else None
+
+
+def _of_measure(benchmark: str, row: Row) -> Comparison | None:
+    ours, other, ratio = row[OURS], row["azure"], row["times_better"]
+    if not isinstance(ours, int | float) or not isinstance(other, int | float):
+        return None
+    return Comparison(
+        benchmark=benchmark,
+        case=str(row.get("settings", "")),
+        figure=f"{row['measure']}, {row['unit']}",
+        ours=ours,
+        other=other,
+        other_name="azure",
+        times_better=ratio if isinstance(ratio, int | float) else None,
+    )
+
+
+def _of_sides(
+    benchmark: str, case: Iterable[tuple[str, Cell]], sides: Mapping[str, Row]
+) -> Iterable[Comparison]:
+    ours = sides.get(OURS)
+    others = {name: row for name, row in sides.items() if not name.startswith((OURS, LIMIT))}
+    if ours is None or not others:
+        return
+    usual_name, usual = next(iter(others.items()))
+    limits = [row for name, row in sides.items() if name.startswith(LIMIT)]
+    for figure, value in ours.items():
+        theirs = [row.get(figure) for row in others.values()]
+        known = [v for v in theirs if isinstance(v, int | float) and v]
+        other = usual.get(figure)
+        if not is_figure(figure) or not isinstance(value, int | float) or not value:
+            continue
+        if not isinstance(other, int | float) or not other:
+            continue
+        is_more_better = bool(MORE_IS_BETTER.search(figure))
+        best = max(known) if is_more_better else min(known)
+        limit = limits[0].get(figure) if limits else None
+        yield Comparison(
+            benchmark=benchmark,
+            case=", ".join(f"{name} {cell}" for name, cell in case),
+            figure=figure,
+            ours=value,
+            other=other,
+            other_name=usual_name,
+            times_better=times_better(value, other, is_more_better=is_more_better),
+            limit=limit if isinstance(limit, int | float) else None,
+            best=best if len(known) > 1 else None,
+            times_better_than_best=(
+                times_better(value, best, is_more_better=is_more_better) if len(known) > 1 else None
+            ),
+        )

@@ -1,0 +1,43 @@
+"""The benchmarks that need nothing but Python start and give rows."""
+
+import importlib
+import json
+import sys
+
+import pytest
+
+from benchmarks._run import as_rows, programs
+
+
+@pytest.mark.parametrize("name", ["plan", "rounds", "scale", "telemetry"])
+def test_a_benchmark_gives_rows(name, monkeypatch, capsys):
+    """A list of flat mappings, which the runner can read."""
+    monkeypatch.setattr(sys, "argv", [name, "--quick", "--format", "json"])
+
+    importlib.import_module(f"benchmarks.{name}").main()
+
+    rows = as_rows(capsys.readouterr().out)
+    assert rows
+    assert all(isinstance(cell, str | int | float | None) for row in rows for cell in row.values())
+
+
+def test_every_program_that_gives_rows_is_found_and_whole_groups_come_first():
+    """What draws pictures, and what begins with an underscore, is none."""
+    found = programs([])
+
+    assert found[0] == "group"
+    assert {"loop", "receive", "where", "plan"} <= set(found)
+    assert not {"scale_plot", "_run"} & set(found)
+
+
+def test_a_strange_name_is_refused_with_those_that_there_are():
+    """Before anything is measured."""
+    with pytest.raises(SystemExit, match="no such benchmark: nothing; there are group"):
+        programs(["nothing"])
+
+
+@pytest.mark.parametrize("text", ["", "one 1\ntwo 2", json.dumps({"a": 1}), json.dumps([1])])
+def test_what_is_no_list_of_rows_is_refused(text):
+    """A program that prints something else has failed."""
+    with pytest.raises(ValueError, match=r".+"):
+        as_rows(text)

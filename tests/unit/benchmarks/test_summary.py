@@ -1,0 +1,56 @@
+"""What is compared with what, in the summary of all benchmarks."""
+
+from benchmarks._rows import Row
+from benchmarks._summary import comparisons
+
+READERS: list[Row] = [
+    {"candidate": "eventproc", "partitions": 1, "events_per_s": 60_000, "cpu_us_per_event": 8.0},
+    {"candidate": "azure-aio", "partitions": 1, "events_per_s": 5_000, "cpu_us_per_event": 40.0},
+    {"candidate": "azure-sync", "partitions": 1, "events_per_s": 30_000, "cpu_us_per_event": 25.0},
+    {"candidate": "bare socket", "partitions": 1, "events_per_s": 900_000, "cpu_us_per_event": 1.0},
+    {"candidate": "eventproc", "partitions": 32, "events_per_s": 10_000, "cpu_us_per_event": 9.0},
+    {"candidate": "azure-aio", "partitions": 32, "events_per_s": 20_000, "cpu_us_per_event": 9.0},
+]
+
+
+def test_rows_of_one_case_are_compared_by_what_is_better():
+    """More events, less time; beside the first of the others, the best of them, and the limit."""
+    rate, cpu, *_ = comparisons("receive", READERS)
+
+    assert (rate.case, rate.figure, rate.other_name) == (
+        "partitions 1",
+        "events_per_s",
+        "azure-aio",
+    )
+    assert (rate.times_better, rate.times_better_than_best, rate.limit) == (12, 2, 900_000)
+    assert (cpu.times_better, cpu.times_better_than_best, cpu.limit) == (5, 25 / 8, 1)
+
+
+def test_where_ours_is_worse_that_is_said():
+    """And cases are not mixed."""
+    _, _, rate, cpu = comparisons("receive", READERS)
+
+    assert (rate.case, rate.times_better, rate.best) == ("partitions 32", 0.5, None)
+    assert cpu.times_better == 1
+
+
+def test_a_figure_without_a_unit_is_a_setting_and_a_ratio_is_neither():
+    """Else no two rows would ever be alike."""
+    rows: list[Row] = [
+        {"candidate": "eventproc", "cpu_ratio": 1.0, "list_ms": 2.0, "question": "list"},
+        {"candidate": "azure", "cpu_ratio": 3.0, "list_ms": 6.0, "question": "list"},
+    ]
+    (found,) = comparisons("loop", rows)
+
+    assert (found.case, found.figure, found.times_better) == ("question list", "list_ms", 3)
+
+
+def test_rows_that_are_comparisons_are_taken_as_they_are():
+    """One side may have nothing, which no ratio tells, or no figure, which cannot be compared."""
+    rows: list[Row] = [
+        {"measure": "m", "unit": "s", "eventproc": 0, "azure": 7, "times_better": None},
+        {"measure": "n", "unit": "s", "eventproc": 1.0, "azure": None, "times_better": None},
+    ]
+    (found,) = comparisons("group", rows)
+
+    assert (found.figure, found.ours, found.other, found.times_better) == ("m, s", 0, 7, None)
