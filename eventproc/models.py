@@ -4,12 +4,13 @@ A time is an aware ``datetime``, a span a ``timedelta``. A partition id is a str
 looks like a number. Every record that came from a store carries the ``etag`` it had there.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from eventproc.checkpoint import COMPLETED_RANGES_MAX as COMPLETED_RANGES_MAX
 from eventproc.checkpoint import STATE_BYTES_MAX as STATE_BYTES_MAX
@@ -238,9 +239,13 @@ def _nothing() -> Mapping[str, object]:
     return _NOTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReceivedEvent:
-    """One event as a handler gets it."""
+    """One event as a handler gets it.
+
+    Sources may decode a field when it is first read. Two events are equal if all their fields are,
+    however they came.
+    """
 
     body: bytes
     sequence_number: int
@@ -264,3 +269,28 @@ class ReceivedEvent:
     def body_as_str(self, encoding: str = "utf-8") -> str:
         """The body as text; raises ``UnicodeDecodeError`` where it is none."""
         return self.body.decode(encoding)
+
+    def body_as_json(self, encoding: str = "utf-8") -> Any:  # noqa: ANN401 - JSON is anything
+        """The body read as JSON; raises ``ValueError`` where it is none."""
+        return json.loads(self.body_as_str(encoding))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReceivedEvent):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in EVENT_FIELDS)
+
+    def __hash__(self) -> int:
+        return hash((self.sequence_number, self.offset))
+
+    def __reduce__(self) -> tuple[Callable[..., "ReceivedEvent"], tuple[object, ...]]:
+        """Copy and pickle as a plain event: what a source keeps in it stays behind."""
+        values = (getattr(self, name) for name in EVENT_FIELDS)
+        return _event, tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
+
+
+EVENT_FIELDS: Final = tuple(each.name for each in fields(ReceivedEvent))
+"""The fields of an event, by name and in order."""
+
+
+def _event(*values: Any) -> ReceivedEvent:  # noqa: ANN401 - as the fields are
+    return ReceivedEvent(**dict(zip(EVENT_FIELDS, values, strict=True)))

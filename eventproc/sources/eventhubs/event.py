@@ -1,6 +1,6 @@
-"""From an AMQP message, as Azure's client decodes it, to a ``ReceivedEvent``.
+"""From a decoded AMQP message to the fields of a ``ReceivedEvent``.
 
-The client's decoder does not tell text from bytes: both arrive as ``bytes``. Names are always
+A decoder does not tell text from bytes: both arrive as ``bytes``. Names are always
 text. A *value* is taken for text where it is valid UTF-8, since text is what publishers attach,
 and stays ``bytes`` where it is not.
 """
@@ -8,19 +8,19 @@ and stays ``bytes`` where it is not.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued, ReceivedEvent
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_SEQUENCE_NUMBER: Final = b"x-opt-sequence-number"
-_OFFSET: Final = b"x-opt-offset"
-_ENQUEUED_TIME: Final = b"x-opt-enqueued-time"
-_PARTITION_KEY: Final = b"x-opt-partition-key"
+SEQUENCE_NUMBER: Final = b"x-opt-sequence-number"
+OFFSET: Final = b"x-opt-offset"
+ENQUEUED_TIME: Final = b"x-opt-enqueued-time"
+PARTITION_KEY: Final = b"x-opt-partition-key"
 
-_PROPERTY_NAMES: Final = (
+PROPERTY_NAMES: Final = (
     "message-id",
     "user-id",
     "to",
@@ -70,6 +70,15 @@ class Message(Protocol):
         """The body, where it is one value."""
 
 
+class SystemFields(NamedTuple):
+    """What of an event comes out of two sections: the service's annotations, AMQP's properties."""
+
+    system_properties: Mapping[str, object]
+    content_type: str | None = None
+    correlation_id: str | None = None
+    message_id: str | None = None
+
+
 def to_received_event(message: Message) -> ReceivedEvent:
     """Return the event that the message carries.
 
@@ -77,37 +86,66 @@ def to_received_event(message: Message) -> ReceivedEvent:
         SourceRejectedError: it has no place in a partition, so it comes from no event hub.
     """
     annotations = message.message_annotations or {}
-    sequence_number = annotations.get(_SEQUENCE_NUMBER)
-    offset = _text(annotations.get(_OFFSET))
-    enqueued_ms = annotations.get(_ENQUEUED_TIME)
-    if not (isinstance(sequence_number, int) and offset and isinstance(enqueued_ms, int)):
+    sequence_number, offset, enqueued_ms = checked_place(
+        annotations.get(SEQUENCE_NUMBER), annotations.get(OFFSET), annotations.get(ENQUEUED_TIME)
+    )
+    system = system_fields_of(message)
+    return ReceivedEvent(
+        body=body_of(message),
+        sequence_number=sequence_number,
+        offset=offset,
+        enqueued_time=to_time(enqueued_ms),
+        partition_key=partition_key_of(message),
+        properties=properties_of(message),
+        system_properties=system.system_properties,
+        content_type=system.content_type,
+        correlation_id=system.correlation_id,
+        message_id=system.message_id,
+    )
+
+
+def checked_place(
+    sequence_number: object, offset: object, enqueued_ms: object
+) -> tuple[int, str, int]:
+    """Return the three as what they must be.
+
+    Raises:
+        SourceRejectedError: one is missing, or is something else.
+    """
+    text = _text(offset)
+    if not (isinstance(sequence_number, int) and text and isinstance(enqueued_ms, int)):
         raise SourceRejectedError(
             "an event came without sequence number, offset or enqueued time: what answers there "
             "is no event hub"
         )
-    system_properties = {_name(name): _plain(value) for name, value in annotations.items()}
-    content_type = correlation_id = message_id = None
-    if message.properties is not None:
-        for name, value in zip(_PROPERTY_NAMES, message.properties, strict=False):
-            if value is not None:
-                system_properties[name] = _plain(value)
-        message_id = _text(system_properties.get("message-id"))
-        correlation_id = _text(system_properties.get("correlation-id"))
-        content_type = _text(system_properties.get("content-type"))
-    return ReceivedEvent(
-        body=_body(message),
-        sequence_number=sequence_number,
-        offset=offset,
-        enqueued_time=to_time(enqueued_ms),
-        partition_key=_text(annotations.get(_PARTITION_KEY)),
-        properties={
-            _name(name): _plain(value)
-            for name, value in (message.application_properties or {}).items()
-        },
-        system_properties=system_properties,
-        content_type=content_type,
-        correlation_id=correlation_id,
-        message_id=message_id,
+    return sequence_number, text, enqueued_ms
+
+
+def partition_key_of(message: Message) -> str | None:
+    """What the publisher gave, for the service to choose a partition by."""
+    return _text((message.message_annotations or {}).get(PARTITION_KEY))
+
+
+def properties_of(message: Message) -> Mapping[str, object]:
+    """What the publisher attached."""
+    attached = message.application_properties or {}
+    return {_name(name): _plain(value) for name, value in attached.items()}
+
+
+def system_fields_of(message: Message) -> SystemFields:
+    """What the service attached, and AMQP's own properties, named as Azure's client names them."""
+    annotations = message.message_annotations or {}
+    found = {_name(name): _plain(value) for name, value in annotations.items()}
+    if message.properties is None:
+        return SystemFields(found)
+    for name, value in zip(PROPERTY_NAMES, message.properties, strict=False):
+        if value is not None:
+            found[name] = _plain(value)
+    return SystemFields(
+        found,
+        content_type=_text(found.get("content-type")),
+        correlation_id=_text(found.get("correlation-id")),
+        message_id=_text(found.get("message-id")),
     )
 
 
@@ -132,7 +170,7 @@ def to_time(milliseconds: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _body(message: Message) -> bytes:
+def body_of(message: Message) -> bytes:
     """The body as bytes: data as it is; a single text or binary value too; else as JSON."""
     if message.data is not None:
         return b"".join(message.data)

@@ -22,6 +22,18 @@ class Transport(Enum):
     """Port 443, where 5671 is closed."""
 
 
+class ReceivePath(Enum):
+    """How events come out of Azure's client."""
+
+    DIRECT = "direct"
+    """Off its connection, undecoded: fast, and by names that the package does not promise. Where
+    the installed release lacks one of them, it is as ``PROMISED``, with a warning."""
+
+    PROMISED = "promised"
+    """By its public methods alone: many times slower, some 30 ms later, and bounded in number
+    only."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProxy:
     """A proxy on the way to the service; with it the transport is always a websocket."""
@@ -40,6 +52,11 @@ class EventHubOptions:
     """Most events that wait in memory for each partition; never more are asked of the service
     than there is room for. Measured against 300, the default of Azure's clients: see
     ``docs/decisions/0021-how-events-are-read.md``."""
+
+    prefetch_bytes: int = 8 * 1024 * 1024
+    """The same in bytes. The service counts events only, so this is kept by asking for as many as
+    fit of the size that events lately had; where they grow all at once, it may be up to twice as
+    much for a while. One event is always asked for, whatever its size."""
 
     is_exclusive: bool = True
     """Whether a receiver displaces every other one of its partition and consumer group, as the
@@ -75,12 +92,17 @@ class EventHubOptions:
     """Put before the client's own name in what the service logs."""
 
     is_wire_logged: bool = False
-    """Whether Azure's client logs each frame, at DEBUG, below ``azure.eventhub``."""
+    """Whether Azure's client logs each frame, at DEBUG, below ``azure.eventhub``: all but those
+    that carry events, where these are read directly."""
+
+    receive_path: ReceivePath = ReceivePath.DIRECT
 
     def __post_init__(self) -> None:
         """Refuse, with the remedy, what cannot work."""
         if not 1 <= self.prefetch <= PREFETCH_MAX:
             raise ConfigurationError(f"prefetch is {self.prefetch}: give 1 to {PREFETCH_MAX}")
+        if self.prefetch_bytes < 1:
+            raise ConfigurationError(f"prefetch_bytes is {self.prefetch_bytes}: give 1 or more")
         if self.connect_timeout <= timedelta(0):
             raise ConfigurationError(
                 f"connect_timeout is {self.connect_timeout}: give a positive time"

@@ -1,9 +1,10 @@
 """Reading one partition ahead of its consumer, and never by more than there is room for.
 
 Rule 1: events are asked for by credit, and credit is granted only for room in the buffer. So the
-buffer is bounded although the link is always read, and a slow consumer's link stays alive and
-hears at once when it is displaced.
+buffer is bounded although the link is read all the time, and a slow consumer's link stays alive
+and hears at once when it is displaced.
 Rule 2: between taking events out of the buffer and returning them there is no ``await``.
+Rule 3: what waits is encoded. It becomes events when somebody receives them.
 """
 
 import asyncio
@@ -15,17 +16,15 @@ from typing import Final, Protocol
 from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
-from eventproc.sources.eventhubs.event import Message, to_last_enqueued, to_received_event
+from eventproc.sources.eventhubs.credit import Credit
+from eventproc.sources.eventhubs.wire_event import EventReader, last_enqueued_in
 
 LISTEN_MAX_S: Final = 2.0
 """An idle link is looked after this often: heartbeats are due every minute or so."""
 
-FRAMES_BETWEEN_TURNS: Final = 100
-"""After so many frames, some 4 ms of work, others on the event loop get their turn."""
-
 
 class Link(Protocol):
-    """What the receiver needs of a connection: ``vendor.PartitionLink`` has it."""
+    """What the receiver needs of a connection: ``inside.PartitionLink`` has it."""
 
     @property
     def credit(self) -> int:
@@ -34,34 +33,44 @@ class Link(Protocol):
     async def grant(self, credit: int) -> None:
         """Let so many come from now on."""
 
-    async def listen(self, frames_max: int) -> None:
-        """Read frames, and pass on the messages in them."""
+    async def look_after(self, *, is_reading: bool = True) -> None:
+        """Keep the link alive."""
+
+    async def listen(self) -> bytes:
+        """Wait until something comes."""
+
+    async def take(self, data: bytes) -> None:
+        """Pass on the events in what came."""
 
     async def close(self) -> None:
         """Let go of the connection; never raises, and again does no harm."""
 
 
-OpenLink = Callable[[Callable[[Message], None]], Awaitable[Link]]
-"""Opens a link that passes its messages to the given function."""
+OnPayloads = Callable[[Sequence[bytes]], None]
+OpenLink = Callable[[OnPayloads], Awaitable[Link]]
+"""Opens a link that passes encoded events to the given function."""
 
 
 class EventHubReceiver(PartitionReceiver):
     """An open link to one partition. Build it with ``open``."""
 
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._buffer: deque[Message] = deque()
+    def __init__(self, credit: Credit) -> None:
+        """Hold what the account allows."""
+        self._account = credit
+        self._buffer: deque[bytes] = deque()
+        self._events = EventReader()
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
-        self._newest: Message | None = None
-        self._listening: asyncio.Timeout | None = None
+        self._newest: bytes | None = None
+        self._waiting: asyncio.Timeout | None = None
+        self._is_resting = False
         self._link: Link | None = None
         self._reader: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, open_link: OpenLink, *, room: int) -> "EventHubReceiver":
-        """Open the link and begin to read ahead, at most ``room`` events."""
-        receiver = cls(room)
+    async def open(cls, open_link: OpenLink, *, room: int, room_bytes: int) -> "EventHubReceiver":
+        """Open the link and begin to read ahead, at most ``room`` events and ``room_bytes``."""
+        receiver = cls(Credit(room, room_bytes))
         receiver._link = await open_link(receiver._keep)
         receiver._reader = asyncio.create_task(receiver._read(receiver._link))
         return receiver
@@ -80,9 +89,11 @@ class EventHubReceiver(PartitionReceiver):
             not self._buffer or isinstance(self._error, ReceiverDisplacedError)
         ):
             raise self._error
-        messages = [self._buffer.popleft() for _ in range(min(events_max, len(self._buffer)))]
+        take = self._buffer.popleft
+        payloads = [take() for _ in range(min(events_max, len(self._buffer)))]
+        self._account.remove(len(payloads), sum(map(len, payloads)))
         self._ask_for_more()
-        return [to_received_event(message) for message in messages]
+        return self._events.read(payloads)
 
     async def close(self) -> None:
         self._end(SourceUnavailableError("the receiver is closed"))
@@ -94,33 +105,38 @@ class EventHubReceiver(PartitionReceiver):
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
-        return None if self._newest is None else to_last_enqueued(self._newest)
+        return None if self._newest is None else last_enqueued_in(self._newest)
 
     @property
     def is_over(self) -> bool:
         """Whether it will never again read from its partition."""
         return self._error is not None
 
-    def _keep(self, message: Message) -> None:
-        self._buffer.append(message)
-        self._newest = message
-        self._arrived.set()
+    def _keep(self, payloads: Sequence[bytes]) -> None:
+        if payloads:
+            self._account.add(len(payloads), sum(map(len, payloads)))
+            self._buffer.extend(payloads)
+            self._newest = payloads[-1]
+            self._arrived.set()
 
     async def _read(self, link: Link) -> None:
         """Read until the link ends or the receiver is closed; then let go of the link."""
         try:
             while True:
-                if self._is_credit_due(link):
-                    await link.grant(self._room - len(self._buffer))
-                frames_max = min(max(link.credit - self._room // 2, 1), FRAMES_BETWEEN_TURNS)
+                self._is_resting = self._account.is_too_full
+                await link.look_after(is_reading=not self._is_resting)
+                credit = self._account.to_grant(link.credit)
+                if credit is not None:
+                    await link.grant(credit)
                 try:
-                    async with asyncio.timeout(LISTEN_MAX_S) as self._listening:
-                        await link.listen(frames_max)
+                    async with asyncio.timeout(LISTEN_MAX_S) as self._waiting:
+                        data = await (asyncio.Future() if self._is_resting else link.listen())
                 except TimeoutError:
                     continue
                 finally:
-                    self._listening = None
-                await asyncio.sleep(0)
+                    self._waiting = None
+                await link.take(data)
+                await asyncio.sleep(0)  # others get their turn, even if there is more to read
         except SourceError as error:
             self._end(error)
         finally:
@@ -133,19 +149,11 @@ class EventHubReceiver(PartitionReceiver):
             self._error = error
         self._arrived.set()
 
-    def _is_credit_due(self, link: Link) -> bool:
-        """Whether the service may soon run out of credit although there is room for more.
-
-        Not for each event, which would cost a frame for each, and not only when all is used up,
-        which would cost a round trip of silence.
-        """
-        half = self._room // 2
-        new = self._room - len(self._buffer) - link.credit
-        return link.credit <= half and new >= max(half, 1)
-
     def _ask_for_more(self) -> None:
         """Have the reader look up from the link if there is room again."""
-        link, listening = self._link, self._listening
-        if link is not None and listening is not None and self._is_credit_due(link):
-            self._listening = None  # once is enough
-            listening.reschedule(0)
+        link, waiting, account = self._link, self._waiting, self._account
+        if link is None or waiting is None or account.is_too_full:
+            return
+        if self._is_resting or account.to_grant(link.credit) is not None:
+            self._waiting = None  # once is enough
+            waiting.reschedule(0)

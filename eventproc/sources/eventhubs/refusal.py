@@ -52,6 +52,10 @@ class SuspectSettingError(SourceUnavailableError):
     """It may pass, but at a start a wrong setting is likelier: an unknown host, no token."""
 
 
+class UnexpectedShapeError(EventProcError):
+    """Azure's client is not what we know from within. Never leaves the source."""
+
+
 def error_for(
     what: str, text: str, *, condition: str | None = None, status: int | None = None
 ) -> SourceRejectedError | SourceUnavailableError:
@@ -83,10 +87,10 @@ def translated(what: str, *, is_silent: bool = False) -> Iterator[None]:
         # Everything: the private wire code raises what it stumbles over, from struct.error to
         # AttributeError, when the other side is not what it expects.
         if not is_silent:
-            raise _error_from(what, error) from error
+            raise error_from(what, error) from error
 
 
-def _error_from(what: str, error: Exception) -> SourceError:
+def error_from(what: str, error: Exception) -> SourceError:
     """Find condition and status: on the error itself, or on one that it was made from."""
     text = str(error) or type(error).__name__
     text = as_text(getattr(error, "description", None)) or text

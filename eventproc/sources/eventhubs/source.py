@@ -2,10 +2,10 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from eventproc.errors import (
     ConfigurationError,
@@ -13,25 +13,48 @@ from eventproc.errors import (
     SourceRejectedError,
     SourceUnavailableError,
 )
+from eventproc.logs import get_logger
 from eventproc.models import EventPosition, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
-from eventproc.sources.eventhubs import vendor
+from eventproc.sources.eventhubs import inside, vendor
 from eventproc.sources.eventhubs.connection_string import (
     check_hub_name,
     check_namespace,
     parse_connection_string,
 )
-from eventproc.sources.eventhubs.event import Message
-from eventproc.sources.eventhubs.options import EventHubOptions
+from eventproc.sources.eventhubs.direct import DirectWay
+from eventproc.sources.eventhubs.options import EventHubOptions, ReceivePath
+from eventproc.sources.eventhubs.promised import PromisedReceiver, PromisedWay
 from eventproc.sources.eventhubs.receiver import EventHubReceiver
-from eventproc.sources.eventhubs.refusal import SuspectSettingError
+from eventproc.sources.eventhubs.refusal import SuspectSettingError, UnexpectedShapeError
 
 _ANY_GROUP = "$Default"
 """Questions about the hub itself belong to no group, but a client does; this one always exists."""
 
-OWNER_LEVEL = 0
-"""Of an exclusive receiver, as Azure's own processors have it: the newer of two equals wins. A
-higher level would lock them out of a shared group, a lower one could not read there."""
+T = TypeVar("T")
+
+
+class Way(Protocol):
+    """How to get something out of Azure's client."""
+
+    needs_own_client: ClassVar[bool]
+    """Whether each receiver has a client for itself, and closes it."""
+
+    async def ask_partition_ids(self, client: vendor.Client) -> Sequence[str]:
+        """Ask the service which partitions the hub has."""
+
+    async def ask_partitions(
+        self, client: vendor.Client, partition_ids: Sequence[str]
+    ) -> Sequence[PartitionProperties]:
+        """Ask the service where partitions begin and end."""
+
+    async def open_receiver(
+        self, client: vendor.Client, group: str, partition_id: str, position: EventPosition
+    ) -> "EventHubReceiver | PromisedReceiver":
+        """Begin to receive."""
+
+    async def check_readable(self, client: vendor.Client, group: str, partition_id: str) -> None:
+        """Raise what the service has against reading; it displaces nobody."""
 
 
 class EventHubSource(EventSource):
@@ -65,7 +88,10 @@ class EventHubSource(EventSource):
         self._options = options or EventHubOptions()
         self._ssl_context: ssl.SSLContext | None = None
         self._clients: dict[str, vendor.Client] = {}
-        self._receivers: list[EventHubReceiver] = []
+        self._receivers: list[EventHubReceiver | PromisedReceiver] = []
+        is_direct = self._options.receive_path is ReceivePath.DIRECT
+        self._way: Way = (DirectWay if is_direct else PromisedWay)(self._options)
+        self._log = get_logger("eventproc.sources.eventhubs", eventhub_name=self._hub)
         self._turn_to_ask = asyncio.Lock()
 
     @classmethod
@@ -108,8 +134,14 @@ class EventHubSource(EventSource):
         return self._hub
 
     async def open(self) -> None:
-        if self._ssl_context is None:
-            self._ssl_context = await asyncio.to_thread(vendor.make_ssl_context, self._options)
+        if self._ssl_context is not None:
+            return
+        self._ssl_context = await asyncio.to_thread(vendor.make_ssl_context, self._options)
+        if isinstance(self._way, DirectWay):
+            try:
+                inside.check(self._client(_ANY_GROUP))
+            except UnexpectedShapeError as error:
+                self._leave_direct_way(error)
 
     async def close(self) -> None:
         self._ssl_context = None
@@ -125,15 +157,9 @@ class EventHubSource(EventSource):
             ids = await self.partition_ids()
             # Without an owner level: it displaces nobody, while a fleet may be at work.
             async with self._answered_within(f"{what} cannot be checked"):
-                link = await vendor.PartitionLink.open(
-                    self._client(name),
-                    name,
-                    ids[0],
-                    EventPosition.latest(),
-                    _drop,
-                    owner_level=None,
+                await self._by(
+                    lambda way: way.check_readable(self._client_for(way, name), name, ids[0])
                 )
-            await link.close()
         except ReceiverDisplacedError:
             return  # refused for the sake of those who read there already: so it can be read
         except (SourceRejectedError, SuspectSettingError) as error:
@@ -147,7 +173,7 @@ class EventHubSource(EventSource):
             self._turn_to_ask,
             self._answered_within(f"{self!r} did not tell its partitions"),
         ):
-            return await vendor.ask_partition_ids(self._client(_ANY_GROUP))
+            return await self._by(lambda way: way.ask_partition_ids(self._client(_ANY_GROUP)))
 
     async def partition_properties(self, partition_id: str) -> PartitionProperties:
         (properties,) = await self.properties_of([partition_id])
@@ -156,43 +182,57 @@ class EventHubSource(EventSource):
     async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
         what = f"{self!r} did not tell of partition {', '.join(map(repr, partition_ids))}"
         async with self._turn_to_ask, self._answered_within(what):
-            return await vendor.ask_partitions(self._client(_ANY_GROUP), partition_ids)
+            return await self._by(
+                lambda way: way.ask_partitions(self._client(_ANY_GROUP), partition_ids)
+            )
 
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
-        client = self._client(consumer_group)
-
-        async def open_link(on_message: Callable[[Message], None]) -> vendor.PartitionLink:
-            return await vendor.PartitionLink.open(
-                client,
-                consumer_group,
-                partition_id,
-                position,
-                on_message,
-                owner_level=OWNER_LEVEL if self._options.is_exclusive else None,
-            )
-
         async with self._answered_within(f"{self!r} did not open partition {partition_id!r}"):
-            receiver = await EventHubReceiver.open(open_link, room=self._options.prefetch)
+            receiver = await self._by(
+                lambda way: way.open_receiver(
+                    self._client_for(way, consumer_group), consumer_group, partition_id, position
+                )
+            )
         self._receivers = [known for known in self._receivers if not known.is_over]
         self._receivers.append(receiver)
         return receiver
 
+    async def _by(self, work: Callable[[Way], Awaitable[T]]) -> T:
+        """Do it one way; from the first time on that the direct one does not exist, the other."""
+        try:
+            return await work(self._way)
+        except UnexpectedShapeError as error:
+            self._leave_direct_way(error)
+            return await work(self._way)
+
+    def _leave_direct_way(self, error: UnexpectedShapeError) -> None:
+        if not isinstance(self._way, PromisedWay):
+            self._way = PromisedWay(self._options)
+            self._log.warning("direct_receive_unavailable", error=str(error))
+
+    def _client_for(self, way: Way, group: str) -> vendor.Client:
+        return self._new_client(group) if way.needs_own_client else self._client(group)
+
     def _client(self, group: str) -> vendor.Client:
-        """The client of the group; building one connects nothing."""
+        """The client of the group."""
+        if group not in self._clients:
+            self._clients[group] = self._new_client(group)
+        return self._clients[group]
+
+    def _new_client(self, group: str) -> vendor.Client:
+        """Build a client, which connects nothing."""
         if self._ssl_context is None:
             raise RuntimeError("the source is not open: use `async with`, or call open() first")
-        if group not in self._clients:
-            self._clients[group] = vendor.make_client(
-                self._namespace,
-                self._hub,
-                group,
-                self._credential,
-                self._options,
-                ssl_context=self._ssl_context,
-            )
-        return self._clients[group]
+        return vendor.make_client(
+            self._namespace,
+            self._hub,
+            group,
+            self._credential,
+            self._options,
+            ssl_context=self._ssl_context,
+        )
 
     @asynccontextmanager
     async def _answered_within(self, what: str) -> AsyncIterator[None]:
@@ -203,7 +243,3 @@ class EventHubSource(EventSource):
                 yield
         except TimeoutError as error:
             raise SourceUnavailableError(f"{what}: no answer within {seconds:g} s") from error
-
-
-def _drop(message: Message) -> None:
-    """Nothing comes: no credit was granted."""

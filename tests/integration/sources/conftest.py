@@ -9,8 +9,9 @@ from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from eventproc.emulator import EventHubsEmulator
+from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailableError
 from eventproc.ports import EventSource
-from eventproc.sources.eventhubs import EventHubSource
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
 GROUPS = ("$Default", "audit")
@@ -19,6 +20,9 @@ PARTITIONS = 3
 
 class MemoryBench:
     """A hub in memory."""
+
+    closing_max_s = 1.0
+    refusal: type[SourceError] = SourceRejectedError
 
     def __init__(self) -> None:
         self.hub = MemoryHub(PARTITIONS, consumer_groups=GROUPS)
@@ -43,9 +47,24 @@ class EventHubsBench:
         self.emulator = emulator
         self.producer = producer
         self.published: Counter[str] = Counter()
+        self.receive_path = ReceivePath.DIRECT
+
+    @property
+    def closing_max_s(self) -> float:
+        """Azure's client looks once a second whether its tasks have ended."""
+        return 1.0 if self.receive_path is ReceivePath.DIRECT else 10.0
+
+    @property
+    def refusal(self) -> type[SourceError]:
+        """Azure's client does not tell of a link that is refused."""
+        is_direct = self.receive_path is ReceivePath.DIRECT
+        return SourceRejectedError if is_direct else SourceUnavailableError
 
     def source(self) -> EventSource:
-        return EventHubSource.from_connection_string(self.emulator.connection_string_for("hub"))
+        return EventHubSource.from_connection_string(
+            self.emulator.connection_string_for("hub"),
+            options=EventHubOptions(receive_path=self.receive_path),
+        )
 
     async def publish(self, partition_id: str, *bodies: bytes) -> None:
         await asyncio.to_thread(self._send, partition_id, bodies)
@@ -78,12 +97,13 @@ def _event_hubs() -> Iterator[EventHubsBench]:
         yield EventHubsBench(emulator, producer)
 
 
-BENCHES = ("memory", "eventhubs")
+BENCHES = ("memory", *ReceivePath)
 
 
-@pytest.fixture(name="bench", params=BENCHES)
+@pytest.fixture(name="bench", params=BENCHES, ids=["memory", "direct", "promised"])
 def _bench(request: pytest.FixtureRequest) -> MemoryBench | EventHubsBench:
     if request.param == "memory":
         return MemoryBench()
     bench: EventHubsBench = request.getfixturevalue("event_hubs")
+    bench.receive_path = request.param
     return bench

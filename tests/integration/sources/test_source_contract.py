@@ -5,11 +5,9 @@ A further source needs a bench of four methods and a line in ``conftest.py``.
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 import pytest
 
@@ -20,77 +18,21 @@ from eventproc.errors import (
     SourceUnavailableError,
 )
 from eventproc.models import EventPosition, ReceivedEvent
-from eventproc.ports import EventSource, PartitionReceiver
-
-GROUP = "$Default"
-OTHER_GROUP = "audit"
-EARLIEST = EventPosition.earliest()
-SOON = timedelta(seconds=5)
-BRIEFLY = timedelta(milliseconds=150)
-
-
-class Bench(Protocol):
-    """A hub with partitions 0, 1 and 2; the last is left empty."""
-
-    @property
-    def published(self) -> Counter[str]:
-        """How many events each partition ever got, which is the next sequence number."""
-
-    def source(self) -> EventSource:
-        """A source on the hub, not yet open."""
-
-    async def publish(self, partition_id: str, *bodies: bytes) -> None:
-        """Have the hub take in these events, in order."""
-
-    async def grow(self) -> None:
-        """Add a partition."""
-
-
-# --- what the clauses are made of ----------------------------------------------------------------
-
-
-def end_of(bench: Bench, partition_id: str) -> EventPosition:
-    """The position behind everything that was published so far."""
-    return EventPosition.from_sequence_number(bench.published[partition_id], is_inclusive=True)
-
-
-@asynccontextmanager
-async def opened(
-    bench: Bench, partition_id: str = "0", position: EventPosition | None = None
-) -> AsyncIterator[PartitionReceiver]:
-    """A receiver, by default behind everything that was published so far."""
-    position = position or end_of(bench, partition_id)
-    async with bench.source() as source:
-        yield await source.open_receiver(GROUP, partition_id, position)
-
-
-async def take(
-    receiver: PartitionReceiver, count: int, *, events_max: int = 100
-) -> list[ReceivedEvent]:
-    """Receive until so many events are there, or none comes any more."""
-    events: list[ReceivedEvent] = []
-    while len(events) < count:
-        batch = await receiver.receive(events_max=events_max, wait_max=SOON)
-        if not batch:
-            break
-        events += batch
-    return events
-
-
-def bodies(events: list[ReceivedEvent]) -> list[bytes]:
-    return [event.body for event in events]
-
-
-def numbered(count: int, prefix: bytes = b"") -> list[bytes]:
-    return [prefix + b"%d" % number for number in range(count)]
-
-
-async def refused(attempt: Awaitable[object], kind: type[Exception]) -> str:
-    """The message of the error that an attempt must end with."""
-    with pytest.raises(kind) as caught:
-        await attempt
-    return str(caught.value)
-
+from tests.integration.sources.bench import (
+    BRIEFLY,
+    EARLIEST,
+    GROUP,
+    OTHER_GROUP,
+    SOON,
+    Bench,
+    bodies,
+    end_of,
+    numbered,
+    opened,
+    read,
+    refused,
+    take,
+)
 
 # --- the clauses ---------------------------------------------------------------------------------
 
@@ -226,7 +168,7 @@ async def a_position_that_never_was_is_refused(bench: Bench) -> None:
     async with bench.source() as source:
         for offset in ("nonsense", "999999999"):
             position = EventPosition.from_offset(offset)
-            await refused(source.open_receiver(GROUP, "0", position), SourceRejectedError)
+            await refused(read(source, GROUP, "0", position), bench.refusal)
 
 
 @clause
@@ -261,6 +203,8 @@ async def a_cancelled_receive_loses_nothing(bench: Bench) -> None:
 async def the_newer_receiver_displaces_the_older(bench: Bench) -> None:
     async with bench.source() as mine, bench.source() as theirs:
         older = await mine.open_receiver(GROUP, "0", end_of(bench, "0"))
+        await bench.publish("0", b"for the older")
+        await take(older, 1)
         waiting = asyncio.create_task(older.receive(events_max=1, wait_max=timedelta(seconds=30)))
         await asyncio.sleep(0.05)
         newer = await theirs.open_receiver(GROUP, "0", end_of(bench, "0"))
@@ -310,7 +254,7 @@ async def a_source_closes_at_once_with_its_receivers_and_opens_again(bench: Benc
     async with source:
         ids = await source.partition_ids()
 
-    assert closing_s < 1
+    assert closing_s < bench.closing_max_s
     assert ids[0] == "0"
 
 
@@ -327,7 +271,7 @@ async def an_unknown_partition_is_refused(bench: Bench) -> None:
 @clause
 async def an_unknown_group_is_a_wrong_setting(bench: Bench) -> None:
     async with bench.source() as source:
-        await refused(source.open_receiver("nobody", "0", EARLIEST), SourceRejectedError)
+        await refused(read(source, "nobody", "0", EARLIEST), bench.refusal)
         checking = await refused(source.check_consumer_group("nobody"), ConfigurationError)
 
     assert "nobody" in checking

@@ -2,7 +2,8 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given, settings
@@ -14,54 +15,48 @@ from eventproc.errors import (
     SourceUnavailableError,
 )
 from eventproc.sources.eventhubs.receiver import EventHubReceiver
+from tests.unit.sources.eventhubs.messages import message
 
 SOON = timedelta(seconds=5)
 NOW = timedelta(0)
 
 
-class Message(NamedTuple):
-    """As much of a message as an event needs."""
-
-    message_annotations: dict[bytes, Any]
-    data: list[bytes]
-    delivery_annotations: Any = None
-    properties: Any = None
-    application_properties: Any = None
-    sequence: Any = None
-    value: Any = None
-
-
 class LogLink:
     """A link to a list of events that keeps AMQP's rule: no event without credit."""
 
-    def __init__(self, count: int, deliver: Any) -> None:
-        self.left = list(range(count))
+    def __init__(self, sizes: list[int], deliver: Any) -> None:
+        self.left = list(enumerate(sizes))
         self.deliver = deliver
         self.credit = 0
         self.grants: list[int] = []
         self.error: Exception | None = None
         self.changed = asyncio.Event()
         self.is_closed = False
+        self.is_reading: list[bool] = []
 
     async def grant(self, credit: int) -> None:
         self.credit = credit
         self.grants.append(credit)
 
-    async def listen(self, frames_max: int) -> None:
-        for _ in range(frames_max):
-            while self.error is None and not (self.left and self.credit):
-                self.changed.clear()
-                await self.changed.wait()
-            if self.error is not None:
-                raise self.error
-            number = self.left.pop(0)
-            self.credit -= 1
-            annotations = {
-                b"x-opt-sequence-number": number,
-                b"x-opt-offset": str(number),
-                b"x-opt-enqueued-time": number,
-            }
-            self.deliver(Message(annotations, [b"%d" % number]))
+    async def look_after(self, *, is_reading: bool = True) -> None:
+        self.is_reading.append(is_reading)
+        if self.error is not None:
+            raise self.error
+
+    async def listen(self) -> bytes:
+        while self.error is None and not (self.left and self.credit):
+            self.changed.clear()
+            await self.changed.wait()
+        if self.error is not None:
+            raise self.error
+        return b"something"
+
+    async def take(self, data: bytes) -> None:
+        assert data == b"something"
+        came = self.left[: min(self.credit, 5)]
+        del self.left[: len(came)]
+        self.credit -= len(came)
+        self.deliver([message(number, b"%d".ljust(size) % number) for number, size in came])
 
     def end(self, error: Exception) -> None:
         self.error = error
@@ -71,15 +66,18 @@ class LogLink:
         self.is_closed = True
 
 
-async def opened(count: int, room: int) -> tuple[EventHubReceiver, LogLink]:
+async def opened(
+    count: int, room: int, *, size: int = 0, room_bytes: int = 10**6
+) -> tuple[EventHubReceiver, LogLink]:
     """A receiver and the link it reads."""
     links = []
 
     async def open_link(deliver: Any) -> LogLink:
-        links.append(LogLink(count, deliver))
+        links.append(LogLink([size] * count, deliver))
         return links[0]
 
-    return await EventHubReceiver.open(open_link, room=room), links[0]
+    receiver = await EventHubReceiver.open(open_link, room=room, room_bytes=room_bytes)
+    return receiver, links[0]
 
 
 async def turns(count: int = 20) -> None:
@@ -135,6 +133,62 @@ async def test_credit_is_renewed_before_it_is_used_up():
 
     assert len(link.grants) < 1000 / 100 * 3
     assert min(link.grants[1:]) >= 50
+
+
+async def test_large_events_are_bounded_by_their_bytes():
+    """Whoever does not take them gets no more than fit, and everything in the end."""
+    receiver, link = await opened(200, 100, size=10_000, room_bytes=100_000)
+    await turns(100)
+    held = len(receiver._buffer)
+    numbers: list[int] = []
+    while link.left or receiver._buffer:
+        events = await receiver.receive(events_max=3, wait_max=SOON)
+        numbers += [event.sequence_number for event in events]
+        await turns(3)
+
+        assert sum(map(len, receiver._buffer)) <= 100_000
+
+    await receiver.close()
+
+    assert held == 9
+    assert numbers == list(range(200))
+
+
+async def test_an_event_larger_than_the_room_comes_alone():
+    """Else it would never come."""
+    receiver, link = await opened(5, 100, size=10_000, room_bytes=3000)
+    for number in range(5):
+        await turns()
+
+        assert len(receiver._buffer) == 1
+
+        (event,) = await receiver.receive(events_max=9, wait_max=SOON)
+
+        assert event.sequence_number == number
+
+    await receiver.close()
+
+    assert link.grants == [1] * 5
+
+
+async def test_a_flood_that_credit_does_not_stop_is_not_read(monkeypatch):
+    """A service may send what it was granted before, however large the events have become."""
+    receiver, link = await opened(300, 100, size=10_000, room_bytes=20_000)
+    link.credit = 100  # as granted when events were small
+    monkeypatch.setattr(link, "grant", AsyncMock())  # it does not listen
+    await turns(100)
+    held = len(receiver._buffer)
+    resting = link.is_reading[-1]
+    numbers: list[int] = []
+    while len(numbers) < 100:
+        events = await receiver.receive(events_max=1, wait_max=SOON)
+        numbers += [event.sequence_number for event in events]
+        await turns(5)
+    await receiver.close()
+
+    assert 4 <= held <= 4 + 5
+    assert resting is False
+    assert numbers == list(range(100))
 
 
 async def test_a_full_buffer_still_hears_that_it_is_displaced():
