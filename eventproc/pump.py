@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Sequence
 from datetime import timedelta
+from math import inf
 from random import Random
 from typing import Final
 
@@ -36,6 +37,9 @@ from eventproc.watchdog import Watchdog
 
 RECEIVE_WAIT_MAX: Final = timedelta(seconds=60)
 """How long one call to an idle receiver waits. The end of it changes nothing."""
+
+CAREFUL_COUNT: Final = 1000
+"""After a crash: so many events singly, where no number says when a checkpoint is due."""
 
 CALL_BUDGET_FRACTION: Final = 0.6
 """Of the shutdown time-out: for calls under way. Then the handler's ``close`` has half of what is
@@ -265,13 +269,14 @@ class PartitionPump:
             self._context.pin(BEFORE_FIRST_SEQUENCE_NUMBER, BEFORE_FIRST_OFFSET)
 
     def _make_guard(self) -> CrashGuard:
-        every_events = self._config.checkpoint_policy.every_events or 0
+        policy, batch_size_max = self._config.checkpoint_policy, self._config.batch_size_max
         return CrashGuard(
             self._context,
             checkpointer=self._checkpointer,
             ending=self._ending,
             deliveries_max=self._config.failure_policy.deliveries_max,
-            careful_count=every_events + self._config.batch_size_max,
+            careful_count=(policy.every_events or CAREFUL_COUNT) + batch_size_max,
+            watchful_count=policy.unwritten_events_max or inf,
             is_forced=self._is_forced,
             log=self._log,
         )
@@ -376,9 +381,8 @@ class PartitionPump:
                 async with asyncio.timeout(part_s):
                     await self._context.checkpoint()
             except TimeoutError:
-                self._log.warning(
-                    "checkpoint_abandoned", sequence_number=self._context.sequence_number
-                )
+                number = self._context.sequence_number
+                self._log.warning("checkpoint_abandoned", sequence_number=number)
             except OwnershipLostError:
                 pass
         self._log.info(
@@ -392,5 +396,5 @@ class PartitionPump:
         """Forget how often the next event was handed over, unless that ended badly again."""
         if reason is CloseReason.STALLED:
             self._context.count_delivery(max(1, self._context.delivery_count))
-        elif reason is not CloseReason.HANDLER_FAILED:
+        elif reason is not CloseReason.HANDLER_FAILED and self._guard and self._guard.has_begun:
             self._context.count_delivery(0)

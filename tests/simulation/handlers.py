@@ -1,7 +1,7 @@
 """The handlers of a world: they count, and behave as badly as they are told."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -26,6 +26,31 @@ class Behaviour:
 
     poison: set[tuple[str, int]] = field(default_factory=set)
     """Events that no handler gets through."""
+
+    hanging: set[tuple[str, int]] = field(default_factory=set)
+    """Events at which a handler waits for ever."""
+
+    deadly: set[tuple[str, int]] = field(default_factory=set)
+    """Events of which the process dies."""
+
+    kill: Callable[[Actor], None] = lambda _: None
+    """How it does that."""
+
+    async def suffer(self, actor: Actor, place: tuple[str, int], invariants: Invariants) -> None:
+        """What an event does to whoever handles it."""
+        if place in self.deadly:
+            invariants.died(actor, place)
+            self.kill(actor)
+            await asyncio.Event().wait()
+        if place in self.hanging:
+            begun_s, pause_count = invariants.now_s(), actor.pause_count
+            try:
+                await asyncio.Event().wait()
+            finally:
+                if actor.pause_count == pause_count and not actor.is_killed:
+                    invariants.hung(actor, place, invariants.now_s() - begun_s)
+        if place in self.poison:
+            raise RuntimeError("poison")
 
 
 class CountingHandler(PartitionHandler):
@@ -59,8 +84,8 @@ class CountingHandler(PartitionHandler):
             await wait(behaviour.seconds_per_event)
         if behaviour.failure_rate and chance() < behaviour.failure_rate:
             raise RuntimeError("failed on purpose")
-        if (context.partition_id, event.sequence_number) in behaviour.poison:
-            raise RuntimeError("poison")
+        place = (context.partition_id, event.sequence_number)
+        await behaviour.suffer(self._actor, place, self._invariants)
         self._invariants.done(context.partition_id, event)
         if behaviour.checkpoint_rate and chance() < behaviour.checkpoint_rate:
             await context.checkpoint(event)

@@ -11,7 +11,9 @@ The names in a violation are those of the tests' report:
 - *steals*, *hasty*: two steals in a cycle; a steal from a cooperative owner who had time left;
 - *pace*: two claims in a cycle, where the strategy allows one;
 - *given*: a partition is given away during a call of its handler;
-- *budget*, *left*: a stop takes too long, or leaves something behind.
+- *budget*, *left*: a stop takes too long, or leaves something behind;
+- *hang*: a call that hangs is not cut off in time;
+- *deaths*: more processes die of one event than the policy allows.
 """
 
 from collections import defaultdict
@@ -61,6 +63,11 @@ class Actor:
         """Whether it can do nothing any more."""
         return self.process is not None and self.process.is_killed
 
+    @property
+    def pause_count(self) -> int:
+        """How often it was paused."""
+        return 0 if self.process is None else self.process.pause_count
+
 
 @dataclass(eq=False, slots=True)
 class Call:
@@ -99,6 +106,12 @@ class Invariants:
     is_mixed: bool = False
     """Whether strangers write positions without the state that goes with them."""
 
+    hang_max_s: float = float("inf")
+    """For how long a call may hang."""
+
+    deaths_max: int = 0
+    """How many processes may die of one event."""
+
     handled: dict[str, defaultdict[int, int]] = field(default_factory=dict)
     """For each partition, how often each sequence number was handled."""
 
@@ -107,6 +120,8 @@ class Invariants:
     moved_at_s: float = 0.0
     """When a partition last changed hands, or was released."""
 
+    _buried: dict[str, set[int]] = field(default_factory=dict)
+    _deaths: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     _calls: dict[str, list[Call]] = field(default_factory=dict)
     _holding: dict[str, Holding] = field(default_factory=dict)
     _robbed_at_s: dict[tuple[str, Actor], float] = field(default_factory=dict)
@@ -243,9 +258,14 @@ class Invariants:
         missing = self._find_missing(partition_id, number)
         if missing is not None:
             self.report("gap", f"{partition_id} at {number} without {missing}")
-        is_counted = update.state is not None and not self.is_mixed
-        if is_counted and int(update.state or b"0") != number + 1:
-            self.report("state", f"{partition_id} at {number} has counted {update.state!r}")
+        if update.state is not None and not self.is_mixed:
+            self._check_state(partition_id, number, update.state)
+
+    def _check_state(self, partition_id: str, number: int, state: bytes) -> None:
+        """Each event counts once, but for those that were given up (and maybe handled later)."""
+        buried_count = sum(n <= number for n in self._buried.get(partition_id, ()))
+        if not number + 1 - buried_count <= int(state or b"0") <= number + 1:
+            self.report("state", f"{partition_id} at {number} has counted {state!r}")
 
     def _check_writer(self, actor: Actor, update: CheckpointUpdate) -> None:
         partition_id, writer = update.partition_id, update.writer
@@ -329,6 +349,25 @@ class Invariants:
     def done(self, partition_id: str, event: ReceivedEvent) -> None:
         """A handler is through with an event."""
         self._count(partition_id)[event.sequence_number] += 1
+
+    def buried(self, actor: Actor, partition_id: str, event: ReceivedEvent) -> None:
+        """An event was given up, and its dead letter is stored."""
+        self.note("buried", f"{actor.name}: {partition_id}/{event.sequence_number}")
+        self._buried.setdefault(partition_id, set()).add(event.sequence_number)
+        self.done(partition_id, event)
+
+    def died(self, actor: Actor, place: tuple[str, int]) -> None:
+        """A process is about to die of an event."""
+        self.note("died", f"{actor.name}: {place}")
+        self._deaths[place] += 1
+        if self._deaths[place] > self.deaths_max:
+            self.report("deaths", f"{actor.name} is the {self._deaths[place]}. to die of {place}")
+
+    def hung(self, actor: Actor, place: tuple[str, int], for_s: float) -> None:
+        """A call that waited for ever was cut off."""
+        self.note("hung", f"{actor.name}: {place}")
+        if for_s > self.hang_max_s:
+            self.report("hang", f"{actor.name} hung at {place} for {for_s} s")
 
     def ended(self, call: Call) -> None:
         """A call of a handler is over, whatever came of it."""

@@ -6,16 +6,12 @@ from dataclasses import replace
 from random import Random
 
 from eventproc import (
-    DeadLetter,
-    DeadLetterError,
-    DeadLetterSink,
     FailureAction,
     FailurePolicy,
     PartitionContext,
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.deadletters import FunctionDeadLetterSink
 from eventproc.models import CheckpointUpdate
 from tests.simulation.handlers import Behaviour
 from tests.simulation.invariants import Actor, Call, Invariants
@@ -121,8 +117,8 @@ class KeyedHandler(PartitionHandler):
                 await asyncio.sleep(behaviour.seconds_per_event)
                 if behaviour.failure_rate and chance() < behaviour.failure_rate:
                     raise RuntimeError("failed on purpose")
-                if (context.partition_id, event.sequence_number) in behaviour.poison:
-                    raise RuntimeError("poison")
+                place = (context.partition_id, event.sequence_number)
+                await behaviour.suffer(self._actor, place, self._invariants)
                 self._invariants.done(context.partition_id, event)
                 if chance() < 0.5:
                     context.done(event)
@@ -140,15 +136,3 @@ class LanesWorld(World):
     def make_handler(self, actor: Actor) -> PartitionHandler:
         """Make one that knows keys."""
         return KeyedHandler(actor, self.behaviour, self.invariants, self.rng)
-
-    def make_sink(self, actor: Actor) -> DeadLetterSink:
-        """Make one that is slow, and fails as often as not; a letter is an event that is done."""
-
-        async def take(letter: DeadLetter) -> None:
-            await asyncio.sleep(self.rng.uniform(0, 2))
-            if self.rng.random() < 0.5:
-                raise DeadLetterError("failed on purpose")
-            self.invariants.note("buried", f"{actor.name}: {letter.letter_id}")
-            self.invariants.done(letter.partition_id, letter.event)
-
-        return FunctionDeadLetterSink(take)

@@ -11,17 +11,31 @@ from datetime import timedelta
 from enum import Enum
 from random import Random
 
-from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
+from eventproc import (
+    Backoff,
+    CheckpointPolicy,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+    LoadBalancingStrategy,
+)
 from eventproc.membership import LeaseMode
 from eventproc.testing import StoreFaults
 from tests.simulation.faults import HAPPENINGS, NOISES, Fault
 from tests.simulation.invariants import Violation
+from tests.simulation.troubles import TROUBLES
 from tests.simulation.world import CLOCK_RATE_MAX, World
 
 HEALED_WITHIN_S = 400.0
 QUIET_INTERVALS = 100
 NOTICED_AFTER = 1.5
 """Expirations until everybody knows who is dead: the rate of clocks, and a look, on top of one."""
+
+HANG_FACTOR = 1.2
+"""The watchdog looks eight times in a stall time-out; who is asked to stop has its budget, too."""
+
+DEATHS_UNCOUNTED = 3
+"""More than ``deliveries_max`` processes may die of an event: who has no count or a whole batch."""
 
 CALM = StoreFaults()
 SLOW_LINE = StoreFaults(delay_max=timedelta(seconds=0.3))
@@ -42,6 +56,9 @@ FOREIGN = (
     "azure-dotnet-balanced",
 )
 
+
+TROUBLE_NEVER_WITH = {"slow", "deaf", "delete_checkpoint", "operator"}
+"""What lets a call take long for good reasons, and what begins the counting anew."""
 
 SESSION_RATE = 0.25
 """How many groups keep their leases by session."""
@@ -158,6 +175,12 @@ def world_of(story: Story, make: type[World] = World) -> World:
         clock_rate_max=story.clock_rate_max,
     )
     world.behaviour.checkpoint_rate = story.checkpoint_rate
+    if (stall_timeout := story.config.stall_timeout) is not None:
+        hang_max = stall_timeout * HANG_FACTOR + story.config.shutdown_timeout
+        world.invariants.hang_max_s = hang_max.total_seconds()
+    world.invariants.deaths_max = (
+        story.config.failure_policy.deliveries_max or 0
+    ) + DEATHS_UNCOUNTED
     world.set_faults(story.noise)
     return world
 
@@ -193,7 +216,8 @@ async def _happen(story: Story, world: World) -> None:
     for fault in story.faults:
         await asyncio.sleep(max(0.0, fault.at_s - world.now_s))
         world.invariants.note(fault.kind, str(fault.which))
-        under_way.append(asyncio.create_task(HAPPENINGS[fault.kind](world, fault)))
+        happening = HAPPENINGS.get(fault.kind) or TROUBLES[fault.kind]
+        under_way.append(asyncio.create_task(happening(world, fault)))
     if story.mode is Mode.SAFETY:
         await asyncio.sleep(story.config.ownership_expiration.total_seconds())
         for task in under_way:
@@ -222,3 +246,25 @@ async def _settle(story: Story, world: World) -> None:
 def of_strategy(story: Story, strategy: LoadBalancingStrategy) -> Story:
     """The same story with another strategy."""
     return replace(story, config=replace(story.config, load_balancing_strategy=strategy))
+
+
+def with_troubles(story: Story, seed: int) -> Story:
+    """The same story with events that hang or kill, and a policy for them."""
+    rng = Random(f"troubles/{seed}")
+    stall_timeout = timedelta(seconds=rng.choice([10, 30]))
+    config = replace(
+        story.config,
+        stall_timeout=stall_timeout,
+        failure_policy=FailurePolicy(
+            then=FailureAction.DEAD_LETTER, deliveries_max=rng.choice([3, 5])
+        ),
+    )
+    kinds = list(TROUBLES)
+    troubles = [_draw_fault(rng, kinds, config, 100) for _ in range(rng.randint(1, 4))]
+    others = [fault for fault in story.faults if fault.kind not in TROUBLE_NEVER_WITH]
+    return replace(
+        story,
+        config=config,
+        foreign=(),
+        faults=tuple(sorted([*others, *troubles], key=lambda fault: fault.at_s)),
+    )

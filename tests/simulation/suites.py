@@ -8,7 +8,7 @@ from tests.simulation.invariants import Violation
 from tests.simulation.lanes import LanesWorld, key_of, with_lanes
 from tests.simulation.moves import change_and_rest
 from tests.simulation.planned import come_and_go
-from tests.simulation.stories import Mode, draw, tell
+from tests.simulation.stories import Mode, draw, tell, with_troubles
 from tests.simulation.world import World
 
 ENDS_WITHIN_S = 20_000.0
@@ -23,13 +23,24 @@ async def _tell_liveness(seed: int) -> World:
     return await tell(draw(seed, Mode.LIVENESS))
 
 
+def _mode(seed: int) -> Mode:
+    return Mode.LIVENESS if seed % 2 else Mode.SAFETY
+
+
 async def _tell_lanes(seed: int) -> World:
-    mode = Mode.LIVENESS if seed % 2 else Mode.SAFETY
-    return await tell(with_lanes(draw(seed, mode), seed), LanesWorld)
+    return await tell(with_lanes(draw(seed, _mode(seed)), seed), LanesWorld)
 
 
 async def _plan_lanes(seed: int) -> World:
     return await come_and_go(seed, LanesWorld, key_lanes=4, key_of=key_of)
+
+
+async def _tell_troubled(seed: int) -> World:
+    return await tell(with_troubles(draw(seed, _mode(seed)), seed))
+
+
+async def _tell_troubled_lanes(seed: int) -> World:
+    return await tell(with_troubles(with_lanes(draw(seed, _mode(seed)), seed), seed), LanesWorld)
 
 
 SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
@@ -39,6 +50,8 @@ SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
     "moves": change_and_rest,
     "lanes": _tell_lanes,
     "planned-lanes": _plan_lanes,
+    "troubled": _tell_troubled,
+    "troubled-lanes": _tell_troubled_lanes,
 }
 
 

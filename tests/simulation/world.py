@@ -14,6 +14,8 @@ from random import Random
 from checkpointstores.memory import MemoryAccount
 from eventproc import (
     ConfigurationError,
+    DeadLetter,
+    DeadLetterError,
     DeadLetterSink,
     DuplicateOwnerError,
     EventProcessor,
@@ -23,6 +25,7 @@ from eventproc import (
     SourceError,
     StoreError,
 )
+from eventproc.deadletters import FunctionDeadLetterSink
 from eventproc.membership import LeaseMode
 from eventproc.models import (
     ConsumerGroup,
@@ -69,7 +72,7 @@ class World(View):
         """*clock_rate_max* is by how much clocks may run fast or slow, the store's included."""
         self.rng = Random(f"world/{seed}")
         self.config = config
-        self.behaviour = Behaviour()
+        self.behaviour = Behaviour(kill=self._die)
         self.faults = StoreFaults()
         self.nodes: list[Node] = []
         self.wire = Wire()
@@ -100,9 +103,16 @@ class World(View):
         """Make a handler for a partition that one of its processes serves."""
         return CountingHandler(actor, self.behaviour, self.invariants, self.rng)
 
-    def make_sink(self, actor: Actor) -> DeadLetterSink | None:
-        """Make what one of its processes puts dead letters into."""
-        return None
+    def make_sink(self, actor: Actor) -> DeadLetterSink:
+        """Make one that is slow, and fails as often as not; a letter is an event that is done."""
+
+        async def take(letter: DeadLetter) -> None:
+            await asyncio.sleep(self.rng.uniform(0, 2))
+            if self.rng.random() < 0.5:
+                raise DeadLetterError("failed on purpose")
+            self.invariants.buried(actor, letter.partition_id, letter.event)
+
+        return FunctionDeadLetterSink(take)
 
     # What happens in it.
 
@@ -266,6 +276,13 @@ class World(View):
         self.invariants.note("crashed", node.owner_id)
         node.process.kill()
 
+    def _die(self, actor: Actor) -> None:
+        """A process ends at what it does now; its supervisor starts it again."""
+        for node in self.nodes:
+            if node.actor is actor:
+                self.crash(node)
+                self.wire.after(START_AGAIN_AFTER_S, self._start_again, node)
+
     def set_faults(self, faults: StoreFaults) -> None:
         """Let every line behave like this from now on.
 
@@ -318,6 +335,9 @@ class World(View):
     async def end(self) -> None:
         """Stop everybody in good order, then see what they left behind."""
         self.stop_publishing()
+        self.behaviour.deadly.clear()
+        for node in self.nodes:
+            node.leaving.set()
         stopping = [node for node in self.nodes if not node.process.is_killed]
         was_well = all(self._is_well(node) for node in stopping)
         for node in stopping:

@@ -250,9 +250,9 @@ CRASHES = guards_in(
     Guard(
         name="an event is counted before it is handed over",
         without_it="an event of which processes die kills one after another",
-        words="            self._context.count_delivery(self._context.delivery_count + 1)\n",
+        words="            self._context.count_delivery(delivery_count)\n",
         mutated="            pass\n",
-        is_simulated=False,
+        killers=("tests/simulation/test_troubles.py",),
     ),
 )
 
@@ -264,7 +264,7 @@ WATCHDOG = guards_in(
         without_it="a partition is owned for ever by who gets nothing done",
         words="                self._ending.give_up(CloseReason.STALLED)\n",
         mutated="                pass\n",
-        is_simulated=False,
+        killers=("tests/simulation/test_troubles.py",),
     ),
 )
 

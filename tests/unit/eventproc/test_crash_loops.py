@@ -101,6 +101,52 @@ def test_a_deadly_event_is_found_and_given_up(settings):
     assert scene.checkpoint().delivery_count == 0
 
 
+def test_a_deadly_event_far_from_the_checkpoint_is_come_upon_soon():
+    """Where only time says when to write, any number of events may lie between the two."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(1500)
+        sink = MemoryDeadLetterSink()
+        seldom = CheckpointPolicy(every_events=None, every=timedelta(hours=1))
+        life = Life(
+            scene, sink=sink, failure_policy=LETTER, checkpoint_policy=seldom, batch_size_max=10
+        )
+        counts = []
+        while await life.live(for_s=300, poison=1405):
+            counts.append(life.counts())
+        return scene, counts, [letter.event.sequence_number for letter in sink.letters]
+
+    scene, counts, letters = run_virtual(story())
+
+    assert counts[0] == (-1, 1)
+    assert counts[1] == (1399, 1)
+    assert counts[2:] == [(1404, count) for count in range(1, 6)]
+    assert letters == [1405]
+    assert set(scene.numbers()) == set(range(1500)) - {1405}
+
+
+def test_who_closes_before_anything_was_handed_over_leaves_the_count():
+    """Nothing is known of the event by that."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(3)
+        life = Life(scene, failure_policy=STOP)
+        await life.live(for_s=30, poison=0)
+        await life.live(for_s=30, poison=0)
+        before = life.counts()
+        scene.hub.stall("0")
+        async with scene.processor(None, "b", failure_policy=STOP):
+            await seconds(30)
+        return before, life.counts(), scene.numbers()
+
+    before, after, numbers = run_virtual(story())
+
+    assert before == after == (-1, 2)
+    assert numbers == []
+
+
 def test_a_deadly_event_may_stop_its_partition():
     """Then no further process dies of it, until somebody says to try again."""
 
