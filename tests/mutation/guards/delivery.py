@@ -252,7 +252,7 @@ CRASHES = guards_in(
         without_it="an event of which processes die kills one after another",
         words="            self._context.count_delivery(delivery_count)\n",
         mutated="            pass\n",
-        killers=("tests/simulation/test_troubles.py",),
+        suites=("troubled", "troubled-lanes"),
     ),
 )
 
@@ -264,7 +264,7 @@ WATCHDOG = guards_in(
         without_it="a partition is owned for ever by who gets nothing done",
         words="                self._ending.give_up(CloseReason.STALLED)\n",
         mutated="                pass\n",
-        killers=("tests/simulation/test_troubles.py",),
+        suites=("troubled", "troubled-lanes"),
     ),
 )
 
