@@ -33,11 +33,15 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 .PHONY: help
 help: ## show this list
 	@echo 'eventproc: make <target>'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a fleet process a real data set: no cloud, no Docker (two minutes)
 	@$(run)/eventproc demo $(ARGS)
+
+.PHONY: demo-spark
+demo-spark: venv .tools/spark.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch Spark lose an executor, and no event (Spark: 500 MB; a minute)
+	@JAVA_HOME="$(CURDIR)/.tools/java" $(run)/eventproc demo-spark $(ARGS)
 
 # --- the daily round ------------------------------------------------------------------------------
 

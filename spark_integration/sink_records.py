@@ -110,12 +110,18 @@ class BatchSummary:
     is_replay: bool
 
 
-def summarize(batch_id: int, reports: Sequence[TaskReport]) -> BatchSummary:
-    """Add up what the tasks of a batch did."""
+def add_up(reports: Sequence[TaskReport]) -> Tally:
+    """Add up what handlers did in the tasks of a batch."""
     tally = Tally()
     for report in reports:
         for partition in report.partitions:
             tally.add(partition.tally)
+    return tally
+
+
+def summarize(batch_id: int, reports: Sequence[TaskReport]) -> BatchSummary:
+    """Tell what a batch did."""
+    tally = add_up(reports)
     return BatchSummary(
         query_id=reports[0].task.query_id if reports else None,
         batch_id=batch_id,

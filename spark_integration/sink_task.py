@@ -11,12 +11,14 @@ from pyspark import TaskContext
 from eventproc.errors import ConfigurationError
 from eventproc.logs import get_logger
 from eventproc.models import CheckpointUpdate, CloseReason
+from eventproc.telemetry import count_batch
 from spark_integration.sink_options import SinkOptions
 from spark_integration.sink_partition import SinkPartition
 from spark_integration.sink_records import (
     BatchSummary,
     TaskId,
     TaskReport,
+    add_up,
     commit_update,
     commits,
     summarize,
@@ -126,6 +128,7 @@ def commit_reports(
     if due:
         asyncio.run(_commit(options, [commit_update(task, report) for task, report in due]))
     summary = summarize(batch_id, reports)
+    count_batch(options.group.make(), add_up(reports), summary.repeated_count)
     log = get_logger("eventproc.spark", consumer_group=options.group.consumer_group)
     log.info("spark_batch_committed", **asdict(summary))
     return summary

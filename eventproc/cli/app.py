@@ -8,6 +8,7 @@ import typer
 
 from eventproc.cli.checkpoints import verb as checkpoints
 from eventproc.cli.demo.verb import demo
+from eventproc.cli.demo_spark.verb import demo_spark
 from eventproc.cli.emulator import emulator
 from eventproc.cli.run import run
 from eventproc.cli.simulate import simulate
@@ -53,6 +54,7 @@ def _version() -> str:
 
 _EXAMPLES: Final[dict[Callable[..., int], tuple[str, ...]]] = {
     demo: ("eventproc demo", "eventproc demo --store sqlite --format json"),
+    demo_spark: ("eventproc demo-spark", "eventproc demo-spark --events 20000 --format json"),
     run: (
         "eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db",
         "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints",

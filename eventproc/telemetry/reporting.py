@@ -161,6 +161,20 @@ def global_telemetry() -> Telemetry:
     return Telemetry()
 
 
+def group_attributes(group: ConsumerGroup) -> Attributes:
+    """What tells one group from another in metrics and spans."""
+    address, _, port = group.fully_qualified_namespace.partition(":")
+    attributes: Attributes = {
+        "messaging.system": "eventhubs",
+        "messaging.destination.name": group.eventhub_name,
+        "messaging.consumer.group.name": group.name,
+        "server.address": address,
+    }
+    if port.isdecimal():  # As an emulator has one.
+        attributes["server.port"] = int(port)
+    return attributes
+
+
 class Watch:
     """Tells of one processor."""
 
@@ -170,15 +184,7 @@ class Watch:
         self.group = group
         self.before: Counter[str] = Counter()
         """What was counted before this run."""
-        address, _, port = group.fully_qualified_namespace.partition(":")
-        self.attributes: Attributes = {
-            "messaging.system": "eventhubs",
-            "messaging.destination.name": group.eventhub_name,
-            "messaging.consumer.group.name": group.name,
-            "server.address": address,
-        }
-        if port.isdecimal():  # As an emulator has one.
-            self.attributes["server.port"] = int(port)
+        self.attributes = group_attributes(group)
 
     def attributes_of(self, partition_id: str) -> Attributes:
         """Those of one partition."""

@@ -26,7 +26,7 @@ PLACES = {
     "opentelemetry": ["eventproc/telemetry/*"],
     "pandas": ["spark_integration/*"],
     "pyarrow": ["spark_integration/*"],
-    "pyspark": ["spark_integration/*"],
+    "pyspark": ["spark_integration/*", "eventproc/cli/demo_spark/cluster.py"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],
     "tenacity": ["eventproc/retries.py"],

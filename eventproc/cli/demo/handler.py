@@ -20,7 +20,8 @@ class FlightLog(PartitionHandler):
     async def initialize(self, context: PartitionContext) -> None:
         """Take the logbook up where the last owner of the partition left it."""
         self._read_logbook(context)
-        path = Path(os.environ[JOURNAL_VARIABLE]) / f"{context.owner_id}.journal"
+        name = context.owner_id.replace("/", "-")  # in Spark it is that of a query
+        path = Path(os.environ[JOURNAL_VARIABLE]) / f"{name}.journal"
         self._journal = JournalWriter(path)
 
     async def process_events(

@@ -65,7 +65,9 @@ class Stage:
         self._choice = store
         self._tell = tell
         self._stack = AsyncExitStack()
-        self._env: dict[str, str] = {}
+        self.environment: dict[str, str] = {}
+        """What every process of the demo finds in its environment."""
+
         self.children: list[Child] = []
         self.folder: Path
         self.note: StoreNote
@@ -98,7 +100,7 @@ class Stage:
         self.note, connection_string = await self._start_store()
         self._stack.callback(self._end_children)
         hub = await self._start_hub()
-        self._env = {
+        self.environment = {
             HUB_VARIABLE: f"{hub}EntityPath={HUB}",
             STORAGE_VARIABLE: connection_string,
             JOURNAL_VARIABLE: str(self.folder),
@@ -107,7 +109,7 @@ class Stage:
             self.note.spec, storage_connection_string=connection_string, create_container=True
         )
         await self._stack.enter_async_context(self.store)
-        self.source = make_source(self._env[HUB_VARIABLE], HUB)
+        self.source = make_source(self.environment[HUB_VARIABLE], HUB)
         await self._stack.enter_async_context(self.source)
         self.group = ConsumerGroup(
             fully_qualified_namespace=self.source.fully_qualified_namespace,
@@ -165,7 +167,7 @@ class Stage:
 
     def start(self, name: str, arguments: list[str]) -> Child:
         """Start a process that ends with us."""
-        child = Child(name, arguments, folder=self.folder, env=self._env)
+        child = Child(name, arguments, folder=self.folder, env=self.environment)
         self.children.append(child)
         return child
 

@@ -85,7 +85,7 @@ def demo(
 async def _play(plot: Plot, store: StoreChoice, output: TextIO) -> Report:
     """Play it; the first SIGINT, SIGTERM or SIGHUP ends it, and everything that it started."""
     begun_s = time.monotonic()
-    _end_on_signals()
+    end_on_signals()
     with open_screen(output) as screen:
         stage = Stage(partition_count=plot.partition_count, store=store, tell=screen.tell)
         async with stage:
@@ -95,7 +95,8 @@ async def _play(plot: Plot, store: StoreChoice, output: TextIO) -> Report:
             return await Story(stage, plot, begun_s=begun_s, show=screen.show).play()
 
 
-def _end_on_signals() -> None:
+def end_on_signals() -> None:
+    """Cancel this task at the first signal to end."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
 

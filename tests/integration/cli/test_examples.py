@@ -19,7 +19,7 @@ LAST_WORDS = {
 }
 """What each says at its end; a handler alone says nothing."""
 
-IN_SPARK = {"spark_fleet.py", "spark_source.py"}
+IN_SPARK = {"spark_fleet.py", "spark_sink.py", "spark_source.py"}
 """Run by ``tests/spark``, in the session that is there."""
 
 

@@ -43,6 +43,9 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *spark.PLANNER,
         *spark.HUB,
         *spark.OFFSETS,
+        *spark.SINK_RECORDS,
+        *spark.SINK_STORE,
+        *spark.SINK_PARTITION,
     ],
 }
 GUARDS: Final = [guard for guards in GUARDS_BY_PART.values() for guard in guards]

@@ -1,4 +1,4 @@
-"""Guards of the Spark source: what is planned is what comes."""
+"""Guards of the Spark source: what is planned is what comes; and of the sink: never back."""
 
 from tests.mutation.guard import Guard, guards_in
 
@@ -150,6 +150,116 @@ OFFSETS = guards_in(
         without_it="numbers of one hub are read from another",
         words='    if offset.get("hub") != hub:\n',
         mutated="    if False:\n",
+        is_simulated=False,
+    ),
+)
+
+BY_PARTITION = ["tests/unit/spark_integration/test_sink_partition.py"]
+
+SINK_RECORDS = guards_in(
+    "spark_integration/sink_records.py",
+    BY_PARTITION,
+    Guard(
+        name="Spark sink: who was overtaken by its own query refuses to begin",
+        without_it="a driver that wakes up handles its old batch once more",
+        words="    if other.batch_id > me.batch_id:\n",
+        mutated="    if False:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: a batch that is begun leaves its mark",
+        without_it="nobody knows that a batch was handed over before: a replay looks new",
+        words="delivery_count=max(1, found.delivery_count),",
+        mutated="delivery_count=found.delivery_count,",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: a commit replaces exactly what its task has marked",
+        without_it="no commit succeeds, or every one does",
+        words="        replaces=marked,\n",
+        mutated="        replaces=None,\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: a commit that was carried out is recognised",
+        without_it="a query fails on its own write, whose answer was lost",
+        words="        and found.writer == update.writer\n",
+        mutated="        and found.writer != update.writer\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: rows of a partition come from one task",
+        without_it="of two tasks the one that commits last decides where the partition stands",
+        words="            if other != report.task.task:\n",
+        mutated="            if False:\n",
+        is_simulated=False,
+    ),
+)
+
+SINK_STORE = guards_in(
+    "spark_integration/sink_store.py",
+    BY_PARTITION,
+    Guard(
+        name="Spark sink: what lost against somebody else is not tried over it",
+        without_it="a driver that wakes up moves checkpoints back",
+        words="            raise fenced(update, found)\n",
+        mutated='            update = __import__("dataclasses").replace(update, replaces=found)\n',
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: what was begun before is handed over as a replay",
+        without_it="a handler repeats its effects elsewhere without knowing it",
+        words="                is_replay = found is not None and found.delivery_count > 0\n",
+        mutated="                is_replay = False\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: another attempt at a task is a replay",
+        without_it="what the first attempt did is done again without a word",
+        words="                is_replay = found.delivery_count > 0  "
+        "# Another attempt at this very task.\n",
+        mutated="                is_replay = False\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: one's own mark, whose answer was lost, is no replay",
+        without_it="an outage of the store makes new events look repeated",
+        words="            elif not is_unsure:\n",
+        mutated="            else:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: a commit without an answer is asked about",
+        without_it="Spark goes on, and the checkpoint stays behind",
+        words="                continue  "
+        "# If it was written after all, this one loses, and the reading tells.\n",
+        mutated="                return\n",
+        is_simulated=False,
+    ),
+)
+
+SINK_PARTITION = guards_in(
+    "spark_integration/sink_partition.py",
+    BY_PARTITION,
+    Guard(
+        name="Spark sink: what a checkpoint covers is not handed over",
+        without_it="a batch that Spark repeats after its commit is handled twice",
+        words="        is_left = [not is_handled(number, found) for number in rows.numbers]\n",
+        mutated="        is_left = [True for _ in rows.numbers]\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: rows come in order, each once",
+        without_it="what a shuffle has put behind is passed over for ever",
+        words="            if last is not None and number <= last:\n",
+        mutated="            if False:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: nothing is handed over before the mark",
+        without_it="who is overtaken between reading and marking repeats what was done",
+        words="            if len(still.numbers) == len(left.numbers):\n",
+        mutated="            if True:\n",
         is_simulated=False,
     ),
 )

@@ -1,0 +1,192 @@
+"""The demo's Spark: a local cluster of two executor processes, and two queries on it.
+
+The only file of the command that knows Spark.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming import StreamingQuery
+
+from eventproc.cli.demo.stage import HANDLER, HUB, Stage
+from eventproc.cli.demo_spark.weeks import Figures, Weeks
+from eventproc.cli.sources import HUB_VARIABLE
+from eventproc.cli.stores import STORAGE_VARIABLE
+from eventproc.errors import EventProcError
+from spark_integration.registration import register
+
+EXECUTORS: Final = 2
+MEMORY_MB: Final = 1024
+"""Of each executor."""
+
+FLIGHT: Final = "`from` string, departed string, miles int, late_min int"
+"""What the aggregate needs of a flight."""
+
+FROM_MONDAY: Final = "4 days"
+"""Weeks of Spark begin on a Thursday, as 1970 did."""
+
+_LOG: Final = """
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c: %m%n%ex
+"""
+
+
+class QueryFailedError(EventProcError):
+    """A query of the demo failed; the message is Spark's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """How far a query is."""
+
+    count: int
+    rows: int
+
+
+class Cluster:
+    """A session with two queries over the same flights. Build it with ``open_cluster``."""
+
+    def __init__(self, spark: SparkSession, stage: Stage, events_per_batch: int) -> None:
+        self._spark = spark
+        self._stage = stage
+        self._events_per_batch = events_per_batch
+        self._queries: list[StreamingQuery] = []
+        self.weeks: Weeks = {}
+        """The aggregate as far as it is."""
+
+    def start(self) -> None:
+        """Start the aggregate, and the sink beside it."""
+        source = {
+            "connectionString": f"env:{HUB_VARIABLE}",
+            "eventHubName": HUB,
+            "startingPosition": "earliest",
+            "maxEventsPerTrigger": str(self._events_per_batch),
+            "maxTasks": str(EXECUTORS),
+        }
+        store = {"checkpointStore": self._stage.note.spec}
+        if store["checkpointStore"].startswith("blob:"):
+            store["storageConnectionString"] = f"env:{STORAGE_VARIABLE}"
+        rows = self._spark.readStream.format("eventproc").options(**source)
+        needed = rows.schema(
+            "body binary, partition string, offset string, sequenceNumber bigint, "
+            "enqueuedTime timestamp"
+        ).load()
+        sink = needed.writeStream.format("eventproc").options(
+            handler=HANDLER, connectionString=f"env:{HUB_VARIABLE}", eventHubName=HUB, **store
+        )
+        flight = sql.from_json(sql.col("body").cast("string"), FLIGHT)
+        flights = (
+            rows.schema("body binary").load().select(flight.alias("flight")).select("flight.*")
+        )
+        day = sql.to_timestamp(sql.substring("departed", 1, 10))
+        weeks = (
+            flights.groupBy(sql.window(day, "7 days", startTime=FROM_MONDAY), "from")
+            .agg(
+                sql.count("*").alias("flights"),
+                sql.sum("miles").alias("miles"),
+                sql.sum(sql.greatest("late_min", sql.lit(0))).alias("late_min"),
+            )
+            .select(sql.date_format("window.start", "yyyy-MM-dd").alias("week"), "*")
+        )
+        aggregate = weeks.writeStream.outputMode("update").foreachBatch(self._take_in)
+        for name, writer in (("sink", sink), ("aggregate", aggregate)):
+            offsets = str(self._stage.folder / f"{name}-offsets")
+            self._queries.append(writer.option("checkpointLocation", offsets).start())
+
+    def _take_in(self, batch: DataFrame, _: int) -> None:
+        """Keep the figures that a batch has changed; again does no harm."""
+        self.weeks |= {
+            (row["week"], row["from"]): Figures(row["flights"], row["miles"], row["late_min"])
+            for row in batch.collect()
+        }
+
+    def batches(self) -> Batches:
+        """How far the sink is; nowhere before ``start``.
+
+        Raises:
+            QueryFailedError: a query ended.
+        """
+        for query in self._queries:
+            if (error := query.exception()) is not None:
+                raise QueryFailedError(f"a query failed: {error}")
+        sinks = self._queries[:1]
+        done = [entry for sink in sinks for entry in sink.recentProgress if entry.numInputRows]
+        return Batches(count=len(done), rows=sum(entry.numInputRows for entry in done))
+
+    def stop(self) -> None:
+        """Stop the queries."""
+        for query in self._queries:
+            query.stop()
+
+
+@contextmanager
+def open_cluster(stage: Stage, events_per_batch: int) -> Iterator[Cluster]:
+    """Start Java, a master, two workers in it, and an executor process of each.
+
+    Raises:
+        QueryFailedError: Spark does not start.
+    """
+    os.environ |= {**stage.environment, "PYSPARK_PYTHON": sys.executable}
+    settings = stage.folder / "log4j2.properties"
+    settings.write_text(_LOG.format(file=stage.folder / "spark.log"), encoding="utf-8")
+    java = f"-XX:+UseSerialGC -Dlog4j2.configurationFile={settings}"
+    builder = SparkSession.builder.master(f"local-cluster[{EXECUTORS},1,{MEMORY_MB}]")
+    for name, value in {
+        "spark.app.name": "eventproc-demo",
+        "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": java,
+        "spark.executor.memory": f"{MEMORY_MB}m",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+        "spark.local.dir": str(stage.folder),
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(EXECUTORS),
+        "spark.sql.warehouse.dir": str(stage.folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }.items():
+        builder = builder.config(name, value)
+    try:
+        with _silent(stage.folder / "java.log"):
+            spark = builder.getOrCreate()
+    except PySparkException as error:
+        raise QueryFailedError(f"Spark does not start: {error}") from error
+    register(spark)
+    cluster = Cluster(spark, stage, events_per_batch)
+    home = Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
+    work = home / "work" / spark.sparkContext.applicationId
+    try:
+        yield cluster
+    finally:
+        with suppress(Exception):  # Whatever it says now: it ends.
+            cluster.stop()
+        spark.stop()
+        shutil.rmtree(work, ignore_errors=True)  # What executors print, Spark keeps for ever.
+
+
+@contextmanager
+def _silent(log: Path) -> Iterator[None]:
+    """Let what is started inside write its errors to a file: Java's launcher is talkative."""
+    kept = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
