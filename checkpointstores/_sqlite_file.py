@@ -89,7 +89,18 @@ CREATE TABLE checkpoint_delivery (
 ) WITHOUT ROWID, STRICT;
 """
 
-_VERSIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3)
+# Only where it is not AMQP's. A process of an earlier version goes on writing members beside it.
+_VERSION_4: Final = """
+CREATE TABLE member_numbering (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    incarnation TEXT NOT NULL,
+    numbering TEXT NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITHOUT ROWID, STRICT;
+"""
+
+_VERSIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 """What to do to a file to come to each version from the one before."""
 
 SCHEMA_VERSION: Final = len(_VERSIONS)

@@ -19,6 +19,7 @@ from eventproc.models import (
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    Numbering,
     OwnershipClaim,
     PartitionOwnership,
     SequenceRange,
@@ -36,8 +37,11 @@ _WRITE_OWNERSHIP: Final = "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, 
 
 _LIST_MEMBERS: Final = """
 SELECT owner_id, incarnation, status, hands_over, weight, generation, lease_mode, version, etag,
-    last_modified_us
-FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
+    last_modified_us, coalesce(n.numbering, 'amqp')
+FROM member
+    LEFT JOIN member_numbering n
+    USING (namespace, eventhub, consumer_group, owner_id, incarnation)
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 """
 _READ_MEMBER_ETAG: Final = """
 SELECT etag FROM member
@@ -46,6 +50,11 @@ WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 _WRITE_MEMBER: Final = (
     "INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_WRITE_NUMBERING: Final = "INSERT OR REPLACE INTO member_numbering VALUES (?, ?, ?, ?, ?, ?)"
+_DELETE_NUMBERING: Final = """
+DELETE FROM member_numbering
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
+"""
 _DELETE_MEMBER: Final = """
 DELETE FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 """
@@ -131,6 +140,7 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
             weight=weight,
             generation=generation,
             lease_mode=LeaseMode(lease_mode),
+            numbering=Numbering(numbering),
             version=version,
             etag=etag,
             last_modified=instant(last_modified_us),
@@ -146,6 +156,7 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
             version,
             etag,
             last_modified_us,
+            numbering,
         ) in db.execute(_LIST_MEMBERS, group.key)
     )
 
@@ -170,6 +181,11 @@ def announce(
         now_us,
     )
     db.execute(_WRITE_MEMBER, (*group.key, *values))
+    key = (*group.key, member.owner_id)
+    if member.numbering is Numbering.AMQP:
+        db.execute(_DELETE_NUMBERING, key)
+    else:
+        db.execute(_WRITE_NUMBERING, (*key, member.incarnation, member.numbering.value))
     written = replace(member, etag=etag, last_modified=instant(now_us))
     return MemberResult(outcome=WriteOutcome.WON, member=written)
 
@@ -179,6 +195,7 @@ def withdraw(db: sqlite3.Connection, group: ConsumerGroup, member: Member) -> Wr
     if _member_etag(db, group, member.owner_id) not in {None, member.etag}:
         return WriteOutcome.LOST
     db.execute(_DELETE_MEMBER, (*group.key, member.owner_id))
+    db.execute(_DELETE_NUMBERING, (*group.key, member.owner_id))
     return WriteOutcome.WON
 
 

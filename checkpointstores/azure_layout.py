@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 from eventproc.core.progress import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
 from eventproc.membership import LeaseMode, Member, MemberStatus
-from eventproc.models import ConsumerGroup
+from eventproc.models import ConsumerGroup, Numbering
 
 _OWNER_ID: Final = "ownerid"
 _OFFSET: Final = "offset"
@@ -173,6 +173,7 @@ def legacy_position(body: bytes) -> Position | None:
 
 _STATUS_BY_NAME: Final = {status.value: status for status in MemberStatus}
 _LEASE_MODE_BY_NAME: Final = {mode.value: mode for mode in LeaseMode}
+_NUMBERING_BY_NAME: Final = {numbering.value: numbering for numbering in Numbering}
 
 
 def member_blob(group: ConsumerGroup, owner_id: str) -> str:
@@ -194,6 +195,7 @@ def member_metadata(member: Member) -> dict[str, str]:
         "weight": repr(member.weight),
         "generation": _quoted(member.generation),
         "leasemode": member.lease_mode.value,
+        "numbering": member.numbering.value,
         "version": _quoted(member.version),
     }
 
@@ -219,6 +221,7 @@ def member_in(
         weight=weight,
         generation=_unquoted(values.get("generation", "")),
         lease_mode=_LEASE_MODE_BY_NAME.get(values.get("leasemode", ""), LeaseMode.PARTITION),
+        numbering=_NUMBERING_BY_NAME.get(values.get("numbering", ""), Numbering.AMQP),
         version=_unquoted(values.get("version", "")),
         etag=etag,
         last_modified=last_modified,

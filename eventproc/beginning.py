@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 from eventproc.checkpointer import Checkpointer
 from eventproc.context import LiveContext
+from eventproc.core.numbering import numbering_in
 from eventproc.core.progress import (
     BEFORE_FIRST_OFFSET,
     BEFORE_FIRST_SEQUENCE_NUMBER,
     starting_position,
 )
-from eventproc.ending import Ending
+from eventproc.ending import Ending, GivenUpError
 from eventproc.logs import Logger
-from eventproc.models import EventPosition
+from eventproc.models import Checkpoint, CloseReason, EventPosition, Numbering
 from eventproc.reception import Reception
 
 
@@ -42,10 +43,14 @@ async def begin(
         ending: Cuts the waits.
         otherwise: Where to begin without a checkpoint.
         log: Where to tell of a state that does not fit its position.
+
+    Raises:
+        GivenUpError: the checkpoint was written over another protocol.
     """
     async with ending.waiting():
         checkpoint = await checkpointer.adopt()
     if checkpoint is not None:
+        _refuse_another(checkpoint, reception.numbering, log)
         context.restore(checkpoint)
         if checkpoint.state and checkpoint.state_sequence_number != checkpoint.sequence_number:
             log.warning(
@@ -60,6 +65,14 @@ async def begin(
     is_at_earliest = handled is None and position.is_earliest
     reception.note_position(BEFORE_FIRST_SEQUENCE_NUMBER if is_at_earliest else handled)
     return Start(position, is_at_earliest)
+
+
+def _refuse_another(checkpoint: Checkpoint, mine: Numbering, log: Logger) -> None:
+    """Never go on from a position that the source would take for another one."""
+    other = numbering_in(checkpoint)
+    if other not in {None, mine}:
+        log.error("checkpoint_of_another_numbering", offset=checkpoint.offset, numbering=mine.value)
+        raise GivenUpError(CloseReason.SOURCE_FAILED)
 
 
 async def _pin_latest(context: LiveContext, reception: Reception, ending: Ending) -> EventPosition:

@@ -19,6 +19,17 @@ COMPLETED_RANGES_MAX: Final = 1_000
 """Most ranges that a checkpoint keeps above its position. They are written with every one."""
 
 
+class Numbering(Enum):
+    """Whose sequence numbers and offsets a group's are. Those of two may not be exchanged.
+
+    Whether one event of an event hub has the same number over AMQP and over Kafka was never
+    verified: a group that was read by one goes on by that one.
+    """
+
+    AMQP = "amqp"
+    KAFKA = "kafka"
+
+
 class WriteOutcome(Enum):
     """What became of a conditional write. ``UNKNOWN`` must never be treated as ``WON``."""
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from eventproc.config import Backoff, CheckpointPolicy
+from eventproc.core.numbering import numbering_in, numbering_of
 from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
 from eventproc.core.progress import adoption, is_behind, is_moved_by_operator
 from eventproc.errors import OwnershipLostError, StoreError
@@ -266,6 +267,11 @@ class Checkpointer:
                 )
                 self.lose()
                 return True
+            if self._is_numbered_otherwise(found):
+                assert found is not None, "it has a number"
+                self._log.error("checkpoint_of_another_numbering", offset=found.offset)
+                self.lose()
+                return True
             if self._is_of_another(found) and not await self._verify():
                 self.lose()
                 return True
@@ -283,6 +289,13 @@ class Checkpointer:
         if found is None:
             return known_etag is not None
         return found.etag != known_etag and found.writer != self._writer
+
+    def _is_numbered_otherwise(self, found: Checkpoint | None) -> bool:
+        """Whether a processor that reads over another protocol wrote it: no number compares."""
+        if found is None or self._pending is None:
+            return False
+        mine, other = numbering_of(self._pending.offset), numbering_in(found)
+        return None not in {mine, other} and mine is not other
 
     async def _still_owned(self) -> bool:
         try:

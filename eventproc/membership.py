@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from eventproc.models import WriteOutcome
+from eventproc.models import Numbering, WriteOutcome
 
 
 class MemberStatus(Enum):
@@ -62,6 +62,9 @@ class Member:
     """Which deployment it belongs to; empty where nobody said."""
 
     lease_mode: LeaseMode = LeaseMode.PARTITION
+    numbering: Numbering = Numbering.AMQP
+    """Of its source. A record without it is of a processor that knows AMQP only."""
+
     version: str = ""
     """The eventproc version it runs, for people who look."""
 

@@ -17,6 +17,7 @@ from eventproc.checkpoint import STATE_BYTES_MAX as STATE_BYTES_MAX
 from eventproc.checkpoint import Checkpoint as Checkpoint
 from eventproc.checkpoint import CheckpointResult as CheckpointResult
 from eventproc.checkpoint import CheckpointUpdate as CheckpointUpdate
+from eventproc.checkpoint import Numbering as Numbering
 from eventproc.checkpoint import SequenceRange as SequenceRange
 from eventproc.checkpoint import WriteOutcome as WriteOutcome
 from eventproc.errors import ConfigurationError

@@ -21,6 +21,7 @@ from eventproc.models import (
     ConsumerGroup,
     EventPosition,
     LastEnqueued,
+    Numbering,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionProperties,
@@ -189,6 +190,14 @@ class PartitionReceiver(ABC):
     def last_enqueued(self) -> LastEnqueued | None:
         """The newest event of the partition, as last told by the source; ``None`` if untold."""
 
+    @property
+    def first_sequence_number(self) -> int | None:
+        """The lowest number that this link can deliver, where numbers have gaps that mean nothing.
+
+        Then only what lies below it was lost. ``None`` where every gap is a loss.
+        """
+        return None
+
 
 class EventSource(ABC):
     """A partitioned stream of events. Belongs to the event loop that opened it."""
@@ -216,6 +225,11 @@ class EventSource(ABC):
     @abstractmethod
     def eventhub_name(self) -> str:
         """The second part of every record's key; known before the source is open."""
+
+    @property
+    def numbering(self) -> Numbering:
+        """Whose sequence numbers and offsets these are: a group keeps those of one kind."""
+        return Numbering.AMQP
 
     @abstractmethod
     async def open(self) -> None:
@@ -267,7 +281,10 @@ class EventSource(ABC):
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
-        """Open a link that begins at ``position``, displacing any other of the group.
+        """Open a link that begins at ``position``.
+
+        It displaces any other of the group where the transport can do that. No protection rests
+        on it: only the ownership record tells who may go on.
 
         Raises:
             SourceUnavailableError: no answer; try again.

@@ -106,6 +106,7 @@ class EventProcessor:
                 ),
                 generation=self._config.generation,
                 lease_mode=self._config.lease_mode,
+                numbering=source.numbering,
                 version=EVENTPROC_VERSION,
             ),
             config=self._config,

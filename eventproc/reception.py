@@ -25,6 +25,7 @@ from eventproc.models import (
     CloseReason,
     EventPosition,
     LastEnqueued,
+    Numbering,
     PartitionProperties,
     ReceivedEvent,
 )
@@ -66,13 +67,28 @@ class Reception:
         self._failures_in_row = 0
         self._rejections_in_row = 0
         self._newest_received: int | None = None
-        self.last_enqueued: LastEnqueued | None = None
+        self._last_told: LastEnqueued | None = None
         gate.on_pause = self._interrupt
+
+    @property
+    def numbering(self) -> Numbering:
+        """Whose sequence numbers the source has."""
+        return self._source.numbering
 
     @property
     def newest_received(self) -> int | None:
         """The last event that was received, or the position that receiving began after."""
         return self._newest_received
+
+    @property
+    def last_enqueued(self) -> LastEnqueued | None:
+        """The newest event of the partition, as last told.
+
+        Asked of the link itself: between two events it may learn that there are no more.
+        """
+        if self._receiver is not None:
+            self._last_told = self._receiver.last_enqueued or self._last_told
+        return self._last_told
 
     async def next(
         self, position: Callable[[], EventPosition], events_max: int, wait_max: timedelta
@@ -124,7 +140,7 @@ class Reception:
 
     async def close(self) -> None:
         """Let go of the link, if there is one."""
-        receiver, self._receiver = self._receiver, None
+        receiver, self._last_told, self._receiver = self._receiver, self.last_enqueued, None
         if receiver is not None:
             await receiver.close()
 
@@ -164,10 +180,10 @@ class Reception:
         if self._is_restart_wanted and not events:
             self._is_restart_wanted = False
             raise SourceUnavailableError("nothing was received although there is something")
-        self.last_enqueued = receiver.last_enqueued
         if events:
             self._note_recovery()
-            self._note_gap(events[0])
+            first = receiver.first_sequence_number
+            self._note_gap(events[0].sequence_number if first is None else first)
             self._newest_received = events[-1].sequence_number
             self._tally.received_count += len(events)
         return events
@@ -192,17 +208,18 @@ class Reception:
             self._log.info("receiver_recovered", attempt_count=self._failures_in_row)
         self._failures_in_row = self._rejections_in_row = 0
 
-    def _note_gap(self, event: ReceivedEvent) -> None:
+    def _note_gap(self, first: int) -> None:
+        """Tell of what lies between the last that was received and the *first* that is there."""
         newest = self._newest_received
         # Before the first event (-1) everything may be missing: retention takes it in the end.
-        if newest is not None and 0 <= newest < event.sequence_number - 1:
+        if newest is not None and 0 <= newest < first - 1:
             # Where a hub is compacted every batch has gaps; that is worth one warning.
             log = self._log.debug if self._has_gaps else self._log.warning
             self._has_gaps = True
             log(
                 "events_missing",
                 after_sequence_number=newest,
-                missing_count=event.sequence_number - newest - 1,
+                missing_count=first - newest - 1,
             )
 
     async def _settle_displacement(self, error: SourceError) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from eventproc.admission import check_admission
 from eventproc.balancer import Balancer, Farewell, Round
 from eventproc.blocking import ThreadedHandler
 from eventproc.checkpointer import Checkpointer
@@ -38,7 +39,6 @@ from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.presence import Presence
 from eventproc.pump import PartitionPump
 from eventproc.pumps import Pumps
-from eventproc.sessions import check_lease_mode
 from eventproc.telemetry import Watch
 
 JITTER: Final = 0.1
@@ -168,23 +168,19 @@ class Session:
                     answer_within=answer_within, look_every=self._config.unsettled_interval
                 )
             )
-            await self._control.call(self._check_lease_mode())
+            await self._control.call(self._check_admission())
             self.renewing = asyncio.create_task(self._control.call(self._keep_alive()))
             self._stack.callback(self.renewing.cancel)
         except BaseException:
             await self._stack.aclose()
             raise
 
-    async def _check_lease_mode(self) -> None:
+    async def _check_admission(self) -> None:
         """Who enters is seen already; so of two that cannot live together one sees the other."""
         parts = self._parts
         try:
-            await check_lease_mode(
-                parts.store,
-                parts.group,
-                parts.member.owner_id,
-                self._config.lease_mode,
-                expiration=self._config.ownership_expiration,
+            await check_admission(
+                parts.store, parts.group, parts.member, expiration=self._config.ownership_expiration
             )
         except ConfigurationError:
             await self._presence.withdraw()

@@ -20,7 +20,7 @@ from eventproc.core.session_lease import (
 )
 from eventproc.errors import ConfigurationError
 from eventproc.logs import Logger
-from eventproc.membership import LeaseMode, MembershipSnapshot, MemberStatus
+from eventproc.membership import LeaseMode, Member, MembershipSnapshot, MemberStatus
 from eventproc.models import ConsumerGroup, OwnershipSnapshot, WriteOutcome
 from eventproc.ports import CheckpointStore
 
@@ -176,23 +176,16 @@ def _signature(present: MembershipSnapshot, expiration: timedelta) -> Signature:
     )
 
 
-async def check_lease_mode(
-    store: CheckpointStore,
-    group: ConsumerGroup,
-    owner_id: str,
-    mode: LeaseMode,
-    *,
-    expiration: timedelta,
+def check_lease_mode(
+    me: Member, owned: OwnershipSnapshot, present: MembershipSnapshot, *, expiration: timedelta
 ) -> None:
     """Refuse to enter a group whose processors keep their leases in another way.
 
     Raises:
         ConfigurationError: there are such.
-        StoreUnavailableError: the group could not be read.
     """
-    present = await store.list_members(group)
-    owned = await store.list_ownership(group)
-    others = of_another_mode(mode, owned, present, owner_id, expiration=expiration)
+    mode = me.lease_mode
+    others = of_another_mode(mode, owned, present, me.owner_id, expiration=expiration)
     if others:
         named = ", ".join(sorted(others)[:3])
         raise ConfigurationError(

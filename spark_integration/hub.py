@@ -19,7 +19,7 @@ from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, Partition
 from eventproc.ports import EventSource
 from spark_integration.options import SourceOptions
 from spark_integration.planning import PartitionSpan
-from spark_integration.positions import Positions
+from spark_integration.positions import Positions, refuse_kafka
 
 LOOKUPS_AT_ONCE: Final = 16
 """Receivers open at a time while positions are looked up."""
@@ -186,7 +186,11 @@ def after(checkpoint: Checkpoint) -> EventPosition:
 
     By number, which is what everything here counts in; some checkpoints of other SDKs have an
     offset alone.
+
+    Raises:
+        ConfigurationError: it was written by a processor that reads over Kafka.
     """
+    refuse_kafka(checkpoint)
     if checkpoint.sequence_number is None:
         return EventPosition.from_offset(checkpoint.offset or BEFORE_FIRST_OFFSET)
     return EventPosition.from_sequence_number(checkpoint.sequence_number)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from eventproc.core.numbering import numbering_in
 from eventproc.errors import ConfigurationError
-from eventproc.models import EventPosition
+from eventproc.models import Checkpoint, EventPosition, Numbering
 
 CHECKPOINTS: Final = "checkpoints"
 _FORMS: Final = (
@@ -155,3 +156,17 @@ def _json(option: str, text: str) -> object:
         return json.loads(text)
     except ValueError as error:
         raise ConfigurationError(f"{option} is {text!r}, which is no JSON: {error}") from error
+
+
+def refuse_kafka(checkpoint: Checkpoint | None) -> None:
+    """Refuse a checkpoint whose numbers are Kafka's: here all numbers are Event Hubs' over AMQP.
+
+    Raises:
+        ConfigurationError: it is one.
+    """
+    if checkpoint is not None and numbering_in(checkpoint) is Numbering.KAFKA:
+        raise ConfigurationError(
+            f"the consumer group's checkpoint of partition {checkpoint.partition_id!r} stands at "
+            f"{checkpoint.offset!r}: a processor wrote it that reads over Kafka, whose offsets "
+            "mean nothing over AMQP. Give another consumerGroup"
+        )

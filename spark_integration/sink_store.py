@@ -19,6 +19,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
+from spark_integration.positions import refuse_kafka
 from spark_integration.sink_records import (
     TaskId,
     fenced,
@@ -53,6 +54,7 @@ class Checkpoints:
 
         Raises:
             FencedError, OrderLostError: see ``refuse_successor``.
+            ConfigurationError: a processor wrote it that reads over Kafka.
             StoreUnavailableError: no answer for as long as ``operationTimeout``.
         """
         patience = Patience(self._patience_s)
@@ -63,6 +65,7 @@ class Checkpoints:
                 await patience.wait(error)
             else:
                 refuse_successor(found, me)
+                refuse_kafka(found)
                 return found
 
     async def begin(

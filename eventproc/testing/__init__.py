@@ -4,6 +4,7 @@ from eventproc.testing._stage_record import Closing, HandlerCall
 from eventproc.testing._store_bench import LoseAnswers
 from eventproc.testing.azurite import Azurite
 from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
+from eventproc.testing.kafka_broker import KafkaBroker
 from eventproc.testing.lossy_proxy import LossyProxy
 from eventproc.testing.stage import HandlerStage
 from eventproc.testing.store_contract import (
@@ -26,6 +27,7 @@ __all__ = [
     "FaultyCheckpointStore",
     "HandlerCall",
     "HandlerStage",
+    "KafkaBroker",
     "LivelockError",
     "LoseAnswers",
     "LossyProxy",

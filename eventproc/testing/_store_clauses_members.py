@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from eventproc.membership import LeaseMode, Member, MemberStatus
-from eventproc.models import ConsumerGroup, WriteOutcome
+from eventproc.models import ConsumerGroup, Numbering, WriteOutcome
 from eventproc.ports import CheckpointStore
 from eventproc.testing._store_bench import Bench, owners, require
 from eventproc.testing._store_clauses_ownership import ODD_OWNERS
@@ -56,6 +56,7 @@ async def presence_comes_back(bench: Bench) -> None:
             weight=2.5,
             generation="deploy/7 ü",
             lease_mode=LeaseMode.SESSION,
+            numbering=Numbering.KAFKA,
             version="1.2.3+local",
         ),
     )

@@ -18,6 +18,7 @@ PLACES = {
         "eventproc/simulation/azure_python_rule.py",  # plays the genuine processor's own rule
     ],
     "azure.storage": ["checkpointstores/blob*", "eventproc/deadletters/blob.py"],
+    "confluent_kafka": ["eventproc/sources/kafka/vendor.py"],
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py"],
     "matplotlib": ["eventproc/simulation/plot.py"],

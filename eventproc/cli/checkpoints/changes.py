@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eventproc.admission import NAMES
 from eventproc.cli.checkpoints.connection import Connection
 from eventproc.cli.checkpoints.lookup import event_at_or_before, first_event
 from eventproc.cli.checkpoints.records import (
@@ -30,6 +31,7 @@ from eventproc.cli.checkpoints.targets import (
     known_offset,
     last_handled,
 )
+from eventproc.core.numbering import numbering_in, numbering_of
 from eventproc.core.progress import BEFORE_FIRST_OFFSET
 from eventproc.errors import ConfigurationError, EventProcError
 from eventproc.models import Checkpoint, ConsumerGroup, PartitionProperties
@@ -73,8 +75,26 @@ class Standing:
     present: frozenset[str]
     """Owners with a presence record: processors of this library."""
 
+    def _refuse_mixing(self, move: Move) -> None:
+        mine = numbering_of(move.offset)
+        for record in self.records.values():
+            other = numbering_in(record.checkpoint)
+            if mine is not None and other not in {None, mine}:
+                assert other is not None, "it is in the set"
+                raise ConfigurationError(
+                    f"offset {move.offset!r} is one of {NAMES[mine]}, but partition "
+                    f"{record.checkpoint.partition_id} of the group stands at "
+                    f"{record.checkpoint.offset!r}, one of {NAMES[other]}: a group keeps to one "
+                    "protocol"
+                )
+
     def change(self, move: Move, end: PartitionProperties | None) -> Change:
-        """Say what a move changes; *end* is what the hub says, if it was asked."""
+        """Say what a move changes; *end* is what the hub says, if it was asked.
+
+        Raises:
+            ConfigurationError: The group's positions are another protocol's than the move's.
+        """
+        self._refuse_mixing(move)
         record = self.records.get(move.partition_id)
         found = None if record is None else record.checkpoint
         before = None if found is None else found.sequence_number

@@ -8,12 +8,12 @@ from typing import Final, Self
 from eventproc.deadletter import DeadLetter
 from eventproc.errors import ConfigurationError, DeadLetterError
 from eventproc.ports import DeadLetterSink
-from eventproc.sources.eventhubs import producer, vendor
-from eventproc.sources.eventhubs.connection_string import (
+from eventproc.sources.connection_string import (
     check_hub_name,
     check_namespace,
     parse_connection_string,
 )
+from eventproc.sources.eventhubs import producer, vendor
 from eventproc.sources.eventhubs.options import EventHubOptions
 
 STORY_PREFIX: Final = "eventproc_"

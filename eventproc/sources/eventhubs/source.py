@@ -16,12 +16,12 @@ from eventproc.errors import (
 from eventproc.logs import get_logger
 from eventproc.models import EventPosition, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
-from eventproc.sources.eventhubs import inside, vendor
-from eventproc.sources.eventhubs.connection_string import (
+from eventproc.sources.connection_string import (
     check_hub_name,
     check_namespace,
     parse_connection_string,
 )
+from eventproc.sources.eventhubs import inside, vendor
 from eventproc.sources.eventhubs.direct import DirectWay
 from eventproc.sources.eventhubs.options import EventHubOptions, ReceivePath
 from eventproc.sources.eventhubs.promised import PromisedReceiver, PromisedWay

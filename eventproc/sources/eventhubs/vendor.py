@@ -15,7 +15,7 @@ from azure.eventhub.aio import EventHubConsumerClient
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition
-from eventproc.sources.eventhubs.connection_string import HubConnection
+from eventproc.sources.connection_string import HubConnection
 from eventproc.sources.eventhubs.options import EventHubOptions, HttpProxy, Transport
 
 Client = EventHubConsumerClient

@@ -23,6 +23,13 @@ class Bench(Protocol):
     """A hub with partitions 0, 1 and 2; the last is left empty."""
 
     @property
+    def is_exclusive(self) -> bool:
+        """Whether the hub knows consumer groups, and lets one receiver displace another.
+
+        Kafka knows neither for who reads partitions without joining a group.
+        """
+
+    @property
     def published(self) -> Counter[str]:
         """How many events each partition ever got, which is the next sequence number."""
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
@@ -13,6 +14,8 @@ from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailable
 from eventproc.ports import EventSource
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing import KafkaBroker
+from tests.integration.sources.kafka_topic import KafkaBench, KafkaTopic
 
 GROUPS = ("$Default", "audit")
 PARTITIONS = 3
@@ -21,6 +24,7 @@ PARTITIONS = 3
 class MemoryBench:
     """A hub in memory."""
 
+    is_exclusive = True
     closing_max_s = 1.0
     refusal: type[SourceError] = SourceRejectedError
 
@@ -42,6 +46,8 @@ class MemoryBench:
 
 class EventHubsBench:
     """A hub in the emulator, published to by Azure's own client."""
+
+    is_exclusive = True
 
     def __init__(self, emulator: EventHubsEmulator, producer: EventHubProducerClient) -> None:
         self.emulator = emulator
@@ -97,13 +103,30 @@ def _event_hubs() -> Iterator[EventHubsBench]:
         yield EventHubsBench(emulator, producer)
 
 
-BENCHES = ("memory", *ReceivePath)
+@pytest.fixture(scope="session", name="broker")
+def _broker() -> Iterator[KafkaBroker]:
+    with KafkaBroker() as broker:
+        yield broker
 
 
-@pytest.fixture(name="bench", params=BENCHES, ids=["memory", "direct", "promised"])
-def _bench(request: pytest.FixtureRequest) -> MemoryBench | EventHubsBench:
+_numbers = count()
+
+
+@pytest.fixture(name="topic")
+def _topic(broker: KafkaBroker) -> KafkaTopic:
+    """Make a topic for one test."""
+    return KafkaTopic(broker, f"topic-{next(_numbers)}")
+
+
+BENCHES = ("memory", "kafka", *ReceivePath)
+
+
+@pytest.fixture(name="bench", params=BENCHES, ids=["memory", "kafka", "direct", "promised"])
+def _bench(request: pytest.FixtureRequest) -> MemoryBench | EventHubsBench | KafkaBench:
     if request.param == "memory":
         return MemoryBench()
+    if request.param == "kafka":
+        return KafkaBench(request.getfixturevalue("topic"))
     bench: EventHubsBench = request.getfixturevalue("event_hubs")
     bench.receive_path = request.param
     return bench

@@ -201,6 +201,8 @@ async def a_cancelled_receive_loses_nothing(bench: Bench) -> None:
 
 @clause
 async def the_newer_receiver_displaces_the_older(bench: Bench) -> None:
+    if not bench.is_exclusive:
+        return
     async with bench.source() as mine, bench.source() as theirs:
         older = await mine.open_receiver(GROUP, "0", end_of(bench, "0"))
         await bench.publish("0", b"for the older")
@@ -270,6 +272,8 @@ async def an_unknown_partition_is_refused(bench: Bench) -> None:
 
 @clause
 async def an_unknown_group_is_a_wrong_setting(bench: Bench) -> None:
+    if not bench.is_exclusive:
+        return
     async with bench.source() as source:
         await refused(read(source, "nobody", "0", EARLIEST), bench.refusal)
         checking = await refused(source.check_consumer_group("nobody"), ConfigurationError)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.errors import ConfigurationError
+from eventproc.sources.connection_string import parse_connection_string
 from eventproc.sources.eventhubs import EventHubSource
-from eventproc.sources.eventhubs.connection_string import parse_connection_string
 
 KEY = "c2VjcmV0LWtleQ=="
 NAMESPACE = "contoso.servicebus.windows.net"

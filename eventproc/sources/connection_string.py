@@ -37,12 +37,15 @@ class HubConnection:
     """Instead of a key: a shared access signature made from one."""
 
 
-def parse_connection_string(conn_str: str, eventhub_name: str | None = None) -> HubConnection:
+def parse_connection_string(
+    conn_str: str, eventhub_name: str | None = None, *, called: str = "eventhub_name"
+) -> HubConnection:
     """Check the string and return where it leads.
 
     Args:
         conn_str: of a namespace, or of one event hub (then it ends in ``EntityPath=...``).
         eventhub_name: needed with a namespace's string.
+        called: by which name the caller was given it, for messages.
 
     Raises:
         ConfigurationError: it cannot work; the message says what to do and keeps the key secret.
@@ -55,7 +58,7 @@ def parse_connection_string(conn_str: str, eventhub_name: str | None = None) -> 
     is_emulator = _is_emulator(values.get("usedevelopmentemulator"))
     return HubConnection(
         fully_qualified_namespace=_host(endpoint, is_emulator=is_emulator),
-        eventhub_name=_hub_name(values.get("entitypath"), eventhub_name),
+        eventhub_name=_hub_name(values.get("entitypath"), eventhub_name, called),
         is_emulator=is_emulator,
         key_name=values.get("sharedaccesskeyname"),
         key=values.get("sharedaccesskey"),
@@ -160,17 +163,17 @@ def _host(endpoint: str, *, is_emulator: bool) -> str:
     return url.netloc
 
 
-def _hub_name(entity_path: str | None, eventhub_name: str | None) -> str:
+def _hub_name(entity_path: str | None, eventhub_name: str | None, called: str) -> str:
     if eventhub_name is not None:
         check_hub_name(eventhub_name)
     if entity_path and eventhub_name and entity_path.lower() != eventhub_name.lower():
         raise ConfigurationError(
             f"the connection string is for event hub {entity_path!r} (its EntityPath), but "
-            f"eventhub_name is {eventhub_name!r}: give one of them, or the same"
+            f"{called} is {eventhub_name!r}: give one of them, or the same"
         )
     name = eventhub_name or entity_path
     if not name:
         raise ConfigurationError(
-            "which event hub? The connection string has no EntityPath, so pass eventhub_name"
+            f"which event hub? The connection string has no EntityPath, so pass {called}"
         )
     return name

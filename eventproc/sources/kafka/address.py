@@ -1,0 +1,108 @@
+"""Where a topic is, and under which names its groups keep their records.
+
+Rule: an event hub has the same names over Kafka as over AMQP, so that a group of one meets the
+records of the other, and is refused, instead of beginning anew in silence.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+from eventproc.sources.connection_string import parse_connection_string
+
+PORT_OF_EVENT_HUBS: Final = 9093
+PORT_OF_EMULATOR: Final = 9092
+
+_EVENT_HUBS: Final = re.compile(
+    r"(?P<host>[^:,]+\.servicebus\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn))"
+    rf":{PORT_OF_EVENT_HUBS}",
+    re.IGNORECASE,
+)
+_SERVER: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:,/@\[\]]+):\d{1,5}")
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""What Kafka takes for a topic's name; an event hub's name is always one."""
+
+_SAYS_WHO_MAY: Final = "$ConnectionString"
+"""The user name by which Event Hubs knows that the password is a connection string."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicAddress:
+    """Where a topic is. Printing it shows no secret."""
+
+    bootstrap_servers: str
+    topic: str
+    namespace: str
+    """The first part of every record's key."""
+
+    settings: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """What the client needs to be let in; there may be a secret in it."""
+
+
+def address_of(bootstrap_servers: str, topic: str, namespace: str | None) -> TopicAddress:
+    """Check the names, and find the one under which records are kept.
+
+    Args:
+        bootstrap_servers: ``host:port``, or several with commas between.
+        topic: the topic's name.
+        namespace: a name for the cluster; needed where there are several servers.
+
+    Raises:
+        ConfigurationError: a name cannot be one, or the namespace is not clear.
+    """
+    if "=" in bootstrap_servers:  # it could be a whole connection string
+        raise ConfigurationError(
+            "bootstrap_servers is no list of host:port; use KafkaEventSource."
+            "from_connection_string for a connection string"
+        )
+    servers = [server.strip() for server in bootstrap_servers.split(",")]
+    for server in servers:
+        if not _SERVER.fullmatch(server):
+            raise ConfigurationError(
+                f"bootstrap_servers is {bootstrap_servers!r}: give host:port, or several with "
+                "commas between"
+            )
+    if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
+        raise ConfigurationError(
+            f"topic is {topic!r}: give up to 249 letters, digits, dots, underscores and dashes"
+        )
+    if namespace is None:
+        if len(servers) > 1:
+            raise ConfigurationError(
+                f"bootstrap_servers names {len(servers)} servers: give namespace= too, a name for "
+                "the cluster. Checkpoints are kept under it, so it must stay the same when the "
+                "servers change"
+            )
+        hub = _EVENT_HUBS.fullmatch(servers[0])
+        namespace = hub["host"] if hub else servers[0]
+    return TopicAddress(bootstrap_servers=",".join(servers), topic=topic, namespace=namespace)
+
+
+def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) -> TopicAddress:
+    """Find Event Hubs' Kafka endpoint by a connection string.
+
+    Raises:
+        ConfigurationError: it cannot work; the message says what to do and keeps the key secret.
+    """
+    hub = parse_connection_string(conn_str, topic, called="topic")
+    host = hub.fully_qualified_namespace.rpartition(":")[0] or hub.fully_qualified_namespace
+    port = PORT_OF_EMULATOR if hub.is_emulator else PORT_OF_EVENT_HUBS
+    address = address_of(
+        bootstrap_servers or f"{host}:{port}", hub.eventhub_name, hub.fully_qualified_namespace
+    )
+    return TopicAddress(
+        bootstrap_servers=address.bootstrap_servers,
+        topic=address.topic,
+        namespace=address.namespace,
+        settings={
+            "security.protocol": "SASL_PLAINTEXT" if hub.is_emulator else "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": _SAYS_WHO_MAY,
+            "sasl.password": conn_str,
+            # Azure drops a connection that is idle for four minutes.
+            "connections.max.idle.ms": 180_000,
+            "socket.keepalive.enable": True,
+        },
+    )

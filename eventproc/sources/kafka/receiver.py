@@ -1,0 +1,64 @@
+"""An open link to one partition, as the processor sees it."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+from eventproc.errors import ReceiverDisplacedError, SourceUnavailableError
+from eventproc.models import LastEnqueued, ReceivedEvent
+from eventproc.ports import PartitionReceiver
+from eventproc.sources.kafka.event import to_received_event
+from eventproc.sources.kafka.feed import Feed
+from eventproc.sources.kafka.reader import Reader
+
+
+class KafkaReceiver(PartitionReceiver):
+    """Takes the events of one partition out of its feed."""
+
+    def __init__(self, reader: Reader, feed: Feed) -> None:
+        self._reader = reader
+        self._feed = feed
+
+    async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
+        await asyncio.sleep(0)  # others get their turn, even where there is always something
+        feed = self._feed
+        if not feed.messages and feed.error is None and wait_max > timedelta(0):
+            await self._wait(wait_max)
+        # What a displaced receiver still has will come to its successor too: a duplicate less.
+        if feed.error is not None and (
+            not feed.messages or isinstance(feed.error, ReceiverDisplacedError)
+        ):
+            raise feed.error
+        messages = feed.take(events_max)
+        self._reader.note_room(feed)
+        return [to_received_event(message) for message in messages]
+
+    async def _wait(self, wait_max: timedelta) -> None:
+        """Return when something is there, or after *wait_max*."""
+        feed = self._feed
+        feed.arrived.clear()
+        feed.is_awaited = True
+        try:
+            # Said before it is looked at once more: what came in between wakes nobody.
+            if not feed.messages and feed.error is None:
+                async with asyncio.timeout(wait_max.total_seconds()):
+                    await feed.arrived.wait()
+        except TimeoutError:
+            return
+        finally:
+            feed.is_awaited = False
+
+    async def close(self) -> None:
+        feed = self._feed
+        feed.end(SourceUnavailableError("the receiver is closed"))
+        feed.arrived.set()
+        feed.take(len(feed.messages))
+        self._reader.release(feed)
+
+    @property
+    def last_enqueued(self) -> LastEnqueued | None:
+        return self._feed.last_enqueued
+
+    @property
+    def first_sequence_number(self) -> int:
+        return self._feed.start

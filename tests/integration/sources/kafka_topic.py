@@ -1,0 +1,72 @@
+"""Topics of a real Kafka broker, published to by librdkafka."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from eventproc.errors import SourceError, SourceRejectedError
+from eventproc.ports import EventSource
+from eventproc.sources.kafka import KafkaEventSource
+from eventproc.testing import KafkaBroker
+
+
+class KafkaTopic:
+    """One topic."""
+
+    def __init__(self, broker: KafkaBroker, name: str, partitions: int = 3) -> None:
+        self.broker = broker
+        self.name = name
+        settings: dict[str, Any] = {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "log_level": 0,
+        }
+        self.admin = AdminClient(settings)
+        # This broker tells the end of a partition by the beginning of its last batch.
+        self.producer = Producer(settings | {"batch.num.messages": 1})
+        self.partitions = partitions
+        self.make()
+
+    def make(self) -> None:
+        """Have the broker make it."""
+        made = self.admin.create_topics([NewTopic(self.name, num_partitions=self.partitions)])
+        made[self.name].result(timeout=20)
+
+    def source(self, **arguments: Any) -> KafkaEventSource:
+        """A source on it, not yet open."""
+        return KafkaEventSource(self.broker.bootstrap_servers, topic=self.name, **arguments)
+
+    def publish(self, partition: int, *bodies: bytes | None, **message: Any) -> None:
+        """Have the broker take in these events, in order."""
+        for body in bodies:
+            self.producer.produce(self.name, body, partition=partition, **message)
+        assert self.producer.flush(20) == 0
+
+
+class KafkaBench:
+    """A topic to try the contract of a source on."""
+
+    closing_max_s = 1.0
+    refusal: type[SourceError] = SourceRejectedError
+    is_exclusive = False
+
+    def __init__(self, topic: KafkaTopic) -> None:
+        self.topic = topic
+        self.published: Counter[str] = Counter()
+
+    def source(self) -> EventSource:
+        return self.topic.source()
+
+    async def publish(self, partition_id: str, *bodies: bytes) -> None:
+        await asyncio.to_thread(self.topic.publish, int(partition_id), *bodies)
+        self.published[partition_id] += len(bodies)
+
+    async def grow(self) -> None:
+        """Make the topic anew, with more: this broker cannot add partitions."""
+        topic = self.topic
+        await asyncio.to_thread(topic.admin.delete_topics([topic.name])[topic.name].result, 20)
+        topic.partitions += 1
+        await asyncio.to_thread(topic.make)

@@ -1,0 +1,285 @@
+"""Processors on a real Kafka broker: handed over, killed, held up, and through an outage."""
+
+import asyncio
+from collections import Counter
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from confluent_kafka import Producer
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc import (
+    Backoff,
+    CheckpointPolicy,
+    ConfigurationError,
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+    PartitionHandler,
+    SourceUnavailableError,
+)
+from eventproc.deadletters.memory import MemoryDeadLetterSink
+from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
+from eventproc.testing import KafkaBroker
+from tests.integration.sources.kafka_topic import KafkaTopic
+
+SOON = timedelta(seconds=10)
+BRIEF = KafkaOptions(connect_timeout=timedelta(seconds=1))
+
+
+class Fleet:
+    """Processors of one group on one topic, and what they handled."""
+
+    def __init__(self, topic):
+        self.topic = topic
+        self.account = MemoryAccount()
+        self.handled: list[tuple[str, bytes]] = []
+        self.events = []
+
+    def processor(self, owner_id, handler=None, *, source=None, sink=None, **settings):
+        fleet = self
+
+        class Noting(PartitionHandler):
+            async def process_events(self, context, events):
+                fleet.events += events
+                fleet.handled += [(context.partition_id, event.body) for event in events]
+
+        return EventProcessor(
+            source=source or self.topic.source(),
+            store=MemoryCheckpointStore(self.account),
+            handler=handler or Noting,
+            dead_letters=sink,
+            owner_id=owner_id,
+            config=EventProcessorConfig(
+                **{
+                    "uses_store_thread": False,
+                    "load_balancing_interval": timedelta(seconds=0.2),
+                    "unsettled_interval": timedelta(seconds=0.05),
+                    "ownership_expiration": timedelta(seconds=1.5),
+                    "receiver_backoff": Backoff(first=timedelta(seconds=0.05)),
+                    "initial_position": EventPosition.earliest(),
+                    "checkpoint_policy": CheckpointPolicy(every_events=10),
+                    **settings,
+                }
+            ),
+        )
+
+    async def publish(self, partition, *bodies, **message):
+        await asyncio.to_thread(self.topic.publish, partition, *bodies, **message)
+
+    async def until(self, count):
+        await until(lambda: len(set(self.handled)) >= count)
+
+
+@pytest.fixture(name="fleet")
+def _fleet(topic):
+    return Fleet(topic)
+
+
+def numbered(first, end):
+    return [b"%d" % number for number in range(first, end)]
+
+
+async def until(is_so):
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 - threads and handlers set no events
+            await asyncio.sleep(0.01)
+
+
+def is_balanced(*processors):
+    """Whether all three partitions are spread."""
+    return sorted(len(p.statistics().owned) for p in processors) == [1, 2]
+
+
+async def test_a_hand_over_repeats_nothing(fleet):
+    """A second processor joins, and the first one leaves, in good order: exactly once each."""
+    for partition in range(3):
+        await fleet.publish(partition, *numbered(0, 30))
+    first, second = fleet.processor("a"), fleet.processor("b")
+    async with second:
+        async with first:
+            await until(lambda: is_balanced(first, second))
+            await fleet.until(90)
+        for partition in range(3):
+            await fleet.publish(partition, *numbered(30, 40))
+        await fleet.until(120)
+
+    assert Counter(fleet.handled) == {
+        (str(partition), body): 1 for partition in range(3) for body in numbered(0, 40)
+    }
+    for partition in range(3):
+        own = [body for p, body in fleet.handled if p == str(partition)]
+        assert own == numbered(0, 40)
+
+
+async def test_key_lanes_headers_and_tombstones_reach_the_handler(fleet):
+    """What Kafka has beside the body, through a processor that works by key."""
+    await fleet.publish(0, b"a1", b"a2", key=b"a", headers=[("trace", b"7")])
+    await fleet.publish(0, None, key=b"a")
+    async with fleet.processor("a", key_lanes=4):
+        await fleet.until(3)
+
+    assert [event.body for event in fleet.events] == [b"a1", b"a2", b""]
+    assert {event.partition_key for event in fleet.events} == {"a"}
+    assert fleet.events[0].properties == {"trace": "7"}
+    assert fleet.events[2].system_properties == {"kafka-tombstone": True}
+
+
+async def test_a_poison_event_goes_to_the_dead_letters(fleet):
+    """And those behind it to the handler."""
+
+    class Picky(PartitionHandler):
+        async def process_event(self, context, event):
+            pass
+
+        async def process_events(self, context, events):
+            for event in events:
+                if event.body == b"3":
+                    raise ValueError("no threes")
+                fleet.handled.append((context.partition_id, event.body))
+
+    sink = MemoryDeadLetterSink()
+    await fleet.publish(0, *numbered(0, 6))
+    once = FailurePolicy(attempts_max=1, then=FailureAction.DEAD_LETTER)
+    async with fleet.processor("a", Picky, sink=sink, failure_policy=once):
+        await fleet.until(5)
+
+    assert {body for _, body in fleet.handled} == {b"0", b"1", b"2", b"4", b"5"}
+    assert [(letter.event.body, letter.event.offset) for letter in sink.letters] == [
+        (b"3", "kafka:3")
+    ]
+
+
+async def test_transactions_are_read_when_they_are_committed_and_leave_no_lag(fleet, caplog):
+    """Their marks take offsets that nobody gets: no event is missing, and none is to come."""
+    producer = transactional(fleet.topic)
+    await asyncio.to_thread(commit, producer, fleet.topic, b"one", b"two")
+    async with fleet.processor("a") as processor:
+        await fleet.until(2)
+        await asyncio.to_thread(commit, producer, fleet.topic, b"three")
+        await fleet.until(3)
+        await until(lambda: lag_of(processor, "0") == 0)
+    async with fleet.topic.source() as source:
+        properties = await source.partition_properties("0")
+
+    assert [event.sequence_number for event in fleet.events] == [0, 1, 3]
+    assert properties.last_enqueued_sequence_number == 3
+    assert "events_missing" not in [record.message for record in caplog.records]
+
+
+def transactional(topic):
+    producer = Producer(
+        {
+            "bootstrap.servers": topic.broker.bootstrap_servers,
+            "transactional.id": topic.name,
+            "batch.num.messages": 1,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(20)
+    return producer
+
+
+def commit(producer, topic, *bodies):
+    producer.begin_transaction()
+    for body in bodies:
+        producer.produce(topic.name, body, partition=0)
+    producer.commit_transaction(20)
+
+
+def lag_of(processor, partition_id):
+    pumps = {pump.partition_id: pump for pump in processor.statistics().pumps}
+    return pumps[partition_id].lag if partition_id in pumps else None
+
+
+async def test_a_handler_that_blocks_bounds_what_is_read(topic):
+    """A partition that nobody takes from is paused; the others, and what follows, are not hurt."""
+    topic.publish(0, *numbered(0, 2_500))
+    topic.publish(1, b"other")
+    options = KafkaOptions(prefetch=500)
+    async with topic.source(options=options) as source:
+        slow = await source.open_receiver("g", "0", EventPosition.earliest())
+        other = await source.open_receiver("g", "1", EventPosition.earliest())
+        assert [e.body for e in await other.receive(events_max=9, wait_max=SOON)] == [b"other"]
+        await until(lambda: slow._feed.is_full)
+        await asyncio.sleep(0.3)
+        waiting = len(slow._feed.messages)
+        bodies: list[bytes] = []
+        while len(bodies) < 2_500:
+            events = await slow.receive(events_max=100, wait_max=SOON)
+            assert events
+            bodies += [event.body for event in events]
+
+    assert 500 <= waiting < 500 + 1_000
+    assert bodies == numbered(0, 2_500)
+
+
+@asynccontextmanager
+async def own_broker():
+    """A broker that a test may kill."""
+    broker = KafkaBroker()
+    await asyncio.to_thread(broker.start)
+    try:
+        yield broker
+    finally:
+        await asyncio.to_thread(broker.stop)
+
+
+async def test_an_outage_is_waited_for_in_place(caplog):
+    """Frozen, then killed and started again: the partition is kept, and nothing comes twice."""
+    async with own_broker() as broker:
+        fleet = Fleet(await asyncio.to_thread(KafkaTopic, broker, "t", 1))
+        await fleet.publish(0, *numbered(0, 20))
+        async with fleet.processor("a") as processor:
+            await fleet.until(20)
+            broker.pause()
+            await asyncio.sleep(0.3)
+            broker.resume()
+            await fleet.publish(0, *numbered(20, 25))
+            await fleet.until(25)
+            await asyncio.to_thread(broker.stop)
+            await until(lambda: "receiver_failed" in [r.message for r in caplog.records])
+            await asyncio.to_thread(broker.start)
+            # It kept nothing, so what it had is published again, at the same offsets.
+            again = await asyncio.to_thread(KafkaTopic, broker, "t", 1)
+            await asyncio.to_thread(again.publish, 0, *numbered(0, 30))
+            await fleet.until(30)
+            owned = processor.statistics().owned
+
+    assert owned == ("0",)
+    assert [body for _, body in fleet.handled] == numbered(0, 30)
+
+
+async def test_a_broker_that_is_not_there_is_told_at_once():
+    """At a start nobody waits for a whole budget."""
+    async with own_broker() as broker:
+        servers = broker.bootstrap_servers
+    async with KafkaEventSource(servers, topic="t") as source:
+        async with asyncio.timeout(5):
+            with pytest.raises(SourceUnavailableError, match="down"):
+                await source.partition_ids()
+
+
+async def test_wrong_settings_are_told_as_such(broker, topic):
+    """An unknown topic, a host that nobody knows, TLS where there is none."""
+    for source, said in (
+        (KafkaEventSource(broker.bootstrap_servers, topic="nosuch"), "nosuch"),
+        (KafkaEventSource("nosuch.invalid:9092", topic="t"), "nosuch.invalid"),
+        (topic.source(config={"security.protocol": "ssl"}, options=BRIEF), "within 1 s"),
+    ):
+        async with source:
+            with pytest.raises((ConfigurationError, SourceUnavailableError), match=said):
+                await source.check_consumer_group("g")
+
+
+async def test_no_kafka_group_is_made(fleet):
+    """The broker never hears of a member, and nothing is committed to it."""
+    await fleet.publish(0, b"x")
+    async with fleet.processor("a"):
+        await fleet.until(1)
+        groups = await asyncio.to_thread(fleet.topic.admin.list_consumer_groups().result, 20)
+
+    assert [group.group_id for group in groups.valid] == []

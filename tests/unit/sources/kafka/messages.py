@@ -1,0 +1,51 @@
+"""Messages as the client hands them out."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What went wrong."""
+
+    code: str
+    text: str = "so it is"
+
+    def name(self):
+        return self.code
+
+    def str(self):
+        return self.text
+
+
+class FakeMessage:
+    """As much of a message as the source looks at."""
+
+    def __init__(
+        self, offset, value=b"x", *, partition=0, key=None, headers=None, ms=0, error=None
+    ):
+        self._offset, self._value, self._partition = offset, value, partition
+        self._key, self._headers, self._ms, self._error = key, headers, ms, error
+
+    def error(self):
+        return self._error
+
+    def partition(self):
+        return self._partition
+
+    def offset(self):
+        return self._offset
+
+    def key(self):
+        return self._key
+
+    def value(self):
+        return self._value
+
+    def headers(self):
+        return self._headers
+
+    def timestamp(self):
+        return (1, self._ms)
+
+    def __len__(self):
+        return len(self._value or b"")
