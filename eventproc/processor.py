@@ -126,8 +126,7 @@ class EventProcessor:
         self._store_failure_count = 0
         self._cycle_count = 0
         self._cycle_s = 0.0
-        self._claim_count = 0
-        self._steal_count = 0
+        self._claim_count = self._steal_count = 0
 
     def _draw_owner_id(self) -> str:
         host = socket.gethostname().encode("ascii", "replace").decode().replace("/", "-")
