@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from eventproc.cli import options
+from eventproc.cli import delivery, options
+from eventproc.cli.dead_letters import make_sink
 from eventproc.cli.end_of_input import stop_at_end_of_input
 from eventproc.cli.exits import OK
 from eventproc.cli.handlers import load_handler
@@ -104,6 +105,15 @@ def run(
     checkpoint_interval: Annotated[
         str, typer.Option(metavar="DURATION", help="... or after this long, and at every close.")
     ] = "5s",
+    key_lanes: delivery.KeyLanes = 1,
+    key_property: delivery.KeyProperty = "",
+    attempts: delivery.Attempts = None,
+    deliveries: delivery.Deliveries = None,
+    give_up: delivery.GiveUpOption = None,
+    dead_letters: delivery.DeadLetters = "",
+    stall_timeout: delivery.StallTimeout = "",
+    rate: delivery.Rate = None,
+    partition_rate: delivery.PartitionRate = None,
     log_format: Annotated[
         LogFormat, typer.Option(help="auto: text on a terminal, JSON otherwise.")
     ] = LogFormat.AUTO,
@@ -141,6 +151,12 @@ def run(
             every_events=checkpoint_events,
             every=parse_duration("--checkpoint-interval", checkpoint_interval),
         ),
+        key_lanes=key_lanes,
+        key_of=delivery.key_of(key_property, key_lanes),
+        failure_policy=delivery.failure_policy(attempts, deliveries, give_up, dead_letters),
+        stall_timeout=parse_duration("--stall-timeout", stall_timeout) if stall_timeout else None,
+        rate_max=rate,
+        partition_rate_max=partition_rate,
     )
     processor = EventProcessor(
         source=make_source(connection_string, eventhub),
@@ -150,6 +166,11 @@ def run(
             create_container=create_container,
         ),
         handler=handler_class,
+        dead_letters=make_sink(
+            dead_letters,
+            connection_string=connection_string,
+            storage_connection_string=storage_connection_string,
+        ),
         consumer_group=consumer_group,
         owner_id=owner_id or None,
         config=config,

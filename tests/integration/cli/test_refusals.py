@@ -40,6 +40,35 @@ REFUSED = {
         [*RUN, "--store", "sqlite:g.db", "--checkpoint-events", "0"],
         ["every_events", "1 or more"],
     ),
+    "lanes": ([*RUN, "--store", "sqlite:g.db", "--key-lanes", "0"], ["key_lanes", "1 or more"]),
+    "a key without lanes": (
+        [*RUN, "--store", "sqlite:g.db", "--key-property", "customer"],
+        ["--key-property customer", "--key-lanes"],
+    ),
+    "attempts": ([*RUN, "--store", "sqlite:g.db", "--attempts", "0"], ["attempts_max", "1 or"]),
+    "deliveries": ([*RUN, "--store", "sqlite:g.db", "--deliveries", "2"], ["3 or more"]),
+    "giving up what is never given up": (
+        [*RUN, "--store", "sqlite:g.db", "--give-up", "skip"],
+        ["--attempts or --deliveries"],
+    ),
+    "dead letters without a place": (
+        [*RUN, "--store", "sqlite:g.db", "--attempts", "3", "--give-up", "dead-letter"],
+        ["--dead-letters blob:CONTAINER"],
+    ),
+    "a place without dead letters": (
+        [*RUN, "--store", "sqlite:g.db", "--give-up", "skip", "--dead-letters", "eventhub:dead"],
+        ["--give-up skip", "leave --dead-letters out"],
+    ),
+    "dead letters nowhere": (
+        [*RUN, "--store", "sqlite:g.db", "--attempts", "3", "--dead-letters", "file:dead"],
+        ["'file:dead'", "blob:CONTAINER", "eventhub:NAME"],
+    ),
+    "dead letters without an account": (
+        [*RUN, "--store", "sqlite:g.db", "--attempts", "3", "--dead-letters", "blob:dead"],
+        ["EVENTPROC_STORAGE_CONNECTION_STRING"],
+    ),
+    "stall": ([*RUN, "--store", "sqlite:g.db", "--stall-timeout", "soon"], ["--stall-timeout"]),
+    "rate": ([*RUN, "--store", "sqlite:g.db", "--rate", "0"], ["rate_max is 0", "positive"]),
     "owner id": ([*RUN, "--store", "sqlite:g.db", "--owner-id", "müller"], ["owner_id", "ASCII"]),
     "no hub name": (
         ["run", "eventproc.cli.demo.handler:FlightLog", "--store", "sqlite:g.db"],

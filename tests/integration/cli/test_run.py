@@ -5,7 +5,10 @@ import signal
 from textwrap import dedent
 
 import pytest
-from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
+from azure.storage.blob import ContainerClient
+
+from eventproc.emulator import EventHubsEmulator
 
 HANDLER = """
     from eventproc import PartitionHandler
@@ -128,3 +131,60 @@ def test_a_group_in_blob_storage_can_be_run_and_looked_at(command, hub, storage,
 
     assert (code, process.returncode) == (0, 0)
     assert [p["owner_id"] for p in json.loads(out)["partitions"]] == ["one"] * 4
+
+
+PICKY = """
+    import asyncio
+    from eventproc import PartitionHandler
+
+    class Picky(PartitionHandler):
+        under_way = set()
+
+        async def process_event(self, context, event):
+            key = event.properties["customer"]
+            if event.body == b"bad":
+                raise ValueError("cannot read it")
+            self.under_way.add(key)
+            while len(self.under_way) < 2:  # Each waits for the other: so there are two lanes.
+                await asyncio.sleep(0.01)
+            print(event.body.decode(), flush=True)
+"""
+CAREFUL = [
+    *("--key-lanes", "2", "--key-property", "customer", "--attempts", "2", "--deliveries", "5"),
+    *("--stall-timeout", "1m", "--rate", "1000", "--partition-rate", "500"),
+]
+
+
+@pytest.mark.parametrize("kind", ["eventhub", "blob"])
+def test_bad_events_go_where_the_command_line_says(command, tmp_path, storage, container, kind):
+    """Two keys side by side, and what cannot be read is kept with its story."""
+    (tmp_path / "shop.py").write_text(dedent(PICKY))
+    with EventHubsEmulator({"orders": 1, "dead": 1}) as emulator:
+        sent = [("good-1", "Ada"), ("bad", "Ada"), ("good-2", "Bob"), ("good-3", "Ada")]
+        with EventHubProducerClient.from_connection_string(
+            emulator.connection_string_for("orders")
+        ) as producer:
+            batch = producer.create_batch(partition_id="0")
+            for body, customer in sent:
+                event = EventData(body)
+                event.properties = {"customer": customer}
+                batch.add(event)
+            producer.send_batch(batch)
+        process = command.start(
+            *("run", "shop:Picky", *HERE, *FAST, *CAREFUL, "--stop-at-eof"),
+            *("--dead-letters", "eventhub:dead" if kind == "eventhub" else f"blob:{container}"),
+            EVENTPROC_CONNECTION_STRING=emulator.connection_string,
+            EVENTPROC_STORAGE_CONNECTION_STRING=storage,
+        )
+        printed = {process.stdout.readline().strip() for _ in range(3)}
+        process.communicate(timeout=20)
+        with EventHubConsumerClient.from_connection_string(
+            emulator.connection_string_for("dead"), "$Default"
+        ) as consumer:
+            in_hub = consumer.get_partition_properties("0")["last_enqueued_sequence_number"] + 1
+    with ContainerClient.from_connection_string(storage, container) as client:
+        in_blobs = len(list(client.list_blobs("dead-letters/")))
+
+    assert process.returncode == 0
+    assert printed == {"good-1", "good-2", "good-3"}
+    assert (in_hub, in_blobs) == ((1, 0) if kind == "eventhub" else (0, 1))
