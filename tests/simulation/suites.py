@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 
 from eventproc.testing.processes import run_processes
+from tests.simulation.edges import live_at_the_edge
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import LanesWorld, key_of, with_lanes
 from tests.simulation.moves import change_and_rest
@@ -48,6 +49,7 @@ SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
     "liveness": _tell_liveness,
     "planned": come_and_go,
     "moves": change_and_rest,
+    "edges": live_at_the_edge,
     "lanes": _tell_lanes,
     "planned-lanes": _plan_lanes,
     "troubled": _tell_troubled,

@@ -230,5 +230,5 @@ LEASE = guards_in(
 """,
         mutated="            as_of is None\n",
     ),
-    suites=("safety", "liveness", "moves"),
+    suites=("edges", "moves", "safety"),
 )

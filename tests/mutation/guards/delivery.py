@@ -60,7 +60,7 @@ CHECKPOINTER = guards_in(
         mutated="""        if True:
             while""",
     ),
-    suites=("safety", "liveness"),
+    suites=("edges", "safety"),
 )
 
 RECORDS = guards_in(
@@ -109,7 +109,7 @@ ENDING = guards_in(
         words="return not self.is_lost and not self._is_over and",
         mutated="return not self.is_lost and",
     ),
-    suites=("safety", "lanes"),
+    suites=("edges", "safety"),
 )
 
 DELIVERY = guards_in(
@@ -134,7 +134,7 @@ DELIVERY = guards_in(
         words="cut, outcome = None, CUT",
         mutated="cut, outcome = None, DONE",
     ),
-    suites=("safety", "lanes"),
+    suites=("safety", "edges", "lanes"),
 )
 
 PUMP = guards_in(
@@ -154,7 +154,7 @@ PUMP = guards_in(
         mutated="        await self._checkpointer.run()\n",
         killers=("tests/unit/eventproc/test_operator.py",),
     ),
-    suites=("safety", "liveness"),
+    suites=("edges", "safety"),
 )
 
 RECEPTION = guards_in(
@@ -167,7 +167,7 @@ RECEPTION = guards_in(
         mutated="is_owned = True",
         killers=("tests/unit/eventproc/test_parting.py",),
     ),
-    suites=("safety", "liveness"),
+    suites=("edges", "safety"),
 )
 
 BEGINNING = guards_in(
@@ -197,7 +197,7 @@ CONTEXT = guards_in(
         words="return self._place.state if self._is_in_call or self._is_held else self._state",
         mutated="return self._state",
     ),
-    suites=("safety", "liveness"),
+    suites=("safety", "edges"),
 )
 
 LANES = guards_in(

@@ -117,7 +117,7 @@ LEASES = guards_in(
         words="                    self._on_lost(partition_id)\n",
         mutated="                    pass\n",
     ),
-    suites=("safety", "liveness"),
+    suites=("edges", "safety"),
 )
 
 BALANCER = guards_in(
@@ -268,7 +268,7 @@ PRESENCE = guards_in(
         mutated="""                True
                 and""",
     ),
-    suites=("safety", "liveness", "planned"),
+    suites=("edges", "safety", "planned"),
 )
 
 SESSIONS = guards_in(
@@ -296,7 +296,7 @@ SESSIONS = guards_in(
         words="(is_first or _is_overdue(member, present.as_of, expiration))",
         mutated="is_first",
     ),
-    suites=("safety", "liveness"),
+    suites=("edges", "safety"),
 )
 
 SESSION_GROUP = guards_in(
@@ -322,5 +322,5 @@ SESSION_GROUP = guards_in(
         mutated="    if False:\n",
         is_simulated=False,
     ),
-    suites=("safety", "liveness"),
+    suites=("edges", "safety"),
 )

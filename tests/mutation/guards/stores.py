@@ -32,7 +32,7 @@ MEMORY = guards_in(
         words="        if expected_etag != (current.etag if current else None):",
         mutated="        if False:",
     ),
-    suites=("safety", "liveness"),
+    suites=("edges", "safety"),
 )
 
 SQLITE = guards_in(

@@ -1,0 +1,148 @@
+"""Leases at their edge: short ones, looked at often, under handlers that are always busy.
+
+What goes wrong here goes wrong just before or after a renewal, for one owner after another, and
+the others look every second. So the time between "may I still act?" and "may I take it?" is short,
+and a mistake of a second or two shows.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from random import Random
+
+from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
+from eventproc.membership import LeaseMode
+from eventproc.testing import StoreFaults
+from tests.simulation.faults import HAPPENINGS, Fault
+from tests.simulation.invariants import Violation
+from tests.simulation.nodes import Node
+from tests.simulation.world import CLOCK_RATE_MAX, World
+
+EXPIRATION_S = 15.0
+HEALED_WITHIN_S = 200.0
+TROUBLE_COUNT = 2
+SLOW = StoreFaults(delay_max=timedelta(seconds=12))
+FAST = StoreFaults(delay_max=timedelta(seconds=0.05))
+
+
+async def _slow_then_cut_off(world: World, node: Node, rng: Random) -> None:
+    """Its last renewals are long under way; then it reaches the store no more."""
+    node.line.faults = SLOW
+    await asyncio.sleep(rng.uniform(0.5, 1.5) * EXPIRATION_S)
+    await _cut_off(node)
+
+
+async def _come_slowly(world: World, node: Node, rng: Random) -> None:
+    """The answer to a new one's first claim is long under way; soon after it, it is cut off."""
+    node = world.start(f"n{len(world.nodes)}")
+    node.line.faults = SLOW
+    for is_there in (
+        lambda: node.owner_id in world.owner_by_partition().values(),
+        lambda: node.served_count > 0,
+    ):
+        for _ in range(600):
+            if is_there() or node.is_gone:
+                break
+            await asyncio.sleep(0.1)
+        node.line.faults = FAST
+    await _cut_off(node)
+
+
+async def _cut_off(node: Node) -> None:
+    node.line.is_out = True
+    await asyncio.sleep(1.5 * EXPIRATION_S)
+    node.line.is_out = False
+
+
+async def _unwritten(world: World, node: Node, rng: Random) -> None:
+    """Nothing that it writes arrives, and it hears nothing of that."""
+    node.line.faults = StoreFaults(request_lost_rate=1, silence=timedelta(seconds=1))
+    await asyncio.sleep(rng.uniform(0.5, 2) * EXPIRATION_S)
+
+
+async def _unanswered(world: World, node: Node, rng: Random) -> None:
+    """What it writes arrives, and it hears only of some of it: that must cost nothing.
+
+    Raises:
+        Violation: it cost something.
+    """
+    before, counted = world.owner_by_partition(), world.invariants.duplicate_count
+    node.line.faults = StoreFaults(answer_lost_rate=0.25, silence=timedelta(seconds=0.2))
+    await asyncio.sleep(rng.uniform(0.5, 2) * EXPIRATION_S)
+    node.line.faults = FAST
+    await asyncio.sleep(EXPIRATION_S)
+    lost = world.invariants.duplicate_count - counted
+    if lost or world.owner_by_partition() != before:
+        raise Violation(f"answers were lost: {lost} events came twice, {world.describe()}")
+
+
+def _known(kind: str) -> Callable[[World, Node, Random], Coroutine[object, object, None]]:
+    """What other stories know, too."""
+
+    async def happen(world: World, node: Node, rng: Random) -> None:
+        duration_s = rng.uniform(0.3, 2) * EXPIRATION_S
+        which = rng.randrange(1 << 30)
+        await HAPPENINGS[kind](world, Fault(at_s=0, kind=kind, which=which, duration_s=duration_s))
+
+    return happen
+
+
+OFTEN = (_slow_then_cut_off, _come_slowly, _unwritten)
+TROUBLES = (
+    *OFTEN,
+    *map(_known, ("pause", "sleep", "pause_at_step", "replace_paused", "twin", "restart")),
+    *map(_known, ("edit_ownership", "delete_ownership", "join", "leave", "crash", "operator")),
+)
+
+
+async def live_at_the_edge(seed: int) -> World:
+    """Let one trouble follow another, each when the group is well again.
+
+    Raises:
+        Violation: a promise was broken.
+    """
+    rng = Random(f"edges/{seed}")
+    config = EventProcessorConfig(
+        uses_store_thread=False,
+        load_balancing_strategy=rng.choice(list(LoadBalancingStrategy)),
+        lease_mode=rng.choice([*[LeaseMode.PARTITION] * 3, LeaseMode.SESSION]),
+        load_balancing_interval=timedelta(seconds=1),
+        ownership_expiration=timedelta(seconds=EXPIRATION_S),
+        handoff_timeout=timedelta(seconds=5),
+        shutdown_timeout=timedelta(seconds=5),
+        handler_backoff=Backoff(most=timedelta(seconds=1)),
+        checkpoint_policy=rng.choice(
+            [CheckpointPolicy(every_events=1), CheckpointPolicy(every=timedelta(seconds=5))]
+        ),
+    )
+    world = World(
+        seed,
+        partition_count=rng.randint(1, 4),
+        config=config,
+        publish_every_s=0.7,
+        clock_rate_max=rng.choice([0, CLOCK_RATE_MAX]),
+    )
+    world.set_faults(FAST)
+    world.behaviour.seconds_per_event = rng.choice([0.05, 0.3])
+    try:
+        for number in range(rng.randint(2, 3)):
+            world.start(f"n{number}")
+        # After two had one name it is told from no answer whose write met whose.
+        troubles = [_unanswered, rng.choice(OFTEN), *rng.choices(TROUBLES, k=TROUBLE_COUNT)]
+        for trouble in troubles:
+            await world.until("is_balanced", HEALED_WITHIN_S)
+            await asyncio.sleep(rng.uniform(0, EXPIRATION_S))
+            await trouble(world, rng.choice(world.there), rng)
+            world.set_faults(FAST)
+            if not world.there:
+                world.start(f"n{len(world.nodes)}")
+            await asyncio.sleep(EXPIRATION_S)
+        await world.until("is_balanced", HEALED_WITHIN_S)
+        await world.end()
+    except Violation as violation:
+        found = [*world.invariants.violations[:10], str(violation)]
+        raise Violation("\n".join(dict.fromkeys(found))) from violation
+    finally:
+        world.stop_publishing()
+        world.bury()
+    return world
