@@ -121,12 +121,15 @@ class Balancer:
         self._is_unclear = False
         """Whether the newest claims got no answer."""
 
-    async def cycle(self, partition_ids: Collection[str], busy: Collection[str]) -> Round:
+    async def cycle(
+        self, partition_ids: Collection[str], busy: Collection[str], running: Collection[str]
+    ) -> Round:
         """Do one cycle.
 
         Args:
             partition_ids: All partitions of the hub, as last read.
             busy: Partitions that are being handed over; they count as held until that is done.
+            running: Partitions whose handler may be at work, though the lease is lost.
 
         Raises:
             StoreUnavailableError: the group could not be read; nothing was written.
@@ -159,11 +162,11 @@ class Balancer:
                 group.members, has_settled=bool(view.held) and moves.is_settled
             )
             await self._presence.forget(present, view.live_owner_by_partition.values())
-            done = await self._carry_out(moves, view)
+            done = await self._carry_out(moves, view, running)
             self._note_look(done, present, partition_ids)
             return done
 
-    async def farewell(self, partition_ids: Collection[str]) -> Farewell:
+    async def farewell(self, partition_ids: Collection[str], running: Collection[str]) -> Farewell:
         """Tell everybody that this processor leaves; return who shall have what it holds."""
         self._is_leaving = True
         async with self._looking:  # A look under way goes on, and may still win a claim.
@@ -176,7 +179,7 @@ class Balancer:
                 p for p, owner in view.live_owner_by_partition.items() if owner == self._owner_id
             ]
             targets = {p: moves.hand_overs.get(p) for p in mine}
-            await self._give_untouched(targets, view)
+            await self._give_untouched(targets, view, running)
             return Farewell(
                 targets={p: targets[p] for p in view.held}, has_others=bool(view.members)
             )
@@ -350,14 +353,14 @@ class Balancer:
             now_s, settled_after_s=settled_after_s, most_s=SETTLING_CYCLES_MAX * unsettled_s
         )
 
-    async def _carry_out(self, moves: Moves, view: View) -> Round:
+    async def _carry_out(self, moves: Moves, view: View, running: Collection[str]) -> Round:
         """Claim and steal, and note what came of it; who leaves takes nothing any more."""
         acquisitions = [*moves.claims, *([moves.steal] if moves.steal else [])]
         if self._is_leaving:
             acquisitions = []
         results = await self._leases.claim(acquisitions) if acquisitions else []
         won = {r.claim.partition_id for r in results if r.outcome is WriteOutcome.WON}
-        await self._give_untouched(moves.hand_overs, view)
+        await self._give_untouched(moves.hand_overs, view, running)
         self._report(results)
         return Round(
             moves=moves,
@@ -368,8 +371,10 @@ class Balancer:
             conflict_count=sum(r.outcome is WriteOutcome.LOST for r in results),
         )
 
-    async def _give_untouched(self, targets: Mapping[str, str | None], view: View) -> None:
-        """Give on what is recorded as ours but was never taken up: there is nothing to drain."""
+    async def _give_untouched(
+        self, targets: Mapping[str, str | None], view: View, running: Collection[str]
+    ) -> None:
+        """Give on what is recorded as ours but is not taken up: there is nothing to drain."""
         untouched = [
             OwnershipClaim(
                 partition_id=p,
@@ -377,7 +382,7 @@ class Balancer:
                 expected_etag=view.ownership_by_partition[p].etag,
             )
             for p, target in targets.items()
-            if p not in view.held and p in view.ownership_by_partition
+            if p not in {*view.held, *running} and p in view.ownership_by_partition
         ]
         if untouched:
             await self._store.claim_ownership(self._group, untouched)

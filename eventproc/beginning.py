@@ -1,7 +1,5 @@
 """Where a pump begins: after the checkpoint that it adopts, or where the user said."""
 
-from dataclasses import dataclass
-
 from eventproc.checkpointer import Checkpointer
 from eventproc.context import LiveContext
 from eventproc.core.numbering import numbering_in
@@ -16,15 +14,6 @@ from eventproc.models import Checkpoint, CloseReason, EventPosition, Numbering
 from eventproc.reception import Reception
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where to begin to receive."""
-
-    position: EventPosition
-    is_at_earliest: bool
-    """At the oldest event that there is, with nothing handled before."""
-
-
 async def begin(
     context: LiveContext,
     *,
@@ -33,8 +22,10 @@ async def begin(
     ending: Ending,
     otherwise: EventPosition,
     log: Logger,
-) -> Start:
+) -> EventPosition:
     """Adopt the checkpoint, and let everybody know where it says to go on.
+
+    Returns where to begin to receive.
 
     Args:
         context: Takes up position, state and whatever else the checkpoint says.
@@ -48,7 +39,7 @@ async def begin(
         GivenUpError: the checkpoint was written over another protocol.
     """
     async with ending.waiting():
-        checkpoint = await checkpointer.adopt()
+        checkpoint = await checkpointer.adopt(is_from_first=otherwise.is_earliest)
     if checkpoint is not None:
         _refuse_another(checkpoint, reception.numbering, log)
         context.restore(checkpoint)
@@ -61,10 +52,8 @@ async def begin(
     position = starting_position(checkpoint, otherwise)
     if position.is_latest:
         position = await _pin_latest(context, reception, ending)
-    handled = context.sequence_number
-    is_at_earliest = handled is None and position.is_earliest
-    reception.note_position(BEFORE_FIRST_SEQUENCE_NUMBER if is_at_earliest else handled)
-    return Start(position, is_at_earliest)
+    reception.note_position(context.reached)
+    return position
 
 
 def _refuse_another(checkpoint: Checkpoint, mine: Numbering, log: Logger) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from eventproc.config import Backoff, CheckpointPolicy
 from eventproc.core.numbering import numbering_in, numbering_of
 from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
-from eventproc.core.progress import adoption, is_behind, is_moved_by_operator
+from eventproc.core.progress import adoption, first_mark, is_behind, is_moved_by_operator
 from eventproc.errors import OwnershipLostError, StoreError
 from eventproc.logs import Logger, shown
 from eventproc.models import (
@@ -93,17 +93,21 @@ class Checkpointer:
         """For how long the oldest handled event waits that no checkpoint covers; 0: none does."""
         return self._clock() - self._oldest_at_s if self._handled_count else 0.0
 
-    async def adopt(self) -> Checkpoint | None:
+    async def adopt(self, *, is_from_first: bool = False) -> Checkpoint | None:
         """Read the checkpoint that the former owner left, and shut that owner out.
 
         Returns the checkpoint to start from, as it is stored now. Retries until the store answers.
+
+        Args:
+            is_from_first: Whether to begin at the first event, where there is no checkpoint. That
+                can be written down, so that a former owner is shut out there, too.
 
         Raises:
             OwnershipLostError: the partition went on to somebody else meanwhile.
         """
         attempt = 0
         while True:
-            result = await self._try_adopt()
+            result = await self._try_adopt(is_from_first=is_from_first)
             if result.outcome is WriteOutcome.WON:
                 self._stored = result.checkpoint
                 self._pending = _progress(result.checkpoint)
@@ -113,10 +117,12 @@ class Checkpointer:
             attempt += 1
             await self._wait(attempt)
 
-    async def _try_adopt(self) -> CheckpointResult:
+    async def _try_adopt(self, *, is_from_first: bool) -> CheckpointResult:
         try:
             found = await self._read()
             update = adoption(found, self._writer)
+            if found is None and is_from_first:
+                update = first_mark(self._partition_id, self._writer)
             if update is None:
                 return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
             # Proven after the reading; else this could shut out whoever took over before it.

@@ -8,6 +8,7 @@ from datetime import datetime
 from threading import get_ident
 
 from eventproc.checkpointer import Checkpointer, Progress
+from eventproc.core.progress import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.ending import Ending
 from eventproc.errors import OwnershipLostError, StateRefusedError, StateTooLargeError
 from eventproc.gate import Gate
@@ -69,6 +70,11 @@ class CallContext(PartitionContext):
         """These events are handled, or given up; without key lanes, and all below the last."""
 
 
+def _as_event(sequence_number: int | None) -> int | None:
+    """Users ask which event it was; before the first there is none."""
+    return None if sequence_number == BEFORE_FIRST_SEQUENCE_NUMBER else sequence_number
+
+
 class LiveContext(CallContext):
     """The context of a partition that a pump serves."""
 
@@ -118,6 +124,11 @@ class LiveContext(CallContext):
     @property
     def sequence_number(self) -> int | None:
         """The last handled event; with key lanes the last one below which all is handled."""
+        return _as_event(self._place.sequence_number)
+
+    @property
+    def reached(self) -> int | None:
+        """The same, but -1 where reading begins before the first event of all."""
         return self._place.sequence_number
 
     @property
@@ -129,7 +140,7 @@ class LiveContext(CallContext):
     def checkpointed_sequence_number(self) -> int | None:
         """The last event that the stored checkpoint covers."""
         stored = self._checkpointer.stored
-        return None if stored is None else stored.sequence_number
+        return None if stored is None else _as_event(stored.sequence_number)
 
     @property
     def lag(self) -> int | None:
@@ -137,6 +148,8 @@ class LiveContext(CallContext):
         newest, handled = self._last_enqueued(), self._place.sequence_number
         if newest is None or handled is None:
             return None
+        if handled == BEFORE_FIRST_SEQUENCE_NUMBER and newest.sequence_number > handled:
+            return None  # Of those before the first that comes, retention may have taken any.
         return max(0, newest.sequence_number - handled)
 
     @property

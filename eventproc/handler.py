@@ -35,7 +35,7 @@ class PartitionContext(ABC):
     @property
     @abstractmethod
     def sequence_number(self) -> int | None:
-        """The last handled event; ``None`` before the first where there was no checkpoint."""
+        """The last handled event; ``None`` before the first where there was none to go on from."""
 
     @property
     @abstractmethod
@@ -242,7 +242,7 @@ class BlockingPartitionContext:
 
     @property
     def sequence_number(self) -> int | None:
-        """The last handled event; ``None`` before the first where there was no checkpoint."""
+        """The last handled event; ``None`` before the first where there was none to go on from."""
         return self._context.sequence_number
 
     @property

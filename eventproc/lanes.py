@@ -44,9 +44,7 @@ class Lanes:
         self._ending = ending
         self._config = config
         self._on_failure = on_failure
-        self._watermark: Watermark[tuple[str, datetime]] = Watermark(
-            whole.sequence_number, whole.completed
-        )
+        self._watermark: Watermark[tuple[str, datetime]] = Watermark(whole.reached, whole.completed)
         self._queues: KeyQueues[ReceivedEvent] = KeyQueues()
         self._lanes = [
             LaneContext(whole, complete=self._complete, is_unfinished=self._is_unfinished)
@@ -161,7 +159,7 @@ class Lanes:
         watermark, whole = self._watermark, self._whole
         completed = watermark.completed(COMPLETED_RANGES_MAX)
         number = watermark.sequence_number
-        if number is not None and watermark.mark is not None and number != whole.sequence_number:
+        if number is not None and watermark.mark is not None and number != whole.reached:
             offset, enqueued_time = watermark.mark
             whole.move(number, offset, enqueued_time, completed)
             self._risen.set()

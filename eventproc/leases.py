@@ -219,6 +219,15 @@ class Leases:
             del self._lease_by_partition[partition_id]
             self._on_lost(partition_id)
 
+    def doubt_all(self) -> None:
+        """Trust no lease before its record was looked at.
+
+        The session was silent for so long that somebody may have acted on what it kept alive: on
+        a record that was deleted by hand nobody would have declared it dead.
+        """
+        for partition_id, lease in self._lease_by_partition.items():
+            self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
+
     async def renew_all(self) -> None:
         """Renew every lease now."""
         await self._renew(list(self._lease_by_partition.values()))

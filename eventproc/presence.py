@@ -17,14 +17,14 @@ is in, and yields. Where both believe to hold the id, exactly one of them yields
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from eventproc.contest import Contest
 from eventproc.core.lease import (
-    is_fresh,
+    is_alive,
     present_members,
     renewal_due_at_s,
     trusted_until_s,
@@ -45,10 +45,6 @@ ATTEMPTS_MAX: Final = 5
 CHECKS_PER_EXPIRATION: Final = 24
 """How often in an expiration to look whether the session is to be renewed."""
 
-CONTESTS_MAX: Final = 3
-"""How often two holders of one id may write over each other before one of them yields: more often
-than a newcomer writes that was not told the outcome of its first attempt."""
-
 FORGET_AFTER_EXPIRATIONS: Final = 10
 """A presence record that is this old, of a processor that owns nothing, is cleared away."""
 
@@ -66,8 +62,14 @@ class Presence:
         reserve_patience: timedelta,
         clock: Callable[[], float],
         on_declared_dead: Callable[[], None],
+        on_lapsed: Callable[[], None],
         log: Logger,
     ) -> None:
+        """Begin unseen.
+
+        *on_declared_dead* is told that whatever was owned is lost; *on_lapsed*, that the session
+        is trusted again after it was not: what was owned must be looked at before it is.
+        """
         self._store = store
         self._group = group
         self._member = member
@@ -75,15 +77,14 @@ class Presence:
         self._reserve_patience = reserve_patience
         self._clock = clock
         self._on_declared_dead = on_declared_dead
+        self._on_lapsed = on_lapsed
         self._log = log
         self._is_withdrawn = False
         self._is_failing = False
         self._entered_at_s = clock()
         self._sent_at_s = float("-inf")
         self._answer_within: timedelta | None = None
-        self._displaced: set[str] = set()
-        """Incarnations over which this one entered; whichever comes back was there before."""
-        self._contests: Counter[str] = Counter()
+        self._contest = Contest(member.incarnation, expiration=expiration, clock=clock)
 
     async def enter(self, *, answer_within: timedelta, look_every: timedelta) -> None:
         """Be seen by everybody; return when the ``owner_id`` is known to be free.
@@ -129,7 +130,7 @@ class Presence:
             # An attempt before this one may have written without being told, over a sign of life.
             is_contested = is_contested or self._shows_life(mine, present, owned)
             if mine is not None and mine.incarnation != self._member.incarnation:
-                self._displaced.add(mine.incarnation)
+                self._contest.enter_over(mine.incarnation)
             self._member = replace(self._member, status=self._first_status(present, owned))
             if await self._write(replace(self._member, etag=mine.etag if mine else None)):
                 return is_contested
@@ -144,16 +145,12 @@ class Presence:
             mine.incarnation == self._member.incarnation or mine.status is MemberStatus.AWAY
         ):
             return False
-        times = [
-            (ownership.last_modified, owned.as_of, owned.resolution)
-            for ownership in owned.ownerships
-            if ownership.owner_id == self._member.owner_id
-        ]
-        if mine is not None and mine.last_modified is not None:
-            times.append((mine.last_modified, present.as_of, present.resolution))
+        if mine is not None and is_alive(mine, present, self._expiration):
+            return True
         return any(
-            as_of is None or is_fresh(last_modified, as_of, resolution, self._expiration)
-            for last_modified, as_of, resolution in times
+            ownership.owner_id == self._member.owner_id
+            and is_alive(ownership, owned, self._expiration)
+            for ownership in owned.ownerships
         )
 
     def _first_status(self, present: MembershipSnapshot, owned: OwnershipSnapshot) -> MemberStatus:
@@ -161,13 +158,7 @@ class Presence:
         owners = {
             ownership.owner_id
             for ownership in owned.ownerships
-            if ownership.owner_id is not None
-            and (
-                owned.as_of is None
-                or is_fresh(
-                    ownership.last_modified, owned.as_of, owned.resolution, self._expiration
-                )
-            )
+            if ownership.owner_id is not None and is_alive(ownership, owned, self._expiration)
         }
         members = present_members(
             present.members,
@@ -201,7 +192,9 @@ class Presence:
             await self._write(replace(self._member, etag=None))
         elif mine.incarnation != self._member.incarnation:
             is_stale = now_s > trusted_until_s(self._sent_at_s, self._expiration)
-            if (is_stale and not is_trusted) or self._is_taken_by(mine, present):
+            if (is_stale and not is_trusted) or self._contest.is_won_by(
+                mine, present, self._answer_within
+            ):
                 raise self._duplicate("it was taken while this processor was away")
             self._log.warning("owner_id_contested", incarnation=mine.incarnation)
             await self._write(replace(self._member, etag=mine.etag))
@@ -213,26 +206,6 @@ class Presence:
             is_due = renewal_due_at_s(self._sent_at_s, self._expiration) <= now_s
             if mine.status is not self._member.status or (is_due and not owns_something):
                 await self._write(self._member)
-
-    def _is_taken_by(self, other: Member, present: MembershipSnapshot) -> bool:
-        """Whether the strange incarnation is the one that stays, and this one has to yield.
-
-        It is, if it was there first and came back; or if nobody answered it in time, so that it is
-        in; or, between two that keep writing over each other, by their names.
-        """
-        self._contests[other.incarnation] += 1
-        if other.incarnation in self._displaced:
-            return True
-        written, as_of = other.last_modified, present.as_of
-        if (
-            written is not None
-            and as_of is not None
-            and self._answer_within is not None
-            and as_of - written > self._answer_within + present.resolution
-        ):
-            return True
-        is_after = other.incarnation > self._member.incarnation
-        return is_after and self._contests[other.incarnation] > CONTESTS_MAX
 
     # Session mode.
 
@@ -311,7 +284,7 @@ class Presence:
         Raises:
             StoreUnavailableError: nobody knows.
         """
-        if self._contests:
+        if self._contest.is_recent:
             return False
         mine = self._find(await self._store.list_members(self._group))
         return mine is not None and mine.incarnation == self._member.incarnation
@@ -365,6 +338,8 @@ class Presence:
         if result.outcome is not WriteOutcome.WON or result.member is None:
             return False
         self._member = replace(self._member, etag=result.member.etag)
+        if self.is_session and self._clock() > self.trusted_until_s():
+            self._on_lapsed()
         self._sent_at_s = sent_at_s
         return True
 

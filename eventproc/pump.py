@@ -17,7 +17,6 @@ from eventproc.beginning import begin
 from eventproc.checkpointer import Checkpointer, Verify
 from eventproc.config import EventProcessorConfig
 from eventproc.context import LiveContext, PartitionIdentity
-from eventproc.core.progress import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.crash_guard import CrashGuard
 from eventproc.delivery import Delivery
 from eventproc.ending import EndedError, Ending, GivenUpError, Trust
@@ -115,7 +114,7 @@ class PartitionPump:
         self._lanes: Lanes | None = None
         self._guard: CrashGuard | None = None
         self._watchdog = self._make_watchdog()
-        self._is_forced = self._is_at_earliest = False
+        self._is_forced = False
         self._is_initialized = False
         self._is_handing = self._is_paced = False
         self._failure: Exception | None = None
@@ -242,7 +241,7 @@ class PartitionPump:
 
     async def _begin(self) -> EventPosition:
         """Adopt the checkpoint; return where to start if it names no position."""
-        start = await begin(
+        position = await begin(
             self._context,
             checkpointer=self._checkpointer,
             reception=self._reception,
@@ -250,7 +249,6 @@ class PartitionPump:
             otherwise=self._config.position_without_checkpoint(self._identity.partition_id),
             log=self._log,
         )
-        self._is_at_earliest = start.is_at_earliest
         self._guard = self._make_guard()
         if self._config.key_lanes > 1:
             self._lanes = Lanes(
@@ -261,12 +259,7 @@ class PartitionPump:
                 config=self._config,
                 on_failure=self._give_up,
             )
-        return start.position
-
-    def _pin_earliest(self) -> None:
-        """Let what is counted, or handled above the position, have a position to stand with."""
-        if self._is_at_earliest and not self._context.is_anywhere:
-            self._context.pin(BEFORE_FIRST_SEQUENCE_NUMBER, BEFORE_FIRST_OFFSET)
+        return position
 
     def _make_guard(self) -> CrashGuard:
         policy, batch_size_max = self._config.checkpoint_policy, self._config.batch_size_max
@@ -327,10 +320,8 @@ class PartitionPump:
         self._is_handing = True
         try:
             if self._guard is not None and not self._guard.is_done:
-                self._pin_earliest()
                 await self._guard.hand(wanted, self._hand_singly, self._pass_over)
             elif self._lanes is not None:
-                self._pin_earliest()
                 await self._lanes.take_in(events)
             else:
                 await self._delivery.hand(wanted, self._context)

@@ -74,6 +74,11 @@ class Pumps:
         """Partitions whose lease is about to be given away."""
         return frozenset(self._hand_overs)
 
+    @property
+    def running(self) -> frozenset[str]:
+        """Partitions whose pump has not ended: its handler may be at work."""
+        return frozenset(self._task_by_partition)
+
     def statistics(self) -> tuple[PumpStatistics, ...]:
         """How each partition does."""
         return tuple(

@@ -108,6 +108,7 @@ class Session:
             reserve_patience=self._config.reserve_patience,
             clock=self._clock,
             on_declared_dead=lambda: self.leases.lose_all(),  # noqa: PLW0108 - made below
+            on_lapsed=lambda: self.leases.doubt_all(),  # noqa: PLW0108
             log=parts.log,
         )
         self.leases = Leases(
@@ -245,7 +246,9 @@ class Session:
         budget_s = self._config.shutdown_timeout.total_seconds() * FAREWELL_FRACTION
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(budget_s):
-                return await self._control.call(self._balancer.farewell(self.partition_ids))
+                return await self._control.call(
+                    self._balancer.farewell(self.partition_ids, self.pumps.running)
+                )
         return Farewell(targets={}, has_others=False)
 
     def _leaving_notice_s(self) -> float:
@@ -264,8 +267,8 @@ class Session:
 
     async def cycle(self) -> Round:
         """Do one look at the group, and adjust the pumps."""
-        busy = self.pumps.handing_over
-        done = await self._control.call(self._balancer.cycle(self.partition_ids, busy))
+        busy, running = self.pumps.handing_over, self.pumps.running
+        done = await self._control.call(self._balancer.cycle(self.partition_ids, busy, running))
         self._is_expecting = not done.moves.is_settled
         self.pumps.adjust(self.leases.held, done.moves.hand_overs, done.moves.others)
         return done

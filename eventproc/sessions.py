@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.config import EventProcessorConfig
-from eventproc.core.lease import is_fresh
+from eventproc.core.lease import is_alive
 from eventproc.core.session_lease import (
     live_session_owners,
     miss,
@@ -168,9 +168,7 @@ def _signature(present: MembershipSnapshot, expiration: timedelta) -> Signature:
             member.owner_id,
             member.incarnation,
             member.status.value,
-            present.as_of is None
-            or member.last_modified is None
-            or is_fresh(member.last_modified, present.as_of, present.resolution, expiration),
+            is_alive(member, present, expiration),
         )
         for member in present.members
     )

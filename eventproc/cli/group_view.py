@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from eventproc.core.lease import is_alive
 from eventproc.membership import LeaseMode, MembershipSnapshot, MemberStatus
 from eventproc.models import Checkpoint, ConsumerGroup, OwnershipSnapshot, PartitionProperties
 from eventproc.ports import CheckpointStore, EventSource
@@ -148,12 +149,7 @@ def _sessions(
     silent = {
         member.owner_id
         for member in sessions
-        if member.status is MemberStatus.DEAD
-        or (
-            present.as_of is not None
-            and member.last_modified is not None
-            and present.as_of - member.last_modified > expiration + present.resolution
-        )
+        if member.status is MemberStatus.DEAD or not is_alive(member, present, expiration)
     }
     return frozenset(m.owner_id for m in sessions) - silent, frozenset(silent)
 
@@ -180,12 +176,7 @@ def _members(
     fresh = {
         member.owner_id
         for member in present.members
-        if member.status is not MemberStatus.DEAD
-        and (
-            present.as_of is None
-            or member.last_modified is None
-            or present.as_of - member.last_modified <= expiration + present.resolution
-        )
+        if member.status is not MemberStatus.DEAD and is_alive(member, present, expiration)
     }
     return tuple(
         MemberRow(

@@ -12,7 +12,7 @@ change yet, and would carry out another plan; a moment later all of them follow 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eventproc.core.neglect import heir
+from eventproc.core.neglect import heirs
 from eventproc.core.plan import plan, rank
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim, PartitionOwnership
 
@@ -112,10 +112,11 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
     me = view.owner_id
     foreign = view.members - view.cooperative  # Me too, if so: everybody must find the same.
     planned = plan(view.partition_ids, view.live_owner_by_partition, view.members, foreign=foreign)
+    inherited = _inherited(view, planned)
     due = [
         p
         for p in view.partition_ids
-        if p not in view.held and (planned.get(p) == me or _is_heir(view, planned, p))
+        if p not in view.held and (planned.get(p) == me or p in inherited)
     ]
     resumed = [p for p in due if _recorded_owner(view, p) == me]
     orphans = [p for p in due if p not in view.live_owner_by_partition and p not in resumed]
@@ -139,19 +140,23 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
     )
 
 
-def _is_heir(view: View, planned: Mapping[str, str], partition_id: str) -> bool:
-    """Whether I shall take what a foreign owner has not come for.
+def _inherited(view: View, planned: Mapping[str, str]) -> frozenset[str]:
+    """What I shall take because a foreign owner has not come for it.
 
     One that follows the plan comes, or is dead. Taken by me, its share would be handed back to it,
     which made the dead one look alive again.
     """
-    if partition_id not in view.neglected or partition_id in view.live_owner_by_partition:
-        return False
     followers = view.members & (view.present | view.cooperative)
-    owner_id = planned.get(partition_id)  # None where everybody leaves.
-    if owner_id is None or owner_id in followers:
-        return False
-    return heir(partition_id, followers) == view.owner_id
+    lying = {
+        p
+        for p in view.neglected
+        if p not in view.live_owner_by_partition
+        and planned.get(p) not in {None, *followers}  # None where everybody leaves.
+    }
+    if not lying or not followers:
+        return frozenset()
+    heir_by_partition = heirs(view.partition_ids, view.live_owner_by_partition, followers)
+    return frozenset(p for p in lying if heir_by_partition.get(p) == view.owner_id)
 
 
 def due_since_s(

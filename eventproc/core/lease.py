@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.membership import Member, MemberStatus
+from eventproc.membership import Member, MembershipSnapshot, MemberStatus
 from eventproc.models import OwnershipSnapshot, PartitionOwnership
 
 TRUST_FRACTION: Final = 0.9
@@ -50,6 +50,19 @@ def is_fresh(
     Both times may be cut to the store's resolution, so a record gets that much longer.
     """
     return as_of - last_modified <= expiration + resolution
+
+
+def is_alive(
+    record: PartitionOwnership | Member,
+    listing: OwnershipSnapshot | MembershipSnapshot,
+    expiration: timedelta,
+) -> bool:
+    """Whether a record of a listing is alive; where nobody can tell the time it is taken to be."""
+    return (
+        listing.as_of is None
+        or record.last_modified is None
+        or is_fresh(record.last_modified, listing.as_of, listing.resolution, expiration)
+    )
 
 
 def sight(

@@ -9,10 +9,9 @@ it should give away, is claimed by one of those who follow the plan, next on the
 partition. It has more than its share then, until somebody comes for it.
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Mapping
 
-from eventproc.core.plan import rank
+from eventproc.core.plan import plan
 
 
 def free_since_s(
@@ -30,9 +29,15 @@ def free_since_s(
     }
 
 
-def heir(partition_id: str, followers: Collection[str]) -> str | None:
-    """Return which of those who follow the plan shall take a neglected partition."""
-    ring = sorted(followers, key=lambda follower: (rank(follower), follower))
-    if not ring:
-        return None
-    return ring[bisect_left([rank(f) for f in ring], rank(partition_id)) % len(ring)]
+def heirs(
+    partition_ids: Collection[str],
+    live_owner_by_partition: Mapping[str, str],
+    followers: Collection[str],
+) -> Mapping[str, str]:
+    """Return who shall have what no foreign owner has, if all of it is neglected.
+
+    The plan of those who follow it, among themselves: so it goes to who has least.
+    """
+    left = [p for p in partition_ids if live_owner_by_partition.get(p) in {None, *followers}]
+    live = {p: live_owner_by_partition[p] for p in left if p in live_owner_by_partition}
+    return plan(left, live, followers)

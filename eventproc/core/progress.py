@@ -46,8 +46,7 @@ def adoption(checkpoint: Checkpoint | None, writer: str) -> CheckpointUpdate | N
     """Return the write by which a new owner takes over the checkpoint that it found.
 
     It repeats what it found, so it changes nothing but the etag: from then on no conditional write
-    of the former owner can succeed. ``None`` where there is nothing complete to repeat; the first
-    real checkpoint then does it.
+    of the former owner can succeed. ``None`` where there is nothing complete to repeat.
     """
     if checkpoint is None or checkpoint.offset is None or checkpoint.sequence_number is None:
         return None
@@ -59,6 +58,21 @@ def adoption(checkpoint: Checkpoint | None, writer: str) -> CheckpointUpdate | N
         writer=writer,
         completed=checkpoint.completed,
         delivery_count=checkpoint.delivery_count,
+    )
+
+
+def first_mark(partition_id: str, writer: str) -> CheckpointUpdate:
+    """Return the write by which an owner takes a partition that begins at its first event.
+
+    It does there what an adoption does elsewhere: from then on a former owner that found no
+    checkpoint either cannot create one.
+    """
+    return CheckpointUpdate(
+        partition_id=partition_id,
+        offset=BEFORE_FIRST_OFFSET,
+        sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER,
+        replaces=None,
+        writer=writer,
     )
 
 

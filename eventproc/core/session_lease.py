@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.core.lease import is_fresh
+from eventproc.core.lease import is_alive
 from eventproc.core.plan import rank
 from eventproc.membership import LeaseMode, Member, MembershipSnapshot, MemberStatus
 from eventproc.models import OwnershipSnapshot, PartitionOwnership
@@ -53,10 +53,7 @@ def live_session_owners(
             is_live = (
                 is_after_outage
                 or missed_s <= expiration.total_seconds()
-                or snapshot.as_of is None
-                or is_fresh(
-                    ownership.last_modified, snapshot.as_of, snapshot.resolution, expiration
-                )
+                or is_alive(ownership, snapshot, expiration)
             )
         if is_live:
             live[ownership.partition_id] = ownership.owner_id
@@ -81,7 +78,7 @@ def _is_written_since(
         return False
     if ownership.last_modified + snapshot.resolution < dead.last_modified:
         return False
-    return is_fresh(ownership.last_modified, snapshot.as_of, snapshot.resolution, expiration)
+    return is_alive(ownership, snapshot, expiration)
 
 
 def sessions_to_end(
@@ -98,7 +95,7 @@ def sessions_to_end(
     for member in present.members:
         if member.lease_mode is not LeaseMode.SESSION or member.last_modified is None:
             continue
-        if is_fresh(member.last_modified, present.as_of, present.resolution, expiration):
+        if is_alive(member, present, expiration):
             fresh.append(member.owner_id)
         elif member.owner_id in owning and member.status is not MemberStatus.DEAD:
             silent.append(member)
@@ -133,11 +130,7 @@ def of_another_mode(
         for member in present.members
         if member.lease_mode is not mode
         and member.status is not MemberStatus.DEAD
-        and (
-            present.as_of is None
-            or member.last_modified is None
-            or is_fresh(member.last_modified, present.as_of, present.resolution, expiration)
-        )
+        and is_alive(member, present, expiration)
     }
     if mode is LeaseMode.SESSION:
         known = {member.owner_id for member in present.members}
@@ -146,9 +139,6 @@ def of_another_mode(
             for ownership in owned.ownerships
             if ownership.owner_id is not None
             and ownership.owner_id not in known
-            and (
-                owned.as_of is None
-                or is_fresh(ownership.last_modified, owned.as_of, owned.resolution, expiration)
-            )
+            and is_alive(ownership, owned, expiration)
         }
     return frozenset(others - {me})

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from checkpointstores.memory import MemoryAccount
 from eventproc.config import EventProcessorConfig
+from eventproc.core.progress import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.deadletter import DeadLetter
 from eventproc.deadletters import MemoryDeadLetterSink
 from eventproc.handler import BlockingPartitionHandler, PartitionHandler
@@ -72,9 +73,10 @@ class StageView:
         return self._account.records(self._group).checkpoint_by_partition.get(partition_id)
 
     def checkpointed(self, partition_id: str = "0") -> int | None:
-        """The sequence number that is checkpointed."""
+        """The sequence number of the last event that a checkpoint covers; ``None`` without one."""
         checkpoint = self.checkpoint(partition_id)
-        return None if checkpoint is None else checkpoint.sequence_number
+        number = None if checkpoint is None else checkpoint.sequence_number
+        return None if number == BEFORE_FIRST_SEQUENCE_NUMBER else number
 
     def state(self, partition_id: str = "0") -> bytes | None:
         """The state as stored with the checkpoint."""

@@ -275,10 +275,9 @@ class Invariants:
             if writer in writers and not writers[-1].startswith(f"{actor.name}/"):
                 self.report("former", f"{writer} wrote {partition_id} after {writers[-1]}")
             writers.append(writer)
-        # Where there was no checkpoint there was none to adopt either, which would shut others out.
         holding = self._holding.get(partition_id)
         is_former = holding is not None and holding.actor.name != actor.name and holding.has_served
-        if holding is not None and is_former and update.replaces is not None:
+        if holding is not None and is_former:
             self.report("former", f"{writer} wrote {partition_id} of {holding.actor.name}")
 
     def reset(self, partition_id: str) -> None:

@@ -261,7 +261,9 @@ class World(View):
             for p, owner_id in self.owner_by_partition().items()
             if owner_id == node.owner_id
             and self.invariants.is_held(p, owner_id)
-            and not any(o.owner_id == owner_id for o in self.nodes if o is not node and o.is_there)
+            and not any(
+                o.owner_id == owner_id for o in self.nodes if o is not node and not o.is_gone
+            )
         ]
         if left:
             self.invariants.report("left", f"{node.owner_id} still has {left}")
@@ -338,7 +340,7 @@ class World(View):
         self.behaviour.deadly.clear()
         for node in self.nodes:
             node.leaving.set()
-        stopping = [node for node in self.nodes if not node.process.is_killed]
+        stopping = [node for node in self.nodes if not node.is_gone]
         was_well = all(self._is_well(node) for node in stopping)
         for node in stopping:
             node.process.break_at = 0

@@ -16,12 +16,15 @@ from eventproc.models import CheckpointUpdate, ConsumerGroup
 
 HANDLER = """
     import asyncio
+    from pathlib import Path
 
     from eventproc import PartitionHandler
 
     class Slow(PartitionHandler):
         async def process_events(self, context, events):
             for event in events:
+                while event.sequence_number > 3 and not Path("go").exists():
+                    await asyncio.sleep(0.1)
                 await asyncio.sleep(0.1)
                 print(context.partition_id, event.sequence_number, flush=True)
             context.state = str(int(context.state or 0) + len(events)).encode()
@@ -100,7 +103,7 @@ def handled_until(process, number):
 
 
 @pytest.mark.parametrize("first", [2, 35])
-def test_a_running_owner_goes_on_from_where_it_is_told(command, tool, orders, first):
+def test_a_running_owner_goes_on_from_where_it_is_told(command, tool, orders, first, tmp_path):
     """Back or forward, it drops what it holds; nothing of that is stored over the reset."""
     process = command.start(
         *("run", "shop:Slow", *HERE, *FAST, "--checkpoint-events", "1", "--owner-id", "one"),
@@ -108,6 +111,7 @@ def test_a_running_owner_goes_on_from_where_it_is_told(command, tool, orders, fi
     )
     before = handled_until(process, 3)
     (change,) = told(tool, "reset", "--partition", "0", "--to", str(first), "--yes")["changes"]
+    (tmp_path / "go").touch()
     numbers = before + handled_until(process, COUNT - 1)
     process.terminate()
     process.communicate(timeout=20)

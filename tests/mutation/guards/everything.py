@@ -7,7 +7,7 @@ from tests.mutation.guards import decisions, delivery, ownership, spark, stores
 
 GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
     "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.RESERVE],
-    "Who is alive": [*decisions.LEASE, *ownership.PRESENCE],
+    "Who is alive": [*decisions.LEASE, *ownership.PRESENCE, *ownership.CONTEST],
     "Leases": [
         *ownership.LEASES,
         *ownership.BALANCER,

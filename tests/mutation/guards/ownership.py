@@ -26,8 +26,8 @@ LEASES = guards_in(
     Guard(
         name="an unknown renewal is not taken for won",
         without_it="an owner that nobody renewed goes on acting",
-        words="replace(lease, is_doubtful=True)",
-        mutated="replace(lease, sent_at_s=sent_at_s)",
+        words="replace(lease, is_doubtful=True)\n        self._note_failure",
+        mutated="replace(lease, sent_at_s=sent_at_s)\n        self._note_failure",
     ),
     Guard(
         name="an unknown claim is not taken for won",
@@ -156,13 +156,45 @@ BALANCER = guards_in(
         mutated="if now_s < self._read_at_s:",
     ),
     Guard(
+        name="what a handler is at work on is not given on, though its lease is lost",
+        without_it="the next owner begins beside a call that goes on",
+        words="{*view.held, *running}",
+        mutated="view.held",
+    ),
+    Guard(
         name="what was never taken up is given on at a farewell",
         without_it="a gift that came in the last moment lies unread until it expires",
-        words="""            await self._give_untouched(targets, view)
+        words="""            await self._give_untouched(targets, view, running)
             return""",
         mutated="            return",
     ),
     suites=("moves", "safety", "planned"),
+)
+
+CONTEST = guards_in(
+    "eventproc/contest.py",
+    ["tests/unit/eventproc/test_presence.py"],
+    Guard(
+        name="who was displaced and comes back stays",
+        without_it="two holders of one name go on writing over each other",
+        words="""        if other.incarnation in self._displaced:
+            return True
+""",
+        mutated="",
+    ),
+    Guard(
+        name="whoever was not answered in time is in",
+        without_it="a holder that was paused claims a name that has gone to another",
+        words="""            and as_of - written > answer_within + present.resolution
+""",
+        mutated="            and False\n",
+    ),
+    Guard(
+        name="of two that write over each other one yields",
+        without_it="two holders of one name go on for ever",
+        words="return is_after and self._counts[other.incarnation] > CONTESTS_MAX",
+        mutated="return is_after and False",
+    ),
 )
 
 PRESENCE = guards_in(
@@ -196,35 +228,20 @@ PRESENCE = guards_in(
     Guard(
         name="who was away yields to who took its name",
         without_it="the sleeper throws out the healthy one",
-        words="if (is_stale and not is_trusted) or self._is_taken_by(mine, present):",
-        mutated="if self._is_taken_by(mine, present):",
-    ),
-    Guard(
-        name="who was displaced and comes back stays",
-        without_it="two holders of one name go on writing over each other",
-        words="""        if other.incarnation in self._displaced:
-            return True
-""",
-        mutated="",
-    ),
-    Guard(
-        name="whoever was not answered in time is in",
-        without_it="a holder that was paused claims a name that has gone to another",
-        words="""            and as_of - written > self._answer_within + present.resolution
-""",
-        mutated="            and False\n",
-    ),
-    Guard(
-        name="of two that write over each other one yields",
-        without_it="two holders of one name go on for ever",
-        words="return is_after and self._contests[other.incarnation] > CONTESTS_MAX",
-        mutated="return is_after and False",
+        words="if (is_stale and not is_trusted) or self._contest.is_won_by(",
+        mutated="if self._contest.is_won_by(",
     ),
     Guard(
         name="who owns nothing renews its presence",
         without_it="a processor without partitions is forgotten, and comes and goes",
         words="(is_due and not owns_something)",
         mutated="False",
+    ),
+    Guard(
+        name="session: after a silence each record is looked at before it is trusted",
+        without_it="what was deleted by hand meanwhile, and taken by others, is acted upon",
+        words="            self._on_lapsed()\n",
+        mutated="            pass\n",
     ),
     Guard(
         name="the leaving mark",
@@ -278,11 +295,7 @@ SESSIONS = guards_in(
         name="session: nobody is dead until it was declared",
         without_it="a taker and a renewal that was under way both succeed",
         words="is_live = member.status is not MemberStatus.DEAD",
-        mutated="""is_live = (
-                member.last_modified is not None
-                and snapshot.as_of is not None
-                and is_fresh(member.last_modified, snapshot.as_of, snapshot.resolution, expiration)
-            )""",
+        mutated="is_live = is_alive(member, snapshot, expiration)",
     ),
     Guard(
         name="session: an owner without a presence record is watched for an expiration",

@@ -1,15 +1,16 @@
 """What nobody comes for is taken by one who follows the plan."""
 
+from collections import Counter
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.balance import decide
-from eventproc.core.neglect import free_since_s, heir
+from eventproc.core.neglect import free_since_s, heirs
 from eventproc.core.plan import plan
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.core.groups import fleet, names
+from tests.unit.core.groups import fleet, groups
 
 COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
 
@@ -25,14 +26,20 @@ def test_a_free_partition_is_noted_until_somebody_has_it():
     assert free_since_s(later, planned, {"0": "azure"}, "me", 9.0) == {"2": 9.0}
 
 
-@given(names, st.frozensets(names))
-def test_the_heir_is_one_of_the_followers(partition_id, followers):
-    """Everybody finds the same one."""
-    found = heir(partition_id, followers)
+@given(groups(), st.data())
+def test_what_is_neglected_goes_to_who_has_least(group, data):
+    """Everybody finds the same heir; with what they have already, none has two more than others."""
+    followers = data.draw(st.frozensets(st.sampled_from(sorted(group.members)), min_size=1))
+    live = group.owner_by_partition
 
-    assert found == heir(partition_id, sorted(followers))
-    assert (found is None) == (not followers)
-    assert found is None or found in followers
+    found = heirs(group.partition_ids, live, followers)
+
+    assert found == heirs(tuple(reversed(group.partition_ids)), live, sorted(followers))
+    assert {p for p in group.partition_ids if p not in live} <= found.keys()
+    assert not any(live.get(p) in group.members - followers for p in found)
+    counts = Counter(dict.fromkeys(followers, 0)) + Counter(found.values())
+    most = max(counts.values(), default=0)
+    assert most - min(counts[follower] for follower in followers) <= 1
 
 
 def test_what_one_of_ours_does_not_come_for_is_left_until_it_is_dead():

@@ -16,6 +16,7 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
+from eventproc.core.progress import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.handler import HandlerFactory
 from eventproc.models import ConsumerGroup
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
@@ -85,9 +86,10 @@ class Scene:
         return self.account.records(self.group).checkpoint_by_partition.get(partition_id)
 
     def checkpointed(self, partition_id: str = "0") -> int | None:
-        """The position that stands in the store."""
+        """The last event that the stored checkpoint covers; before the first there is none."""
         checkpoint = self.checkpoint(partition_id)
-        return None if checkpoint is None else checkpoint.sequence_number
+        number = None if checkpoint is None else checkpoint.sequence_number
+        return None if number == BEFORE_FIRST_SEQUENCE_NUMBER else number
 
 
 class Noting(PartitionHandler):

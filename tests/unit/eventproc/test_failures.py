@@ -188,8 +188,8 @@ def test_no_checkpoint_tells_of_what_is_done_behind_a_failed_event():
             lambda: Telling(scene), checkpoint_policy=policy, batch_size_max=3
         ):
             await seconds(20)
-            stored.append(scene.checkpoint())
-        return stored[0], scene.checkpoint()
+            stored.append(scene.checkpointed())
+        return stored[0], scene.checkpointed()
 
     assert run_virtual(story()) == (None, None)
 

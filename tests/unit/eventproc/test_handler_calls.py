@@ -176,7 +176,7 @@ def test_a_checkpoint_in_the_middle_of_a_call_has_the_state_of_its_position():
 
     first, second = run_virtual(story())
 
-    assert first is None
+    assert (first.sequence_number, first.state) == (-1, None)
     assert (second.sequence_number, second.state) == (2, b"3")
 
 

@@ -110,6 +110,7 @@ def test_a_store_that_breaks_its_promise_loses_nothing(caplog):
             raise OSError("a bug of the adapter")
 
         async with processor:
+            await seconds(5)
             store.update_checkpoint = broken
             scene.publish(3)
             await seconds(30)

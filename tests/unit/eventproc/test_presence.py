@@ -34,6 +34,7 @@ class Hall:
             expiration=EXPIRATION,
             reserve_patience=EXPIRATION,
             on_declared_dead=lambda: None,
+            on_lapsed=lambda: None,
             clock=asyncio.get_running_loop().time,
             log=get_logger("eventproc.test"),
         )
@@ -234,5 +235,24 @@ def test_only_what_is_long_dead_and_owns_nothing_is_cleared_away():
 
         left = {m.owner_id for m in (await hall.store.list_members(hall.scene.group)).members}
         assert left == {"me", "owner", "young"}
+
+    play(story)
+
+
+def test_a_contest_that_is_over_is_forgotten():
+    """Else every renewal without an answer would cost the partition, for as long as it runs."""
+
+    async def story(hall):
+        holder = await hall.entered("1")
+        coming = asyncio.create_task(hall.entered("2"))
+        await seconds(5)
+        await hall.refresh(holder, owns=True, is_trusted=True)
+        await asyncio.wait([coming])
+        assert isinstance(coming.exception(), DuplicateOwnerError)
+        meanwhile = await holder.is_sole_holder()
+        await seconds(EXPIRATION.total_seconds())
+
+        assert not meanwhile
+        assert await holder.is_sole_holder()
 
     play(story)

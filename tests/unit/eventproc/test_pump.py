@@ -210,7 +210,7 @@ def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
                         partition_id="0",
                         offset="1",
                         sequence_number=0,
-                        replaces=None,
+                        replaces=scene.checkpoint(),
                         writer="thief/1",
                     ),
                 )

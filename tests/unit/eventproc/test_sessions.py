@@ -328,3 +328,29 @@ def test_who_leaves_in_good_order_leaves_nothing_behind():
     assert set(owners.values()) == {"b"}
     assert there == {"b"}
     assert handled == [(str(p), n) for p in range(6) for n in range(2)]
+
+
+def test_who_comes_back_from_silence_acts_on_nothing_that_others_took():
+    """Its presence, written again, says nothing of a record that was deleted by hand meanwhile.
+
+    Nobody had to declare it dead for that: it owned nothing any more.
+    """
+
+    async def story():
+        scene = Scene(1)
+        notes: list[tuple[str, bool]] = []
+        a = scene.processor(lambda: Slow(notes), owner_id="a", **SESSION)
+        await a.start()
+        scene.publish(1)
+        await seconds(30)
+        (b,) = await started(scene, ["b"])
+        scene.store_by_owner["a"].is_out = True
+        scene.account.records(scene.group).ownership_by_partition.clear()
+        await seconds(100)
+        took_over, silent = scene.owners(), len(notes)
+        scene.store_by_owner["a"].is_out = False
+        await seconds(30)
+        await stop_all([a, b])
+        return took_over, notes[silent:]
+
+    assert run_virtual(story()) == ({"0": "b"}, [])

@@ -171,7 +171,7 @@ def test_the_dead_store_nothing():
         stage.settle()
         stage.kill()
 
-    assert (stage.checkpoint(), stage.closings) == (None, ())
+    assert (stage.checkpointed(), stage.closings) == (None, ())
 
 
 def test_a_frozen_owner_that_goes_on_is_fenced():
