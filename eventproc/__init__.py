@@ -1,7 +1,7 @@
 """Process partitioned event streams with a fleet of equal processes.
 
-Users import from here, from ``eventproc.sources.eventhubs``, ``eventproc.testing`` and
-``checkpointstores``.
+Users import from here, from ``eventproc.sources.eventhubs`` or ``eventproc.sources.kafka``,
+``eventproc.testing`` and ``checkpointstores``.
 """
 
 from eventproc.config import (

@@ -54,8 +54,9 @@ ConnectionString = Annotated[
         "--connection-string",
         envvar=HUB_VARIABLE,
         metavar="TEXT",
-        help="Of the Event Hubs namespace or hub. A secret: better set the variable, for others "
-        "can see the arguments of a process.",
+        help="Of the Event Hubs namespace or hub; with kafka+ before it, its Kafka endpoint is "
+        "read; or kafka://HOST:PORT of a broker, then --eventhub is the topic. A secret: better "
+        "set the variable, for others can see the arguments of a process.",
         show_default=False,
     ),
 ]

@@ -3,5 +3,6 @@
 Nothing is re-exported here, because importing a transport imports its vendor:
 
     from eventproc.sources.eventhubs import EventHubSource
+    from eventproc.sources.kafka import KafkaEventSource
     from eventproc.sources.memory import MemoryEventSource, MemoryHub
 """

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from eventproc.models import ReceivedEvent
+from eventproc.models import EVENT_FIELDS, ReceivedEvent
 from eventproc.sources.kafka.position import offset_text
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,33 +55,66 @@ class Message(Protocol):
         """The bytes of its value."""
 
 
-def to_received_event(message: Message) -> ReceivedEvent:
-    """Return the event that the message carries."""
-    offset = message.offset()
-    assert offset is not None, "a message has an offset, an error need not"
-    body, key, headers = message.value(), message.key(), message.headers()
+class KafkaEvent(ReceivedEvent):
+    """A ``ReceivedEvent`` over a message.
+
+    Its fields are slots that stay empty until somebody reads them: then, and only then,
+    ``__getattr__`` is asked, and fills them.
+    """
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: Message) -> None:
+        """Keep the message; only its number is wanted of every event."""
+        _set_message(self, message)
+        _set_sequence_number(self, message.offset())
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the field is
+        """Decode the field, and those that are found on the way."""
+        if name not in _SETTERS:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        if name == "body":
+            _SETTERS[name](self, self._message.value() or b"")
+        elif name == "offset":
+            _SETTERS[name](self, offset_text(self.sequence_number))
+        elif name == "enqueued_time":
+            _SETTERS[name](self, enqueued_time(self._message))
+        else:
+            for field, value in _attached(self._message).items():
+                _SETTERS[field](self, value)
+        return getattr(self, name)
+
+
+def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
+    """How to fill a slot of an event, which is frozen for everybody else."""
+    return getattr(KafkaEvent, name).__set__
+
+
+_set_message: Final = _setter("_message")
+_set_sequence_number: Final = _setter("sequence_number")
+_SETTERS: Final = {name: _setter(name) for name in EVENT_FIELDS if name != "sequence_number"}
+
+
+def _attached(message: Message) -> dict[str, object]:
+    """The fields that come from key, headers and what is missing."""
+    key, headers = message.key(), message.headers()
     system_properties: dict[str, object] = {}
-    if body is None:
+    if message.value() is None:
         system_properties[TOMBSTONE] = True
-    partition_key = None
-    if key is not None:
-        named = _plain(key)
-        if isinstance(named, bytes):
-            system_properties[KEY] = named
-            named = named.decode(errors="backslashreplace")
-        partition_key = named
+    partition_key = None if key is None else _plain(key)
+    if isinstance(partition_key, bytes):
+        system_properties[KEY] = partition_key
+        partition_key = partition_key.decode(errors="backslashreplace")
     properties = _properties(headers) if headers else {}
     content_type = properties.get("content-type")
-    return ReceivedEvent(
-        body=b"" if body is None else body,
-        sequence_number=offset,
-        offset=offset_text(offset),
-        enqueued_time=enqueued_time(message),
-        partition_key=partition_key,
-        properties=properties,
-        system_properties=system_properties,
-        content_type=content_type if isinstance(content_type, str) else None,
-    )
+    return {
+        "partition_key": partition_key,
+        "properties": properties,
+        "system_properties": system_properties,
+        "content_type": content_type if isinstance(content_type, str) else None,
+        "correlation_id": None,
+        "message_id": None,
+    }
 
 
 def enqueued_time(message: Message) -> datetime:

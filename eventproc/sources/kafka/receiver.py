@@ -7,7 +7,7 @@ from datetime import timedelta
 from eventproc.errors import ReceiverDisplacedError, SourceUnavailableError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
-from eventproc.sources.kafka.event import to_received_event
+from eventproc.sources.kafka.event import KafkaEvent
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.reader import Reader
 
@@ -31,7 +31,7 @@ class KafkaReceiver(PartitionReceiver):
             raise feed.error
         messages = feed.take(events_max)
         self._reader.note_room(feed)
-        return [to_received_event(message) for message in messages]
+        return [KafkaEvent(message) for message in messages]
 
     async def _wait(self, wait_max: timedelta) -> None:
         """Return when something is there, or after *wait_max*."""

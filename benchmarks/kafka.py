@@ -1,0 +1,284 @@
+"""What a Kafka event costs: KafkaEventSource beside a bare ``consume`` loop, on one broker.
+
+    python benchmarks/kafka.py                     # a table
+    python benchmarks/kafka.py --format json       # for programs
+    python benchmarks/kafka.py --idle              # 32 partitions with nothing to read
+
+The broker (Tansu) is a process of its own, and so is each reader. *bare* is librdkafka's consumer
+with all partitions assigned, which looks at offset and value and does nothing else; *source* is
+``KafkaEventSource`` with a receiver for each partition, which looks at the same of each event;
+*processor* is a whole ``EventProcessor`` with a store in memory. Only a backlog is read: processor
+time of the reading process for each event, librdkafka's threads included, and events per second.
+
+With ``--idle``: *one for all* is the source, *one for each* a bare consumer for every partition.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks._rows import Cell, Row, options, say, show
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.sources.kafka import KafkaEventSource
+from eventproc.testing import KafkaBroker
+
+TOPIC: Final = "bench"
+BATCH: Final = 1000
+IDLE_S: Final = 10.0
+CANDIDATES: Final = ("bare", "source", "processor")
+IDLE_CANDIDATES: Final = ("one for all", "one for each")
+
+
+# --- the readers: each in a process of its own ---------------------------------------------------
+
+
+def consumer_of(servers: str) -> Consumer:
+    """A consumer with the settings of the source."""
+    return Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "bare",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 100,
+            "log_level": 0,
+        }
+    )
+
+
+def read_bare(servers: str, partitions: int, events: int) -> int:
+    """Read a backlog with librdkafka alone; return a sum that shows that it was looked at."""
+    consumer = consumer_of(servers)
+    consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(partitions)])
+    seen = total = 0
+    while seen < events:
+        first = consumer.poll(1)
+        for message in [first, *consumer.consume(BATCH - 1, timeout=0)] if first else ():
+            assert message.error() is None, message.error()
+            total += (message.offset() or 0) + len(message.value() or b"")
+            seen += 1
+    consumer.close()
+    return total
+
+
+async def read_source(servers: str, partitions: int, events: int) -> int:
+    """The same through ``KafkaEventSource``."""
+    total = 0
+
+    async def read(source: KafkaEventSource, partition: int) -> None:
+        nonlocal total
+        receiver = await source.open_receiver("g", str(partition), EventPosition.earliest())
+        left = events // partitions
+        while left > 0:
+            for event in await receiver.receive(events_max=BATCH, wait_max=timedelta(seconds=5)):
+                total += event.sequence_number + len(event.body)
+                left -= 1
+
+    async with KafkaEventSource(servers, topic=TOPIC) as source:
+        await asyncio.gather(*(read(source, partition) for partition in range(partitions)))
+    return total
+
+
+async def read_processor(servers: str, wanted: int) -> int:
+    """The same with all that stands around a source."""
+    total = seen = 0
+    done = asyncio.Event()
+
+    class Adding(PartitionHandler):
+        async def process_events(
+            self,
+            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
+            events: Sequence[ReceivedEvent],
+        ) -> None:
+            nonlocal total, seen
+            total += sum(event.sequence_number + len(event.body) for event in events)
+            seen += len(events)
+            if seen >= wanted:
+                done.set()
+
+    processor = EventProcessor(
+        source=KafkaEventSource(servers, topic=TOPIC),
+        store=MemoryCheckpointStore(),
+        handler=Adding,
+        config=EventProcessorConfig(initial_position=EventPosition.earliest()),
+    )
+    async with processor:
+        await done.wait()
+    return total
+
+
+def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
+    """Read everything; return what it took."""
+    begun_s, begun_cpu_s = time.monotonic(), time.process_time()
+    if candidate == "bare":
+        total = read_bare(servers, partitions, events)
+    elif candidate == "source":
+        total = asyncio.run(read_source(servers, partitions, events))
+    else:
+        total = asyncio.run(read_processor(servers, events))
+    return {
+        "cpu_us_per_event": 1e6 * (time.process_time() - begun_cpu_s) / events,
+        "events_per_s": events / (time.monotonic() - begun_s),
+        "sum": total,
+    }
+
+
+def idle(candidate: str, servers: str, partitions: int) -> dict[str, Cell]:
+    """Have all partitions open with nothing to read; return what that takes."""
+    before_mib = memory_mib()
+    if candidate == "one for all":
+        return asyncio.run(idle_source(servers, partitions, before_mib))
+    stop = threading.Event()
+
+    def poll(partition: int) -> None:
+        consumer = consumer_of(servers)
+        consumer.assign([TopicPartition(TOPIC, partition, 0)])
+        while not stop.is_set():
+            consumer.poll(1)
+
+    for partition in range(partitions):
+        threading.Thread(target=poll, args=(partition,), daemon=True).start()
+    time.sleep(2)
+    begun_s = time.process_time()
+    time.sleep(IDLE_S)
+    found = idle_row(begun_s, before_mib)
+    stop.set()
+    return found
+
+
+async def idle_source(servers: str, partitions: int, before_mib: float) -> dict[str, Cell]:
+    """Wait at every partition, as a processor does."""
+    async with KafkaEventSource(servers, topic=TOPIC) as source:
+        receivers = [
+            await source.open_receiver("g", str(partition), EventPosition.latest())
+            for partition in range(partitions)
+        ]
+        wait_max = timedelta(seconds=60)
+        waiting = [
+            asyncio.create_task(receiver.receive(events_max=1, wait_max=wait_max))
+            for receiver in receivers
+        ]
+        await asyncio.sleep(2)
+        begun_s = time.process_time()
+        await asyncio.sleep(IDLE_S)
+        found = idle_row(begun_s, before_mib)
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting)
+    return found
+
+
+def idle_row(begun_s: float, before_mib: float) -> dict[str, Cell]:
+    """What an idle while took."""
+    return {
+        "cpu_percent": 100 * (time.process_time() - begun_s) / IDLE_S,
+        "threads": len(list(Path("/proc/self/task").iterdir())),
+        "memory_mib": memory_mib() - before_mib,
+    }
+
+
+def memory_mib() -> float:
+    """The memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+# --- the parent ----------------------------------------------------------------------------------
+
+
+def fill(servers: str, partitions: int, events: int, body: int) -> None:
+    """Make the topic, and publish the backlog."""
+    settings: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0}
+    admin = AdminClient(settings)
+    admin.create_topics([NewTopic(TOPIC, num_partitions=partitions)])[TOPIC].result(20)
+    # Batches of 500, so that this broker does not answer with single events.
+    settings |= {"linger.ms": 50, "queue.buffering.max.messages": 1_000_000}
+    producer = Producer(settings | {"batch.num.messages": 500})
+    for number in range(events):
+        producer.produce(TOPIC, b"x" * body, partition=number % partitions)
+        if number % BATCH == 0:
+            producer.poll(0)
+    producer.flush(120)
+
+
+def child(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
+    """Run a reader in a fresh process."""
+    what = json.dumps([candidate, servers, partitions, events])
+    found: dict[str, Cell] = json.loads(
+        subprocess.run(
+            [sys.executable, __file__, "--reader", what], capture_output=True, check=True
+        ).stdout
+    )
+    return found
+
+
+def measure(partitions: int, events: int, body: int, candidates: Sequence[str]) -> list[Row]:
+    """Fill a broker of its own, and read it with each candidate in turn."""
+    rows: list[Row] = []
+    with KafkaBroker() as broker:
+        servers = broker.bootstrap_servers
+        events -= events % partitions
+        fill(servers, partitions, events, body)
+        for candidate in candidates:
+            say(f"{candidate}: {partitions} partitions, {events} events of {body} bytes")
+            found = child(candidate, servers, partitions, events)
+            size: Row = {"partitions": partitions, "body": body, "events": events}
+            rows.append({"candidate": candidate, **size, **found})
+    assert len({row.get("sum") for row in rows} - {None}) <= 1, "not all read the same"
+    return [{name: cell for name, cell in row.items() if name != "sum"} for row in rows]
+
+
+def parsed() -> argparse.Namespace:
+    parser = options(__doc__)
+    parser.add_argument("--idle", action="store_true", help="partitions with nothing to read")
+    parser.add_argument("--partitions", nargs="+", type=int, default=[1, 32])
+    parser.add_argument("--bodies", nargs="+", type=int, default=[100, 1000], help="bytes")
+    parser.add_argument("--events", type=int, default=192_000, help="in the backlog")
+    parser.add_argument("--reader", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = parsed()
+    if given.reader:
+        candidate, servers, partitions, events = json.loads(given.reader)
+        if events:
+            print(json.dumps(read(candidate, servers, partitions, events)))
+        else:
+            print(json.dumps(idle(candidate, servers, partitions)))
+        return
+    rows: list[Row] = []
+    if given.idle:
+        rows += measure(32, 0, 0, IDLE_CANDIDATES)
+    else:
+        sizes = [(p, b) for p in given.partitions for b in given.bodies]
+        sizes, events = ([(1, 100)], 6_400) if given.quick else (sizes, given.events)
+        for partitions, body in sizes:
+            rows += measure(partitions, events, body, CANDIDATES)
+    show(rows, given.format, "Kafka: the cost of an event")
+
+
+if __name__ == "__main__":
+    main()
