@@ -6,220 +6,43 @@
 
 Emulator, publisher and reader are three processes, and each reader is a fresh one. Two questions:
 
-- *backlog*: a full hub is read from the oldest event on. The time to the first event and until
-  every partition delivers (both from the call that starts to receive), events per second from the
-  first event on, and processor time per event;
+- *backlog*: a full hub is read from the oldest event on, and body, sequence number and offset of
+  every event are looked at. The time to the first event and until every partition delivers (both
+  from the call that starts to receive); events per second, and processor time per event of the
+  reader and of the emulator, from the second tenth of the backlog on;
 - *trickle*: an event every 60 to 100 ms, to one partition after another. The time from publishing
-  to the reader's code.
+  to the reader's code. Asked once for each candidate and number of partitions.
+
+``bare`` is the floor: a reader that counts the events in the bytes that come. It shows what the
+emulator can give, which must be far more than anybody else takes.
 """
 
 import argparse
-import asyncio
 import json
 import random
-import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import timedelta
-from typing import Any, Final, TypeVar
+from itertools import product
+from typing import Any, Final
 
-from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
-from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
+from azure.eventhub import EventData, EventHubProducerClient
 
+from benchmarks._readers import CANDIDATES, SENT_AT, WARM_UP, Tally
+from benchmarks._rows import Row, options, say, show
 from eventproc.emulator import EventHubsEmulator
-from eventproc.models import EventPosition, ReceivedEvent
-from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 
 HUB: Final = "bench"
 TIMED_BELOW: Final = 5000
-BATCH: Final = 300
-SENT_AT: Final = struct.Struct(">d")
-"""Begins every body: the monotonic clock, which all processes of a machine share."""
-
-WARM_UP: Final = 0.0
-"""Instead of a time: the publisher's first event, which waits for its own connection."""
-
-
-Event = TypeVar("Event")
-
-
-@dataclass
-class Tally:
-    """What a reader saw. Only appended to, so threads may share it."""
-
-    wanted: int
-    partition_count: int
-    is_timed: bool
-    """Whether each event tells when it was sent: a backlog's age means nothing."""
-
-    begun: float = field(default_factory=time.monotonic)
-    count: int = 0
-    first: float = 0.0
-    all_partitions: float = 0.0
-    seen: set[str] = field(default_factory=set)
-    latencies: list[float] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(
-        self, partition_id: str, events: Sequence[Event], body_of: Callable[[Event], bytes]
-    ) -> bool:
-        """Count a batch; tell whether all is there."""
-        now = time.monotonic()
-        with self.lock:
-            self.first = self.first or now
-            self.seen.add(partition_id)
-            if not self.all_partitions and len(self.seen) == self.partition_count:
-                self.all_partitions = now
-            if self.is_timed:
-                sent = (SENT_AT.unpack_from(body_of(event))[0] for event in events)
-                self.latencies += [now - sent_at for sent_at in sent if sent_at != WARM_UP]
-            self.count += len(events)
-            return self.count >= self.wanted
-
-
-def body(event: ReceivedEvent) -> bytes:
-    return event.body
-
-
-def joined_body(event: EventData) -> bytes:
-    return b"".join(event.body)  # type: ignore[arg-type]
-
-
-# --- the readers: each receives everything from the oldest event on, until the tally is full ------
-
-
-async def read_with_eventproc(conn_str: str, tally: Tally, prefetch: int) -> None:
-    """Run one task for each partition, as a processor's pumps do."""
-    done = asyncio.Event()
-
-    async def pump(source: EventHubSource, partition_id: str) -> None:
-        receiver = await source.open_receiver("$Default", partition_id, EventPosition.earliest())
-        while not done.is_set():
-            events = await receiver.receive(events_max=BATCH, wait_max=timedelta(seconds=1))
-            if events and tally.add(partition_id, events, body):
-                done.set()
-
-    options = EventHubOptions(prefetch=prefetch)
-    async with EventHubSource.from_connection_string(conn_str, options=options) as source:
-        pumps = [
-            asyncio.create_task(pump(source, str(number)))
-            for number in range(tally.partition_count)
-        ]
-        await done.wait()
-        for task in pumps:
-            task.cancel()
-
-
-async def read_with_aio(conn_str: str, tally: Tally, prefetch: int) -> None:
-    """Let Azure's aio client read all partitions."""
-    done = asyncio.Event()
-
-    async def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and tally.add(context.partition_id, events, joined_body):
-            done.set()
-
-    client = AioConsumerClient.from_connection_string(conn_str, "$Default")
-    task = asyncio.create_task(
-        client.receive_batch(
-            on_batch,
-            max_batch_size=prefetch,
-            prefetch=prefetch,
-            starting_position="-1",
-            track_last_enqueued_event_properties=True,
-        )
-    )
-    await done.wait()
-    task.cancel()
-
-
-def read_with_sync(
-    conn_str: str, tally: Tally, prefetch: int, socket_timeout_s: float | None
-) -> None:
-    """Let Azure's sync client read all partitions, in its one thread."""
-    done = threading.Event()
-
-    def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and tally.add(context.partition_id, events, joined_body):
-            done.set()
-
-    client = EventHubConsumerClient.from_connection_string(
-        conn_str, "$Default", socket_timeout=socket_timeout_s
-    )
-    threading.Thread(
-        target=client.receive_batch,
-        args=(on_batch,),
-        kwargs={
-            "max_batch_size": prefetch,
-            "prefetch": prefetch,
-            "starting_position": "-1",
-            "track_last_enqueued_event_properties": True,
-        },
-        daemon=True,
-    ).start()
-    done.wait()
-
-
-def read_with_threads(conn_str: str, tally: Tally, prefetch: int) -> None:
-    """Give each partition a thread and a sync client, as a thread-based source would."""
-    done = threading.Event()
-
-    def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and tally.add(context.partition_id, events, joined_body):
-            done.set()
-
-    for number in range(tally.partition_count):
-        client = EventHubConsumerClient.from_connection_string(
-            conn_str, "$Default", socket_timeout=0.005
-        )
-        threading.Thread(
-            target=client.receive_batch,
-            args=(on_batch,),
-            kwargs={
-                "partition_id": str(number),
-                "max_batch_size": prefetch,
-                "prefetch": prefetch,
-                "starting_position": "-1",
-                "track_last_enqueued_event_properties": True,
-            },
-            daemon=True,
-        ).start()
-    done.wait()
-
-
-def in_a_loop(reader: Callable[..., Awaitable[None]], prefetch: int) -> Callable[..., None]:
-    """Make an asynchronous reader an ordinary function."""
-
-    async def run(conn_str: str, tally: Tally) -> None:
-        await reader(conn_str, tally, prefetch)
-
-    return lambda conn_str, tally: asyncio.run(run(conn_str, tally))
-
-
-CANDIDATES: Final[dict[str, Callable[..., None]]] = {
-    "eventproc": in_a_loop(read_with_eventproc, EventHubOptions().prefetch),
-    "eventproc-300": in_a_loop(read_with_eventproc, 300),
-    "eventproc-3000": in_a_loop(read_with_eventproc, 3000),
-    "azure-aio": in_a_loop(read_with_aio, 300),
-    "azure-aio-3000": in_a_loop(read_with_aio, 3000),
-    "azure-sync": lambda conn_str, tally: read_with_sync(conn_str, tally, 300, None),
-    "azure-sync-5ms": lambda conn_str, tally: read_with_sync(conn_str, tally, 300, 0.005),
-    "azure-threads": lambda conn_str, tally: read_with_threads(conn_str, tally, 300),
-}
-"""The plain names are defaults; a number is the prefetch, ``5ms`` the socket timeout."""
-
-
-# --- the three processes -------------------------------------------------------------------------
 
 
 def serve(partition_count: int) -> None:
-    """Be the emulator until standard input ends."""
+    """Be the emulator; tell for each line of standard input what processor time was used so far."""
     with EventHubsEmulator({HUB: partition_count}) as emulator:
         print(emulator.connection_string_for(HUB), flush=True)
-        sys.stdin.read()
+        for _ in sys.stdin:
+            print(time.process_time(), flush=True)
 
 
 def fill(conn_str: str, partition_count: int, event_count: int, body_size: int) -> None:
@@ -246,120 +69,139 @@ def trickle(conn_str: str, event_count: int, body_size: int) -> None:
             producer.send_event(EventData(sent_at.ljust(body_size, b"x")))
 
 
-def read(candidate: str, conn_str: str, partition_count: int, event_count: int) -> None:
+def read(given: argparse.Namespace) -> None:
     """Be one reader; print what it saw as JSON."""
-    is_timed = event_count < TIMED_BELOW
-    tally = Tally(wanted=event_count, partition_count=partition_count, is_timed=is_timed)
-    cpu = time.process_time()
-    CANDIDATES[candidate](conn_str, tally)
-    elapsed = time.monotonic() - tally.first
-    latencies = sorted(tally.latencies) or [0.0]
-    print(
-        json.dumps(
-            {
-                "events_per_s": round(tally.count / elapsed),
-                "cpu_us_per_event": round(1e6 * (time.process_time() - cpu) / tally.count, 1),
-                "first_event_s": round(tally.first - tally.begun, 3),
-                "all_partitions_s": round(max(tally.all_partitions - tally.begun, 0), 3),
-                "latency_p50_ms": round(1e3 * latencies[len(latencies) // 2], 1),
-                "latency_p99_ms": round(1e3 * latencies[len(latencies) * 99 // 100], 1),
-            }
-        ),
-        flush=True,
+    tally = Tally(
+        wanted=given.events,
+        partition_count=given.partitions[0],
+        batch=given.batch[0],
+        is_timed=given.events < TIMED_BELOW,
     )
-    sys.stdout.flush()
+    CANDIDATES[given.candidates[0]](given.conn_str, tally)
+    ended, cpu_s = time.monotonic(), time.process_time()
+    count, begun, cpu_before_s = tally.counted_from or (0, tally.first, 0.0)
+    counted = max(tally.count - count, 1)
+    latencies = sorted(tally.latencies) or [0.0]
+    found = {
+        "events_per_s": round(counted / (ended - begun)),
+        "cpu_us_per_event": round(1e6 * (cpu_s - cpu_before_s) / counted, 2),
+        "first_event_s": round(tally.first - tally.begun, 3),
+        "all_partitions_s": round(max(tally.all_partitions - tally.begun, 0), 3),
+        "latency_p50_ms": round(1e3 * latencies[len(latencies) // 2], 1),
+        "latency_p99_ms": round(1e3 * latencies[len(latencies) * 99 // 100], 1),
+    }
+    print(json.dumps(found), flush=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """One line of the report."""
-
-    candidate: str
-    partitions: int
-    events_per_s: int
-    cpu_us_per_event: float
-    first_event_s: float
-    all_partitions_s: float
-    latency_p50_ms: float
-    latency_p99_ms: float
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
+def start(*arguments: object) -> subprocess.Popen[str]:
     """Start this program in another of its roles."""
     return subprocess.Popen(
-        [sys.executable, __file__, *arguments],
+        [sys.executable, __file__, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
 
 
+def told(process: subprocess.Popen[str]) -> str:
+    """A line of the emulator's; asked for by a line."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def cpu_s_of(emulator: subprocess.Popen[str]) -> float:
+    assert emulator.stdin is not None
+    emulator.stdin.write("\n")
+    emulator.stdin.flush()
+    return float(told(emulator))
+
+
 def finish(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
     """Return what a reader printed; it is killed, since Azure's clients take their time to end."""
-    assert process.stdout is not None
     timer = threading.Timer(timeout_s, process.kill)
     timer.start()
-    line = process.stdout.readline()
+    line = told(process)
     timer.cancel()
     process.kill()
     process.wait()
     return dict(json.loads(line)) if line else {}
 
 
-def measure(candidate: str, options: argparse.Namespace, partition_count: int) -> Result:
-    """Let one candidate read a backlog and then a trickle."""
-    role = ["--role", "reader", "--candidates", candidate, "--partitions", str(partition_count)]
-    found: dict[str, Any] = {}
-    for kind, event_count in (("backlog", options.events), ("trickle", options.trickle)):
-        emulator = start("--role", "emulator", "--partitions", str(partition_count))
-        assert emulator.stdout is not None
-        conn_str = emulator.stdout.readline().strip()
-        reading = ["--conn-str", conn_str, "--events", str(event_count)]
+def measure(
+    candidate: str, partition_count: int, body_size: int, batch: int, *, events: int, trickled: int
+) -> Row:
+    """Let one candidate read a backlog and, if events are to be trickled, a trickle."""
+    case: dict[str, Any] = {
+        "candidate": candidate,
+        "partitions": partition_count,
+        "body_bytes": body_size,
+        "batch": batch,
+    }
+    role = ["--role", "reader", "--candidates", candidate, "--partitions", partition_count]
+    role += ["--batch", batch]
+    for kind, count in (("backlog", events), ("trickle", trickled)):
+        if not count:
+            continue
+        emulator = start("--role", "emulator", "--partitions", partition_count)
+        conn_str = told(emulator)
+        reading = ["--conn-str", conn_str, "--events", count]
         try:
             if kind == "backlog":
-                fill(conn_str, partition_count, event_count, options.body)
+                fill(conn_str, partition_count, count, body_size)
+                before_s = cpu_s_of(emulator)
                 answer = finish(start(*role, *reading), 120)
-                found |= {k: v for k, v in answer.items() if not k.startswith("latency")}
+                case |= {k: v for k, v in answer.items() if not k.startswith("latency")}
+                case["emulator_us_per_event"] = round(
+                    1e6 * (cpu_s_of(emulator) - before_s) / count, 2
+                )
             else:
                 reader = start(*role, *reading)
                 time.sleep(4 + partition_count / 8)  # they all have to be attached
-                trickle(conn_str, event_count, options.body)
+                trickle(conn_str, count, body_size)
                 answer = finish(reader, 60)
-                found |= {k: v for k, v in answer.items() if k.startswith("latency")}
+                case |= {k: v for k, v in answer.items() if k.startswith("latency")}
         finally:
             emulator.kill()
             emulator.wait()
-    missing = {name: 0 for name in Result.__dataclass_fields__ if name not in found}
-    return Result(**(missing | found | {"candidate": candidate, "partitions": partition_count}))
+    return case
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser = options(__doc__)
     parser.add_argument("--candidates", nargs="+", choices=CANDIDATES, default=list(CANDIDATES))
     parser.add_argument("--partitions", nargs="+", type=int, default=[1, 32])
-    parser.add_argument("--events", type=int, default=192_000, help="in the backlog")
-    parser.add_argument("--trickle", type=int, default=100, help="events in the trickle")
-    parser.add_argument("--body", type=int, default=100, help="bytes in an event")
+    parser.add_argument("--body", nargs="+", type=int, default=[100, 1024], help="bytes")
+    parser.add_argument("--batch", nargs="+", type=int, default=[300, 3000], help="most events")
+    parser.add_argument("--events", type=int, default=96_000, help="in the backlog")
+    parser.add_argument("--trickle", type=int, default=100, help="events; 0: no such question")
     parser.add_argument("--role", choices=("emulator", "reader"), help=argparse.SUPPRESS)
     parser.add_argument("--conn-str", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.role == "emulator":
-        serve(options.partitions[0])
+    given = parser.parse_args()
+    if given.role == "emulator":
+        serve(given.partitions[0])
         return
-    if options.role == "reader":
-        read(options.candidates[0], options.conn_str, options.partitions[0], options.events)
+    if given.role == "reader":
+        read(given)
         return
-    results = []
-    for partition_count in options.partitions:
-        for candidate in options.candidates:
-            results.append(measure(candidate, options, partition_count))
-            if options.format == "table":
-                if len(results) == 1:
-                    print(" | ".join(Result.__dataclass_fields__))
-                print(" | ".join(str(value) for value in asdict(results[-1]).values()), flush=True)
-    if options.format == "json":
-        print(json.dumps([asdict(result) for result in results], indent=2))
+    if given.quick:
+        given.partitions, given.body, given.batch = [1], [100], [300]
+        given.events, given.trickle = 6000, 0
+    rows: list[Row] = []
+    for partition_count, body_size, batch in product(given.partitions, given.body, given.batch):
+        is_first = (body_size, batch) == (given.body[0], given.batch[0])
+        for candidate in given.candidates:
+            say(f"{candidate}, {partition_count} partitions, {body_size} bytes, batches of {batch}")
+            rows.append(
+                measure(
+                    candidate,
+                    partition_count,
+                    body_size,
+                    batch,
+                    events=given.events,
+                    trickled=given.trickle if is_first and candidate != "bare" else 0,
+                )
+            )
+    show(rows, given.format)
 
 
 if __name__ == "__main__":

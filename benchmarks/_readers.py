@@ -1,0 +1,220 @@
+"""Readers of a hub: eventproc's, Azure's, and one that looks at nothing.
+
+Each receives everything from the oldest event on, until its tally is full, and looks at the body,
+the sequence number and the offset of every event.
+"""
+
+import asyncio
+import struct
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from azure.eventhub import EventData, EventHubConsumerClient
+from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
+
+from eventproc.models import EventPosition, ReceivedEvent
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
+from eventproc.sources.eventhubs.direct import OWNER_LEVEL
+from eventproc.sources.eventhubs.inside import PartitionLink
+
+SENT_AT: Final = struct.Struct(">d")
+"""Begins every body: the monotonic clock, which all processes of a machine share."""
+
+WARM_UP: Final = 0.0
+"""Instead of a time: the publisher's first event, which waits for its own connection."""
+
+COUNTED_FROM: Final = 0.1
+"""Processor time is taken from this part of the backlog on: what opening costs is told by the time
+to the first event."""
+
+
+@dataclass
+class Tally:
+    """What a reader saw. Only appended to, so threads may share it."""
+
+    wanted: int
+    partition_count: int
+    batch: int
+    is_timed: bool
+    """Whether each event tells when it was sent: a backlog's age means nothing."""
+
+    begun: float = field(default_factory=time.monotonic)
+    count: int = 0
+    first: float = 0.0
+    all_partitions: float = 0.0
+    counted_from: tuple[int, float, float] | None = None
+    """Events, clock and processor time when a tenth was there."""
+    seen: set[str] = field(default_factory=set)
+    latencies: list[float] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, partition_id: str, bodies: Sequence[bytes]) -> bool:
+        """Count a batch; tell whether all is there."""
+        now = time.monotonic()
+        with self.lock:
+            self.first = self.first or now
+            self.seen.add(partition_id)
+            if not self.all_partitions and len(self.seen) == self.partition_count:
+                self.all_partitions = now
+            if self.is_timed:
+                sent = (SENT_AT.unpack_from(body)[0] for body in bodies)
+                self.latencies += [now - sent_at for sent_at in sent if sent_at != WARM_UP]
+            self.count += len(bodies)
+            if self.counted_from is None and self.count >= self.wanted * COUNTED_FROM:
+                self.counted_from = self.count, now, time.process_time()
+            return self.count >= self.wanted
+
+
+def look_at(events: Sequence[ReceivedEvent]) -> list[bytes]:
+    """Read what nearly every handler reads."""
+    return [event.body for event in events if event.sequence_number >= 0 and event.offset]
+
+
+def look_at_azure_s(events: Sequence[EventData]) -> list[bytes]:
+    """The same of Azure's events."""
+    return [
+        b"".join(event.body)  # type: ignore[arg-type]
+        for event in events
+        if event.sequence_number is not None and event.offset
+    ]
+
+
+async def read_with_eventproc(
+    conn_str: str, tally: Tally, *, path: ReceivePath = ReceivePath.DIRECT
+) -> None:
+    """Run one task for each partition, as a processor's pumps do."""
+    done = asyncio.Event()
+
+    async def pump(source: EventHubSource, partition_id: str) -> None:
+        receiver = await source.open_receiver("$Default", partition_id, EventPosition.earliest())
+        while not done.is_set():
+            events = await receiver.receive(events_max=tally.batch, wait_max=timedelta(seconds=1))
+            if events and tally.add(partition_id, look_at(events)):
+                done.set()
+
+    prefetch = max(EventHubOptions().prefetch, tally.batch)
+    options = EventHubOptions(prefetch=prefetch, receive_path=path)
+    async with EventHubSource.from_connection_string(conn_str, options=options) as source:
+        pumps = [
+            asyncio.create_task(pump(source, str(number)))
+            for number in range(tally.partition_count)
+        ]
+        await done.wait()
+        for task in pumps:
+            task.cancel()
+
+
+async def read_bare(conn_str: str, tally: Tally) -> None:
+    """Cut events out of the bytes that come, and look at none: what the emulator can give."""
+    done = asyncio.Event()
+
+    async def drain(source: EventHubSource, partition_id: str) -> None:
+        def count(payloads: Sequence[bytes]) -> None:
+            if payloads and tally.add(partition_id, payloads):
+                done.set()
+
+        client = source._client("$Default")  # noqa: SLF001 - below the library
+        link = await PartitionLink.open(
+            client,
+            "$Default",
+            partition_id,
+            EventPosition.earliest(),
+            count,
+            owner_level=OWNER_LEVEL,
+        )
+        while not done.is_set():
+            if link.credit < 5000:  # noqa: PLR2004
+                await link.grant(10_000)
+            await link.take(await link.listen())
+
+    async with EventHubSource.from_connection_string(conn_str) as source:
+        drains = [
+            asyncio.create_task(drain(source, str(number)))
+            for number in range(tally.partition_count)
+        ]
+        await done.wait()
+        for task in drains:
+            task.cancel()
+
+
+async def read_with_aio(conn_str: str, tally: Tally, *, prefetch: int) -> None:
+    """Let Azure's aio client read all partitions."""
+    done = asyncio.Event()
+
+    async def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
+        if events and tally.add(context.partition_id, look_at_azure_s(events)):
+            done.set()
+
+    client = AioConsumerClient.from_connection_string(conn_str, "$Default")
+    task = asyncio.create_task(client.receive_batch(on_batch, **_settings(tally.batch, prefetch)))
+    await done.wait()
+    task.cancel()
+
+
+def read_with_sync(
+    conn_str: str,
+    tally: Tally,
+    *,
+    socket_timeout_s: float | None = None,
+    prefetch: int | None = None,
+    is_threaded: bool = False,
+) -> None:
+    """Let Azure's sync client read all partitions in its one thread, or each in one of its own."""
+    done = threading.Event()
+
+    def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
+        if events and tally.add(context.partition_id, look_at_azure_s(events)):
+            done.set()
+
+    settings = _settings(tally.batch, prefetch or tally.batch)
+    for number in range(tally.partition_count if is_threaded else 1):
+        client = EventHubConsumerClient.from_connection_string(
+            conn_str, "$Default", socket_timeout=socket_timeout_s
+        )
+        threading.Thread(
+            target=client.receive_batch,
+            args=(on_batch,),
+            kwargs=settings | ({"partition_id": str(number)} if is_threaded else {}),
+            daemon=True,
+        ).start()
+    done.wait()
+
+
+def _settings(batch: int, prefetch: int) -> dict[str, Any]:
+    return {
+        "max_batch_size": batch,
+        "prefetch": prefetch,
+        "starting_position": "-1",
+        "track_last_enqueued_event_properties": True,
+    }
+
+
+def _in_a_loop(reader: Callable[..., Awaitable[None]], **settings: Any) -> Callable[..., None]:  # noqa: ANN401
+    """Make an asynchronous reader an ordinary function."""
+
+    async def run(conn_str: str, tally: Tally) -> None:
+        await reader(conn_str, tally, **settings)
+
+    return lambda conn_str, tally: asyncio.run(run(conn_str, tally))
+
+
+CANDIDATES: Final[dict[str, Callable[..., None]]] = {
+    "eventproc": _in_a_loop(read_with_eventproc),
+    "azure-aio": _in_a_loop(read_with_aio, prefetch=300),
+    "azure-aio-3000": _in_a_loop(read_with_aio, prefetch=3000),
+    "azure-sync": read_with_sync,
+    "azure-sync-5ms": lambda conn_str, tally: read_with_sync(
+        conn_str, tally, socket_timeout_s=0.005
+    ),
+    "azure-threads": lambda conn_str, tally: read_with_sync(
+        conn_str, tally, socket_timeout_s=0.005, is_threaded=True
+    ),
+    "eventproc-promised": _in_a_loop(read_with_eventproc, path=ReceivePath.PROMISED),
+    "bare": _in_a_loop(read_bare),
+}
+"""The plain names are defaults; a number is the prefetch, ``5ms`` the socket timeout. The prefetch
+of Azure's synchronous client follows the batch, else it would never fill one."""
