@@ -142,10 +142,29 @@ class Checkpointer:
         now_s = asyncio.get_running_loop().time()
         if self._handled_count == 0:
             self._oldest_at_s = now_s
+        is_first = self._handled_count == 0
         self._handled_count += handled_count
         self._noted_count += 1
         self._pending = progress
-        self._wake.set()
+        # Further notes do not change when the oldest is due, unless they are enough by now.
+        if is_first or self._is_enough:
+            self._wake.set()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be handled, though the store may fail."""
+        policy = self._policy
+        return has_room(
+            self._handled_count, policy.every_events, policy.every, policy.unwritten_events_max
+        )
+
+    @property
+    def _is_enough(self) -> bool:
+        """Whether so much is handled that it has to be written, whatever its age."""
+        every_events = self._policy.every_events
+        return (
+            every_events is not None and self._handled_count >= every_events
+        ) or not self.has_room
 
     async def until_room(self) -> None:
         """Wait while too much of what was handled is not stored, because the store fails.
@@ -153,10 +172,7 @@ class Checkpointer:
         Raises:
             OwnershipLostError: the partition belongs to somebody else; there will be no room.
         """
-        policy = self._policy
-        while not has_room(
-            self._handled_count, policy.every_events, policy.every, policy.unwritten_events_max
-        ):
+        while not self.has_room:
             if self._is_lost:
                 raise OwnershipLostError(self._partition_id)
             self._progressed.clear()
@@ -258,6 +274,7 @@ class Checkpointer:
         self._handled_count -= handled_count
         self._oldest_at_s = asyncio.get_running_loop().time()
         self._progressed.set()
+        self._wake.set()  # what is left is due later than was thought
 
     async def _learn(self) -> bool:
         """Learn what stands in the store now; return whether that succeeded.

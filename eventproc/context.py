@@ -285,7 +285,7 @@ class LiveContext(CallContext):
 
     def begin_call(self) -> None:
         """A call of the handler begins, which may come again if it does not succeed."""
-        if not self._is_held:
+        if not self._is_held and self._place.state is not self._state:
             self._place = replace(self._place, state=self._state)
         self._is_in_call = True
         self._state_before_call = self._state
@@ -315,7 +315,10 @@ class LiveContext(CallContext):
         self._is_held = False
         count = 0
         if self.is_unhandled(events[-1]):
-            count = sum(self.is_unhandled(event) for event in events)
+            if self.is_unhandled(events[0]):
+                count = len(events)
+            else:
+                count = sum(self.is_unhandled(event) for event in events)
             self._advance(events[-1])
         self._checkpointer.note(self.progress(), count)
 

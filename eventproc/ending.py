@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from types import TracebackType
 from typing import Final
 
 from eventproc.models import CloseReason
@@ -111,22 +112,9 @@ class Ending:
         if self.reason is not None:
             raise EndedError
 
-    @asynccontextmanager
-    async def waiting(self) -> AsyncIterator[None]:
+    def waiting(self) -> "Waiting":
         """Wait for something inside; ``EndedError`` comes out when the pump has to end."""
-        self.check()
-        scope = asyncio.timeout(None)
-        try:
-            async with scope:
-                self._waits.add(scope)
-                try:
-                    yield
-                finally:
-                    self._waits.discard(scope)
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            raise EndedError from None
+        return Waiting(self, self._waits)
 
     @asynccontextmanager
     async def calling(self) -> AsyncIterator[asyncio.Timeout]:
@@ -172,3 +160,36 @@ class Ending:
         for scope in scopes:
             if not scope.expired():
                 scope.reschedule(now_s)
+
+
+class Waiting:
+    """A block that the ending cuts short. Entered several times for each batch, so no generator."""
+
+    __slots__ = ("_ending", "_scope", "_waits")
+
+    def __init__(self, ending: Ending, waits: set[asyncio.Timeout]) -> None:
+        """Stand among the waits while it lasts."""
+        self._ending = ending
+        self._waits = waits
+        self._scope = asyncio.timeout(None)
+
+    async def __aenter__(self) -> None:
+        """Begin; ``EndedError`` if the pump has to end already."""
+        self._ending.check()
+        await self._scope.__aenter__()
+        self._waits.add(self._scope)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End; ``EndedError`` if it was cut."""
+        self._waits.discard(self._scope)
+        try:
+            await self._scope.__aexit__(kind, error, traceback)
+        except TimeoutError:
+            raise EndedError from None
+        if isinstance(error, TimeoutError) and self._scope.expired():
+            raise EndedError from None

@@ -35,6 +35,7 @@ class Paces:
         self.batch_max = min((pace.batch_max for pace in self._paces), default=None)
 
     async def wait(self, count: int) -> None:
-        """Return when so many events may be handed over by every limit."""
+        """Return when so many events may be handed over by every limit, and not if it ends."""
+        self._ending.check()
         for pace in self._paces:
             await pace.wait(count, self._ending)

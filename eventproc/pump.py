@@ -312,8 +312,9 @@ class PartitionPump:
         self._context.newest_handed = wanted[-1].sequence_number
         self._is_paced = True
         try:
-            async with self._ending.waiting():
-                await self._checkpointer.until_room()
+            if not self._checkpointer.has_room:
+                async with self._ending.waiting():
+                    await self._checkpointer.until_room()
             await self._paces.wait(len(wanted))
         finally:
             self._is_paced = False

@@ -62,6 +62,8 @@ class EventHubReceiver(PartitionReceiver):
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
         self._newest: bytes | None = None
+        """The event that came last, until somebody asked what it tells of the partition's end."""
+        self._last_enqueued: LastEnqueued | None = None
         self._waiting: asyncio.Timeout | None = None
         self._is_resting = False
         self._link: Link | None = None
@@ -105,7 +107,10 @@ class EventHubReceiver(PartitionReceiver):
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
-        return None if self._newest is None else last_enqueued_in(self._newest)
+        if self._newest is not None:
+            self._last_enqueued = last_enqueued_in(self._newest) or self._last_enqueued
+            self._newest = None
+        return self._last_enqueued
 
     @property
     def is_over(self) -> bool:
