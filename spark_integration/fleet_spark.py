@@ -5,7 +5,7 @@ Imports Spark where it is used: who imports the package may not have it.
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,32 @@ if TYPE_CHECKING:
 
 ERROR_LINES_MAX: Final = 3
 """Of a Python traceback in an error of Spark: the last ones say what happened."""
+
+
+def check_settings(settings: Mapping[str, str]) -> None:
+    """Refuse what would have Spark disturb a task that runs for ever and returns nothing.
+
+    Speculation alone does not: the only task of a stage is compared with no other. Nor does
+    dynamic allocation: an executor with a running task is never idle.
+
+    Raises:
+        ConfigurationError: one of these is on.
+    """
+
+    def is_on(name: str) -> bool:
+        return settings.get(name, "false").lower() == "true"
+
+    if is_on("spark.speculation") and "spark.speculation.task.duration.threshold" in settings:
+        raise ConfigurationError(
+            "spark.speculation with spark.speculation.task.duration.threshold starts a second "
+            "attempt of every task that runs long, as a fleet's do: switch it off"
+        )
+    idle_timeout = settings.get("spark.python.worker.idleTimeoutSeconds", "0")
+    if is_on("spark.python.worker.killOnIdleTimeout") and idle_timeout.rstrip("s") != "0":
+        raise ConfigurationError(
+            "spark.python.worker.killOnIdleTimeout kills workers that return no rows for a "
+            "while, as a fleet's do: switch it off"
+        )
 
 
 class FleetSpark:
@@ -49,23 +75,7 @@ class FleetSpark:
         Raises:
             ConfigurationError: one of these.
         """
-        settings = self._context.getConf()
-        if (
-            settings.get("spark.speculation", "false") == "true"
-            and settings.get("spark.speculation.task.duration.threshold") is not None
-        ):
-            raise ConfigurationError(
-                "spark.speculation with spark.speculation.task.duration.threshold starts a second "
-                "attempt of every task that runs long, as a fleet's do: switch it off"
-            )
-        if (
-            settings.get("spark.python.worker.killOnIdleTimeout", "false") == "true"
-            and settings.get("spark.python.worker.idleTimeoutSeconds", "0") != "0"
-        ):
-            raise ConfigurationError(
-                "spark.python.worker.killOnIdleTimeout kills workers that return no rows for a "
-                "while, as a fleet's do: switch it off"
-            )
+        check_settings(dict(self._context.getConf().getAll()))
         if self._context.master.split("[")[0] == "local" and processors > self.room():
             raise ConfigurationError(
                 f"processors is {processors}, and {self._context.master} has room for "

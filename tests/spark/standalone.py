@@ -116,11 +116,15 @@ class Driver:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the driver did not end: {self.text[-3000:]}") from None
 
+    def check(self) -> None:
+        """Refuse to wait for one that has ended."""
+        assert self._process.poll() is None, f"the driver ended: {self.text[-3000:]}"
+
     def until(self, path: Path) -> None:
         """Wait until a file is there; the driver has to live that long."""
         give_up_at = time.monotonic() + PATIENCE_S
         while not path.exists():
-            assert self._process.poll() is None, f"the driver ended: {self.text[-3000:]}"
+            self.check()
             assert time.monotonic() < give_up_at, f"no {path.name} yet: {self.text[-3000:]}"
             time.sleep(POLL_S)
 

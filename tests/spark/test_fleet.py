@@ -40,7 +40,7 @@ CONFIG = EventProcessorConfig(
     ownership_expiration=timedelta(seconds=15),
     batch_size_max=20,
 )
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
 
 
 @pytest.fixture(name="journal")
@@ -62,10 +62,11 @@ def _recipes(emulator, tmp_path):
     }
 
 
-def until(is_so: Callable[[], object]) -> None:
-    """Wait until it is so."""
+def until(is_so: Callable[[], object], check: Callable[[], object] = bool) -> None:
+    """Wait until it is so; ``check`` raises if that cannot come any more."""
     give_up_at = time.monotonic() + PATIENCE_S
     while not is_so():
+        check()
         assert time.monotonic() < give_up_at, "it never came to that"
         time.sleep(0.05)
 

@@ -1,9 +1,11 @@
-"""The same handler and the same checkpoints, in processors, in a query, and in ``foreachBatch``."""
+"""The same handler and the same checkpoints: in processors, in a query, in a fleet on executors."""
 
 import asyncio
 import json
 import re
 import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,18 @@ from eventproc import EventProcessor, EventProcessorConfig, PartitionHandler
 from eventproc.emulator import EventHubsEmulator
 from eventproc.ports import CheckpointStore
 from eventproc.sources.eventhubs import EventHubSource
-from spark_integration import CheckpointingSink
-from tests.spark.conftest import COUNT, HUB, expected, publish
+from spark_integration import (
+    CheckpointingSink,
+    Secret,
+    SourceRecipe,
+    StoreRecipe,
+    run_on_executors,
+)
+from tests.spark.conftest import COUNT, HUB, PARTITIONS, expected, publish
 from tests.spark.sink_handlers import FOLDER, Orders
 
 SUM = sum(range(COUNT))
+CONFIG = EventProcessorConfig(batch_size_max=25)
 
 
 @pytest.fixture(name="folder")
@@ -35,17 +44,21 @@ def ledger(folder: Path) -> list[dict[str, Any]]:
 
 
 async def process(
-    emulator: EventHubsEmulator, store: CheckpointStore, folder: Path, n: int
+    emulator: EventHubsEmulator,
+    stores: Sequence[CheckpointStore],
+    folder: Path,
+    n: int,
 ) -> None:
-    """Let a processor handle events until the ledger has so many, and stop as it should."""
-    processor = EventProcessor(
-        source=EventHubSource.from_connection_string(emulator.connection_string_for(HUB)),
-        store=store,
-        handler=Orders,
-        consumer_group="$Default",
-        config=EventProcessorConfig(batch_size_max=25),
-    )
-    async with processor:
+    """Let a processor for each store handle events until the ledger has so many, and stop."""
+    async with AsyncExitStack() as stack:
+        for store in stores:
+            processor = EventProcessor(
+                source=EventHubSource.from_connection_string(emulator.connection_string_for(HUB)),
+                store=store,
+                handler=Orders,
+                config=CONFIG,
+            )
+            await stack.enter_async_context(processor)
         await asyncio.to_thread(wait_for_lines, folder, n)
 
 
@@ -55,48 +68,78 @@ def wait_for_lines(folder: Path, count: int) -> None:
         time.sleep(0.02)
 
 
-async def test_a_group_moves_from_processors_to_spark_and_back(
+async def test_a_group_moves_through_all_that_can_serve_it(
     spark, emulator, storage, container, folder, spark_logs, tmp_path, capsys
 ):
-    """Nothing is missed, nothing repeated, and the state goes along; the store is a blob store.
+    """Two processors, a query, a fleet on executors, a processor: one group, one blob store.
 
-    The storage account's key, which is given as an option, shows nowhere.
+    Nothing is missed, nothing repeated, and the state goes along; each leaves something to the
+    next. The storage account's key, which is given as an option and in a recipe, shows nowhere.
     """
+    hub = emulator.connection_string_for(HUB)
+    published = 2 * COUNT
+
+    def more(left: int = 20) -> int:
+        """Publish to every partition; return how many events to wait for, so that some are left."""
+        nonlocal published
+        for partition_id in range(PARTITIONS):
+            publish(emulator, str(partition_id), *[b"1"] * 20)
+        published += 20 * PARTITIONS
+        return published - left
 
     def store() -> BlobCheckpointStore:
         return BlobCheckpointStore.from_connection_string(storage, container)
 
-    await process(emulator, store(), folder, 130)
-    in_processor = len(ledger(folder))
-    publish(emulator, "2", *[b"2"] * 20)
-    names = {
-        "connectionString": emulator.connection_string_for(HUB),
-        "checkpointStore": f"blob:{container}",
-        "storageConnectionString": storage,
-    }
-    rows = spark.readStream.format("eventproc").options(**names, startingPositions="checkpoints")
-    writer = rows.load().writeStream.format("eventproc").options(**names)
-    writer = writer.option("handler", "sink_handlers:Orders")
-    writer = writer.option("checkpointLocation", str(tmp_path / "offsets"))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    query.explain(extended=True)
-    in_spark = len(ledger(folder))
-    publish(emulator, "0", *[b"1"] * 30)
-    await process(emulator, store(), folder, in_spark + 30)
+    def query() -> list[str]:
+        names = {
+            "connectionString": hub,
+            "checkpointStore": f"blob:{container}",
+            "storageConnectionString": storage,
+        }
+        rows = spark.readStream.format("eventproc").options(
+            **names, startingPositions="checkpoints"
+        )
+        writer = rows.load().writeStream.format("eventproc").options(**names)
+        writer = writer.option("handler", "sink_handlers:Orders")
+        writer = writer.option("checkpointLocation", str(tmp_path / "offsets"))
+        running = writer.trigger(availableNow=True).start()
+        running.awaitTermination()
+        running.explain(extended=True)
+        return [entry.json for entry in running.recentProgress]
+
+    def fleet(lines: int) -> None:
+        with run_on_executors(
+            spark,
+            processors=2,
+            source=SourceRecipe(connection=Secret(hub)),
+            store=StoreRecipe(spec=f"blob:{container}", storage=Secret(storage)),
+            handler="sink_handlers:Orders",
+            config=CONFIG,
+        ):
+            wait_for_lines(folder, lines)
+
+    counts = []
+    await process(emulator, [store(), store()], folder, 130)
+    counts.append(len(ledger(folder)))
+    more()
+    progress = query()
+    counts.append(len(ledger(folder)))
+    await asyncio.to_thread(fleet, more())
+    counts.append(len(ledger(folder)))
+    await process(emulator, [store()], folder, more(left=0))
     lines = ledger(folder)
     (key,) = re.findall("AccountKey=([^;]+)", storage)
     logs = [path for path in spark_logs.directory.rglob("*") if path.is_file()]
-    shown = [capsys.readouterr().out, *(entry.json for entry in query.recentProgress)]
+    shown = [capsys.readouterr().out, *progress]
     last_total = {line["partition"]: line["total"] for line in lines}
 
-    assert 130 <= in_processor < in_spark == 2 * COUNT + 20
+    assert counts == sorted({*counts}), "everybody had something to do"
     assert sorted((line["partition"], line["number"]) for line in lines) == [
-        *expected("0", 0, COUNT + 30),
-        *expected("1", 0, COUNT),
-        *expected("2", 0, 20),
+        *expected("0", 0, COUNT + 60),
+        *expected("1", 0, COUNT + 60),
+        *expected("2", 0, 60),
     ]
-    assert last_total == {"0": SUM + 30, "1": SUM, "2": 40}
+    assert last_total == {"0": SUM + 60, "1": SUM + 60, "2": 60}
     assert not any(line["is_replay"] for line in lines)
     assert [text for text in shown if key in text] == []
     assert [path for path in logs if key.encode() in path.read_bytes()] == []

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.mutation.guard import Guard
-from tests.mutation.guards import decisions, delivery, ownership, spark, stores
+from tests.mutation.guards import decisions, delivery, fleet, ownership, spark, stores
 
 GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
     "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.RESERVE],
@@ -46,6 +46,9 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *spark.SINK_RECORDS,
         *spark.SINK_STORE,
         *spark.SINK_PARTITION,
+        *fleet.FLEET,
+        *fleet.FLEET_BOARD,
+        *fleet.FLEET_MEMBER,
     ],
 }
 GUARDS: Final = [guard for guards in GUARDS_BY_PART.values() for guard in guards]
