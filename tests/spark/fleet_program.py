@@ -1,0 +1,66 @@
+"""A user's program: a fleet of two on executors, until somebody makes the file ``stop``.
+
+It tells how the fleet does in the file ``status``. Both lie in the folder that its argument names.
+"""
+
+import json
+import os
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from eventproc import CheckpointPolicy, EventProcessorConfig
+from spark_integration import FleetStatistics, Secret, SourceRecipe, StoreRecipe, run_on_executors
+
+HUB = "EVENTPROC_TEST_HUB"
+STORAGE = "EVENTPROC_TEST_STORAGE_SECRET"
+CONTAINER = "EVENTPROC_TEST_CONTAINER"
+
+CONFIG = EventProcessorConfig(
+    load_balancing_interval=timedelta(seconds=1),
+    ownership_expiration=timedelta(seconds=15),
+    checkpoint_policy=CheckpointPolicy(every_events=10, every=None),
+    batch_size_max=20,
+)
+
+
+def main() -> None:
+    """Run the fleet."""
+    folder = Path(sys.argv[1])
+
+    def tell(now: FleetStatistics) -> None:
+        members = [
+            {
+                "process": member.process_id,
+                "owned": member.statistics.owned if member.statistics else (),
+                "is_live": member.is_live,
+                "restarts": member.restart_count,
+                "phase": member.phase,
+            }
+            for member in now.members
+        ]
+        (folder / "status.new").write_text(json.dumps(members))
+        (folder / "status.new").rename(folder / "status")
+
+    spark = SparkSession.builder.getOrCreate()
+    with run_on_executors(
+        spark,
+        processors=2,
+        name="guests",
+        source=SourceRecipe(connection=Secret(f"env:{HUB}")),
+        store=StoreRecipe(spec=f"blob:{os.environ[CONTAINER]}", storage=Secret(f"env:{STORAGE}")),
+        handler="fleet_handlers:Journal",
+        config=CONFIG,
+        progress_interval=timedelta(seconds=0.2),
+        on_progress=tell,
+    ) as fleet:
+        while not (folder / "stop").exists():
+            time.sleep(0.05)
+    tell(fleet.statistics())
+
+
+if __name__ == "__main__":
+    main()
