@@ -1,101 +1,15 @@
 """Real processes that die: of an event, of a signal, and in the middle of everything."""
 
-import json
 import random
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from azure.eventhub import EventData, EventHubProducerClient
 
 from eventproc.emulator import EventHubsEmulator
+from tests.integration.delivery.fleet import KEYS, Fleet
 
-WORKER = Path(__file__).with_name("worker.py")
-KEYS = 10
-PATIENCE_S = 50.0
-
-
-class Fleet:
-    """Processes over one emulator and one store."""
-
-    def __init__(
-        self, emulator: EventHubsEmulator, place: Path, store: str = "", **settings: object
-    ) -> None:
-        self._conn_str = emulator.connection_string_for("hub")
-        self._place = place
-        self._store = store or str(place / "store.db")
-        self._settings = settings
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def publish(self, count: int, special: dict[int, str], partition_id: str = "0") -> None:
-        """Publish events, each under one of a few keys; what is special says so in its body."""
-        with EventHubProducerClient.from_connection_string(self._conn_str) as producer:
-            batch = producer.create_batch(partition_id=partition_id)
-            for number in range(count):
-                event = EventData(special.get(number, "x"))
-                event.properties = {"key": f"k{number % KEYS}"}
-                batch.add(event)
-            producer.send_batch(batch)
-
-    def start(self, owner_id: str) -> None:
-        """Start a process."""
-        self.processes[owner_id] = subprocess.Popen(
-            [
-                sys.executable,
-                str(WORKER),
-                self._conn_str,
-                self._store,
-                owner_id,
-                str(self._place / "story"),
-                json.dumps(self._settings),
-            ],
-            stdin=subprocess.PIPE,
-        )
-
-    def stop(self, owner_id: str) -> None:
-        """Let a process end in good order."""
-        self.processes.pop(owner_id).communicate(timeout=30)
-
-    def kill(self, owner_id: str) -> None:
-        """Let it end at once."""
-        process = self.processes.pop(owner_id)
-        process.kill()
-        process.communicate()
-
-    def story(self) -> list[list[object]]:
-        """What was told: who, what, and about which event."""
-        path = self._place / "story"
-        if not path.exists():
-            return []
-        return [json.loads(line) for line in path.read_text().splitlines()]
-
-    def numbers(self, what: str) -> list[int]:
-        """The events that this happened to."""
-        return [int(str(facts[3])) for facts in self.story() if facts[1] == what]
-
-    def revive(self) -> None:
-        """Start again whoever died."""
-        for owner_id, process in list(self.processes.items()):
-            if process.poll() is not None:
-                process.communicate()
-                self.start(owner_id)
-
-    def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait, and start again whoever dies meanwhile."""
-        until_s = time.monotonic() + PATIENCE_S
-        while not is_so():
-            assert time.monotonic() < until_s, self.story()[-5:]
-            self.revive()
-            time.sleep(0.05)
-
-    def end(self) -> None:
-        """Leave nothing behind."""
-        for owner_id in list(self.processes):
-            self.kill(owner_id)
+DIED = "delivered again and again, and each time the process was not heard of again"
 
 
 @pytest.fixture(name="make_fleet")
@@ -122,41 +36,36 @@ def test_an_event_that_kills_its_process_is_found_and_buried(make_fleet):
 
     assert fleet.numbers("died") == [40] * 4
     assert [facts[2:] for facts in fleet.story() if facts[1] == "buried"] == [
-        ["0", 40, 3],
-        ["0", 100, 2],
+        ["0", 40, 3, "", DIED],
+        ["0", 100, 2, "ValueError", "nobody can handle this"],
     ]
     assert set(fleet.numbers("handled")) == set(range(150)) - {40, 100}
     assert max(Counter(n for n in fleet.numbers("handled") if n > 40).values()) == 1
 
 
-def test_a_poison_event_in_between_harms_nobody_else(make_fleet):
+@pytest.mark.timeout(180)
+def test_a_poison_event_among_ten_thousand_harms_nobody_else(make_fleet, container, storage):
     """The rest is handled once, also while the partition changes hands in good order."""
-    fleet = make_fleet(key_lanes=4)
-    fleet.publish(2_000, {1_000: "fail"})
+    fleet = make_fleet(store=f"{container} {storage}", key_lanes=4, pace_s=0)
+    fleet.publish(10_000, {5_000: "fail"})
     fleet.start("a")
-    fleet.until(lambda: len(fleet.numbers("handled")) > 400)
+    fleet.until(lambda: fleet.told_count > 2_000)
     fleet.start("b")
     fleet.stop("a")
-    fleet.until(lambda: len(fleet.numbers("handled")) >= 1_999)
+    fleet.until(lambda: fleet.told_count >= 10_000)
     fleet.stop("b")
     counts = Counter(fleet.numbers("handled"))
+    (letter,) = [facts for facts in fleet.story() if facts[1] == "buried"]
 
-    assert set(counts) == set(range(2_000)) - {1_000}
+    assert set(counts) == set(range(10_000)) - {5_000}
     assert set(counts.values()) == {1}
-    assert fleet.numbers("buried") == [1_000]
+    assert letter[2:] == ["0", 5_000, 2, "ValueError", "nobody can handle this"]
 
 
-@pytest.fixture(name="store", params=["sqlite", "azurite"])
-def _store(request) -> str:
-    if request.param == "sqlite":
-        return ""
-    return f"{request.getfixturevalue('container')} {request.getfixturevalue('storage')}"
-
-
-def test_lanes_keep_their_keys_in_order_through_kills(make_fleet, store):
+def test_lanes_keep_their_keys_in_order_through_kills(make_fleet):
     """Nothing is lost, and whoever takes over repeats only what was under way or not stored."""
-    fleet = make_fleet(store=store, key_lanes=4)
-    fleet.publish(2_000, {})
+    fleet = make_fleet(key_lanes=4)
+    fleet.publish(2_000)
     rng = random.Random(7)
     for owner_id in ("a", "b"):
         fleet.start(owner_id)

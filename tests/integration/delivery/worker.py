@@ -1,7 +1,8 @@
 """A process that serves a hub: some events kill it, others cannot be handled, and it tells of each.
 
 Arguments: connection string of the hub, the store (an SQLite file, or a container and the storage's
-connection string behind a blank), owner id, file to tell in, settings as JSON.
+connection string behind a blank), owner id, file to tell in, settings as JSON: those of the
+configuration, ``pace_s`` (what an event takes) and ``counts`` (whether to keep a state).
 """
 
 import asyncio
@@ -27,7 +28,10 @@ from eventproc import (
 from eventproc.deadletters import FunctionDeadLetterSink
 from eventproc.sources.eventhubs import EventHubSource
 
-CONN_STR, STORE, OWNER_ID, STORY, SETTINGS = sys.argv[1:]
+CONN_STR, STORE, OWNER_ID, STORY, GIVEN = sys.argv[1:]
+SETTINGS = json.loads(GIVEN)
+PACE_S = SETTINGS.pop("pace_s", 0.0005)
+COUNTS = SETTINGS.pop("counts", False)
 FILE = os.open(STORY, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 
@@ -52,21 +56,28 @@ class Worker(PartitionHandler):
             os._exit(1)
         if what == "fail":
             raise ValueError("nobody can handle this")
-        await asyncio.sleep(0.0005)
+        if PACE_S:
+            await asyncio.sleep(PACE_S)
+        if COUNTS:
+            count, total = json.loads(context.state or b"[0, 0]")
+            context.state = json.dumps([count + 1, total + event.sequence_number]).encode()
         tell("handled", context.partition_id, event.sequence_number)
 
 
 async def bury(letter: DeadLetter) -> None:
     """Take a dead letter."""
     story = letter.story()
-    tell("buried", letter.partition_id, letter.event.sequence_number, story["attempt_count"])
+    told = [story[name] for name in ("attempt_count", "error_type", "error_message")]
+    tell("buried", letter.partition_id, letter.event.sequence_number, *told)
 
 
 def make_store() -> CheckpointStore:
     """The store that was asked for."""
     container, _, conn_str = STORE.partition(" ")
     if conn_str:
-        return BlobCheckpointStore.from_connection_string(conn_str, container=container)
+        return BlobCheckpointStore.from_connection_string(
+            conn_str, container=container, request_timeout=timedelta(seconds=1)
+        )
     return SqliteCheckpointStore(STORE)
 
 
@@ -82,7 +93,7 @@ async def main() -> None:
             attempts_max=2, then=FailureAction.DEAD_LETTER, deliveries_max=3
         ),
         key_of=key_of,
-        **json.loads(SETTINGS),
+        **SETTINGS,
     )
     processor = EventProcessor(
         source=EventHubSource.from_connection_string(CONN_STR),
