@@ -106,6 +106,10 @@ class Fleet:
             self.revive()
             time.sleep(0.05)
 
+    def until_told(self, count: int) -> None:
+        """Wait until so many things were told."""
+        self.until(lambda: self.told_count >= count)
+
     def end(self) -> None:
         """Leave nothing behind."""
         for owner_id in list(self.processes):

@@ -49,10 +49,10 @@ def test_a_poison_event_among_ten_thousand_harms_nobody_else(make_fleet, contain
     fleet = make_fleet(store=f"{container} {storage}", key_lanes=4, pace_s=0)
     fleet.publish(10_000, {5_000: "fail"})
     fleet.start("a")
-    fleet.until(lambda: fleet.told_count > 2_000)
+    fleet.until_told(2_000)
     fleet.start("b")
     fleet.stop("a")
-    fleet.until(lambda: fleet.told_count >= 10_000)
+    fleet.until_told(10_000)
     fleet.stop("b")
     counts = Counter(fleet.numbers("handled"))
     (letter,) = [facts for facts in fleet.story() if facts[1] == "buried"]

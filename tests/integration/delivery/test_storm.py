@@ -73,8 +73,7 @@ def test_nothing_is_lost_and_planned_changes_repeat_nothing(azurite, tmp_path, k
             for name in ("p-1", "p-2"):
                 fleet.start(name)
             for number in range(BLOWS):
-                goal = (number + 1) * len(PARTITIONS) * STORMY // (BLOWS + 1)
-                fleet.until(lambda goal=goal: fleet.told_count >= goal)
+                fleet.until_told((number + 1) * len(PARTITIONS) * STORMY // (BLOWS + 1))
                 _strike(fleet, azurite, rng, number)
             fleet.until(lambda: [c.sequence_number for c in look()] == [STORMY - 1] * 3)
 
@@ -82,7 +81,7 @@ def test_nothing_is_lost_and_planned_changes_repeat_nothing(azurite, tmp_path, k
             _published(fleet, CALM)
             for number in range(2):
                 fleet.start(f"calm-{number}")
-                fleet.until(lambda n=number: fleet.told_count >= before + (n + 1) * CALM)
+                fleet.until_told(before + (number + 1) * CALM)
                 fleet.stop(max(fleet.processes))
             fleet.until(lambda: len(set(fleet.places())) == len(PARTITIONS) * (STORMY + CALM))
             for name in list(fleet.processes):
