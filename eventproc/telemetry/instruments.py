@@ -18,6 +18,8 @@ class Count:
     unit: str
     description: str
     value: Callable[[ProcessorStatistics], int]
+    operation: str = ""
+    """Its ``messaging.operation.name``, which the conventions want with their own counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ COUNTS: Final = (
         "{message}",
         "Events received.",
         lambda s: s.tally.received_count,
+        operation="receive",
     ),
     Count(
         "eventproc.events.handled", "{event}", "Events handled.", lambda s: s.tally.handled_count

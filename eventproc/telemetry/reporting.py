@@ -127,10 +127,11 @@ class Telemetry:
             totals = {key: counted[count.name] for key, counted in self._former.items()}
             for watch, statistics in self._readings():
                 totals[watch.group.key] += count.value(statistics) - watch.before[count.name]
+        operation = {"messaging.operation.name": count.operation} if count.operation else {}
         for key, total in totals.items():
             # A look from another thread may find a partition in two places, or in none.
             shown = self._shown[key, count.name] = max(total, self._shown[key, count.name])
-            yield Observation(shown, self._attributes[key])
+            yield Observation(shown, {**self._attributes[key], **operation})
 
     def _gauge(self, gauge: Gauge, _: CallbackOptions) -> Iterator[Observation]:
         values: dict[tuple[str, str, str], list[float]] = {}

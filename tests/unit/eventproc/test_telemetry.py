@@ -38,6 +38,7 @@ def test_names_are_those_of_the_conventions(sdk):
     run_virtual(story())
     (process,) = sdk.points(messaging_metrics.MESSAGING_PROCESS_DURATION)
     (checkpoint,) = sdk.points(messaging_metrics.MESSAGING_CLIENT_OPERATION_DURATION)
+    (received,) = sdk.points(messaging_metrics.MESSAGING_CLIENT_CONSUMED_MESSAGES)
     (span,) = sdk.spans("process hub")
 
     common = {
@@ -51,6 +52,7 @@ def test_names_are_those_of_the_conventions(sdk):
     operations = messaging_attributes.MessagingOperationTypeValues
     assert process.attributes == {**common, name: "process", kind: operations.PROCESS.value}
     assert checkpoint.attributes == {**common, name: "checkpoint", kind: operations.SETTLE.value}
+    assert received.attributes == {**common, name: "receive"}
     assert span.attributes == {
         **process.attributes,
         messaging_attributes.MESSAGING_DESTINATION_PARTITION_ID: "0",
