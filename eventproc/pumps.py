@@ -200,8 +200,9 @@ class Pumps:
             most=self._config.handler_backoff.most,
             chance=self._rng.random(),
         )
-        until_s = asyncio.get_running_loop().time() + wait_s
-        self._failures[partition_id] = (count, until_s)
+        loop = asyncio.get_running_loop()
+        self._failures[partition_id] = (count, loop.time() + wait_s)
+        loop.call_later(wait_s, self._changed)
         self._log.error(
             "pump_failed",
             partition_id=partition_id,

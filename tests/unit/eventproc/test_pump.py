@@ -323,3 +323,32 @@ def test_a_slow_handler_keeps_its_partition():
         return scene.numbers()
 
     assert run_virtual(story()) == [0]
+
+
+def test_a_pump_that_broke_begins_anew_after_its_rest():
+    """Not as late as the next look at the group would be."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(1)
+        times = []
+
+        class BreakingOnce(Noting):
+            def __init__(self):
+                super().__init__(scene)
+                times.append(asyncio.get_running_loop().time())
+                if len(times) == 1:
+                    raise RuntimeError
+
+        async with scene.processor(
+            BreakingOnce,
+            load_balancing_interval=timedelta(seconds=60),
+            ownership_expiration=timedelta(hours=1),
+        ):
+            await seconds(30)
+        return times, scene.numbers()
+
+    (broke_s, begun_s), numbers = run_virtual(story())
+
+    assert begun_s - broke_s <= 0.2
+    assert numbers == [0]
