@@ -57,10 +57,18 @@ class KafkaBroker:
     ``batch.num.messages``), and looks for new events every 50 ms or so.
 
     Args:
+        asks_credentials: Refuse whoever does not sign in. As its memory is empty, it knows nobody,
+            so this is for seeing how a refusal looks.
         start_timeout: Give up when it does not listen by then.
     """
 
-    def __init__(self, *, start_timeout: timedelta = timedelta(seconds=20)) -> None:
+    def __init__(
+        self,
+        *,
+        asks_credentials: bool = False,
+        start_timeout: timedelta = timedelta(seconds=20),
+    ) -> None:
+        self._options = ("--authentication",) if asks_credentials else ()
         self._start_timeout_s = start_timeout.total_seconds()
         self._process: subprocess.Popen[str] | None = None
         self._pid = 0
@@ -92,7 +100,7 @@ class KafkaBroker:
         self._process = subprocess.Popen(
             [
                 *("/bin/sh", "-c", _GUARDED, "sh", program, "--silent"),
-                *("--listener-url", url, "--advertised-listener-url", url),
+                *("--listener-url", url, "--advertised-listener-url", url, *self._options),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -275,6 +275,27 @@ async def test_wrong_settings_are_told_as_such(broker, topic):
                 await source.check_consumer_group("g")
 
 
+async def test_a_refused_credential_is_told_at_once_and_not_repeated():
+    """Nobody waits for a whole budget to learn that the password is wrong."""
+    broker = KafkaBroker(asks_credentials=True)
+    await asyncio.to_thread(broker.start)
+    config = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "anna",
+        "sasl.password": "s3cret",
+    }
+    try:
+        async with KafkaEventSource(broker.bootstrap_servers, topic="t", config=config) as source:
+            async with asyncio.timeout(10):
+                with pytest.raises(ConfigurationError, match="authentication") as caught:
+                    await source.check_consumer_group("g")
+    finally:
+        await asyncio.to_thread(broker.stop)
+
+    assert "s3cret" not in str(caught.value)
+
+
 async def test_no_kafka_group_is_made(fleet):
     """The broker never hears of a member, and nothing is committed to it."""
     await fleet.publish(0, b"x")

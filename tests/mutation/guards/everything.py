@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.mutation.guard import Guard
-from tests.mutation.guards import decisions, delivery, fleet, ownership, spark, stores
+from tests.mutation.guards import decisions, delivery, fleet, numbering, ownership, spark, stores
 
 GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
     "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.RESERVE],
@@ -13,6 +13,14 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *ownership.BALANCER,
         *ownership.SESSIONS,
         *ownership.SESSION_GROUP,
+    ],
+    "One protocol, and Kafka": [
+        *numbering.NUMBERS,
+        *numbering.ADMISSION,
+        *numbering.TAKING_UP,
+        *numbering.READER,
+        *numbering.FEED,
+        *numbering.POSITION,
     ],
     "Checkpoints": [*delivery.CHECKPOINTER, *delivery.RECORDS, *delivery.CONTEXT],
     "Delivery": [

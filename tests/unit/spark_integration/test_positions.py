@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.models import EventPosition
-from spark_integration.positions import parse_position, parse_positions
+from eventproc.models import Checkpoint, EventPosition
+from spark_integration.positions import parse_position, parse_positions, refuse_kafka
 
 EIGHT = datetime(2026, 1, 31, 8, tzinfo=UTC)
 
@@ -94,3 +94,16 @@ def test_without_a_checkpoint_nothing_is_missed_either():
 
     assert (plain.is_by_checkpoints, plain.otherwise) == (True, EventPosition.earliest())
     assert (said.is_by_checkpoints, said.otherwise) == (True, latest)
+
+
+@pytest.mark.parametrize(("offset", "is_refused"), [("kafka:7", True), ("7", False), ("-1", False)])
+def test_a_checkpoint_of_kafka_is_refused(offset, is_refused):
+    """All numbers here are those that Event Hubs has over AMQP."""
+    checkpoint = Checkpoint(
+        partition_id="0", offset=offset, sequence_number=7, etag="1", last_modified=EIGHT
+    )
+    if is_refused:
+        with pytest.raises(ConfigurationError, match="Kafka"):
+            refuse_kafka(checkpoint)
+    else:
+        refuse_kafka(checkpoint)
