@@ -61,7 +61,7 @@ def test_only_what_retention_took_is_missing_where_numbers_have_gaps(caplog, is_
     caplog.set_level(logging.DEBUG, "eventproc")
     numbers = run_virtual(story())
     missing = [
-        (record.after_sequence_number, record.missing_count)  # type: ignore[attr-defined]
+        (record.after_sequence_number, record.missing_count)
         for record in caplog.records
         if record.getMessage() == "events_missing"
     ]
