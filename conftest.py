@@ -48,7 +48,7 @@ _sources = [
 pytest_collect_file = SybilCollection(_sources).pytest()
 
 NEEDS_SPARK = ("tests/spark/", "docs/spark.md")
-SPARK_TIMEOUT_S = 300
+SPARK_TIMEOUT_S = 900
 """Interrupting a call to Java breaks the connection to it, for all tests that follow; so nobody is
 interrupted for being slow on a machine that is busy."""
 

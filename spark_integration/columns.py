@@ -100,8 +100,14 @@ def to_record_batches(schema: StructType, chunks: Iterable[Chunk]) -> Iterator[p
         return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
     for partition_id, received in chunks:
-        for event in received:
-            size = len(event.body)
+        sizes = [len(event.body) for event in received]
+        together = body_bytes + sum(sizes)
+        if len(events) + len(received) <= ROWS_MAX and together <= BODY_BYTES_MAX:
+            partitions += [partition_id] * len(received)
+            events += received
+            body_bytes = together
+            continue
+        for event, size in zip(received, sizes, strict=True):
             if events and (len(events) >= ROWS_MAX or body_bytes + size > BODY_BYTES_MAX):
                 yield batch()
                 partitions, events, body_bytes = [], [], 0

@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import islice
+from operator import lt
 
 from eventproc.context import PartitionIdentity
 from eventproc.logs import get_logger
@@ -12,7 +14,13 @@ from spark_integration.errors import OrderLostError
 from spark_integration.sink_calls import SinkCalls
 from spark_integration.sink_context import SparkPartitionContext
 from spark_integration.sink_options import SinkOptions
-from spark_integration.sink_records import PartitionReport, TaskId, is_handled, without_state
+from spark_integration.sink_records import (
+    PartitionReport,
+    TaskId,
+    covered_to,
+    is_handled,
+    without_state,
+)
 from spark_integration.sink_store import Begun, Checkpoints
 
 
@@ -170,11 +178,16 @@ class SinkPartition:
 
     def _unhandled(self, rows: Rows) -> Rows:
         found = self._found
+        if found is None or rows.numbers[0] > covered_to(found):
+            return rows  # They rise, so nothing is asked of each.
         is_left = [not is_handled(number, found) for number in rows.numbers]
         return rows if all(is_left) else rows.only(is_left)
 
     def _check_order(self, numbers: Sequence[int]) -> None:
-        last = self._last_row
+        last, self._last_row = self._last_row, numbers[-1]
+        is_next = last is None or last < numbers[0]
+        if is_next and all(map(lt, numbers, islice(numbers, 1, None))):
+            return
         for number in numbers:
             if last is not None and number <= last:
                 raise OrderLostError(
@@ -183,4 +196,3 @@ class SinkPartition:
                     "multiplies rows between source and sink"
                 )
             last = number
-        self._last_row = last

@@ -198,6 +198,14 @@ def is_handled(sequence_number: int, found: Checkpoint | None) -> bool:
     )
 
 
+def covered_to(found: Checkpoint) -> int:
+    """The last event of which a checkpoint tells that it is handled: none behind it is."""
+    position = BEFORE_FIRST_SEQUENCE_NUMBER
+    if found.sequence_number is not None:
+        position = found.sequence_number
+    return max([position, *(done.last for done in found.completed)])
+
+
 def without_state(checkpoint: Checkpoint | None) -> Checkpoint | None:
     """What has to travel of a checkpoint that is to be replaced, state and all."""
     return None if checkpoint is None else replace(checkpoint, state=None)

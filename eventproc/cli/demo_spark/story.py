@@ -26,6 +26,9 @@ LOOK_EVERY_S: Final = 0.4
 IDLE_MAX_S: Final = 300.0
 """Without any progress for so long, the demo has failed."""
 
+AT_WORK_MAX_S: Final = 10.0
+"""A batch is under way most of the time."""
+
 STREAM_S: Final = 15.0
 """For how long the second half of the flights is spread."""
 
@@ -68,6 +71,8 @@ class Story:
         self._batches = Batches(count=0, rows=0)
         self._truth: tuple[Weeks, Logbook] = ({}, Logbook())
         self._headline = ""
+        self._journal = JournalReader(stage.folder)
+        self._handled: list[tuple[str, Range]] = []
 
     async def play(self) -> Report:
         """Play it, and report.
@@ -86,6 +91,7 @@ class Story:
         self._headline = "two queries on two executors: flights by week, and a handler for each"
         await asyncio.to_thread(self._cluster.start)
         await self._until(lambda: self._committed() >= total // 2, publisher)
+        await self._until_at_work()
         self._kill_one()
         await self._until(lambda: publisher.exit_code is not None, publisher)
         await self._see_ends()
@@ -119,15 +125,22 @@ class Story:
             if now != before:
                 before, moved_s = now, time.monotonic()
 
+    async def _until_at_work(self) -> None:
+        """Return when handlers have had events that no checkpoint covers yet."""
+        give_up_s = time.monotonic() + AT_WORK_MAX_S
+        while time.monotonic() < give_up_s:
+            await asyncio.sleep(LOOK_EVERY_S / 10)
+            await self._see_checkpoints()
+            self._handled += [(p, run) for _, p, run in self._journal.read()]
+            if any(last > self._positions[p] for p, (_, last) in self._handled):
+                return
+
     # Looking.
 
     async def _look(self) -> None:
         """See how everything is, and show it."""
         await asyncio.sleep(LOOK_EVERY_S)
-        stage = self._stage
-        for checkpoint in await stage.store.list_checkpoints(stage.group):
-            if checkpoint.sequence_number is not None:
-                self._positions[checkpoint.partition_id] = checkpoint.sequence_number
+        await self._see_checkpoints()
         await self._see_ends()
         self._batches = await asyncio.to_thread(self._cluster.batches)
         alive = executors.executors()
@@ -136,6 +149,12 @@ class Story:
                 self._fates[pid] = "ended"
         self._fates = dict.fromkeys(alive, "running") | self._fates
         self._show(self._scene())
+
+    async def _see_checkpoints(self) -> None:
+        stage = self._stage
+        for checkpoint in await stage.store.list_checkpoints(stage.group):
+            if checkpoint.sequence_number is not None:
+                self._positions[checkpoint.partition_id] = checkpoint.sequence_number
 
     async def _see_ends(self) -> None:
         for found in await self._stage.source.properties_of(self._partition_ids):
@@ -174,8 +193,8 @@ class Story:
             position = -1 if checkpoint is None else checkpoint.sequence_number
             at_end += position == self._ends[partition_id]
         published: dict[str, Range] = {p: (0, end) for p, end in self._ends.items() if end >= 0}
-        handled = [(p, run) for _, p, run in JournalReader(stage.folder).read()]
-        accounts = make_accounts(published, handled)
+        self._handled += [(p, run) for _, p, run in self._journal.read()]
+        accounts = make_accounts(published, self._handled)
         problems = []
         if accounts.published != self._plot.event_count:
             problems.append(
