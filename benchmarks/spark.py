@@ -52,6 +52,7 @@ from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 
 HUB: Final = "bench"
 SENT_AT_ONCE: Final = 2000
+LOOK_EVERY_S: Final = 0.2
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -149,22 +150,45 @@ def run_receiver(conn_str: str, options: argparse.Namespace) -> Figures:
 # --- Spark ----------------------------------------------------------------------------------------
 
 
-def cpu_of_spark() -> float:
-    """Processor seconds of Java and of all processes below it; of dead ones, once waited for."""
-    parents: dict[int, int] = {}
-    seconds: dict[int, float] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended just now
-        pid = int(entry.parent.name)
-        parents[pid] = int(fields[1])
-        seconds[pid] = sum(map(int, fields[11:15])) / TICKS_PER_S
-    mine = {os.getpid()}
-    while found := {pid for pid, parent in parents.items() if parent in mine} - mine:
-        mine |= found
-    return sum(seconds[pid] for pid in mine if pid != os.getpid() and pid in seconds)
+class ProcessorTime:
+    """Processor time of Java and of all processes below it, looked at now and then.
+
+    Of a process that has ended, what it had used when it was last looked at.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[int, int] = {}
+        self._begun = sum(self._look().values())
+        self._looked_at = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return (sum(self._look().values()) - self._begun) / TICKS_PER_S
+
+    def wait(self) -> None:
+        """Let a moment pass."""
+        time.sleep(0.01)
+        if time.monotonic() - self._looked_at > LOOK_EVERY_S:
+            self._look()
+            self._looked_at = time.monotonic()
+
+    def _look(self) -> dict[int, int]:
+        parents: dict[int, int] = {}
+        ticks: dict[int, int] = {}
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = entry.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it ended just now
+            pid = int(entry.parent.name)
+            parents[pid] = int(fields[1])
+            ticks[pid] = int(fields[11]) + int(fields[12])
+        mine = {os.getpid()}
+        while found := {pid for pid, parent in parents.items() if parent in mine} - mine:
+            mine |= found
+        self._own |= {pid: ticks[pid] for pid in mine if pid != os.getpid() and pid in ticks}
+        return self._own
 
 
 def run_query(frame: DataFrame, give: Give, batches: int | None = None) -> Figures:
@@ -181,11 +205,11 @@ def run_query(frame: DataFrame, give: Give, batches: int | None = None) -> Figur
         query = writer.trigger(availableNow=True).start() if batches is None else writer.start()
         while not query.recentProgress and query.isActive:
             time.sleep(0.01)
-        cpu_s, noted = cpu_of_spark(), len(query.recentProgress)
+        used, noted = ProcessorTime(), len(query.recentProgress)
         while query.isActive and (batches is None or len(query.recentProgress) < batches):
-            time.sleep(0.01)
+            used.wait()
         done = [entry for entry in query.recentProgress[noted:] if entry.numInputRows]
-        cpu_s = cpu_of_spark() - cpu_s
+        cpu_s = used.seconds
         query.stop()
     if (error := query.exception()) is not None:
         raise error
