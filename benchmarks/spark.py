@@ -360,9 +360,11 @@ def main() -> None:
     if options.role == "receiver":
         receive(options.conn_str, options.partitions, options.events)
         return
+    reads_hub = any(name.startswith(("hub", "receiver")) for name in options.only or ["hub"])
+    in_hub = options.events if reads_hub else 0
     spark = session()
     found: dict[str, list[Figures]] = {}
-    with full_hub(options.partitions, options.events, options.body) as conn_str:
+    with full_hub(options.partitions, in_hub, options.body) as conn_str:
         for _ in range(options.rounds):
             for name, run in candidates(spark, conn_str, options).items():
                 if options.only is None or name in options.only:

@@ -27,7 +27,7 @@ CORES: Final = 2
 JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Compiling well costs more than it gains where everything runs once."""
 
-PATIENCE_S: Final = 240.0
+PATIENCE_S: Final = 600.0
 POLL_S: Final = 0.05
 
 SETTINGS: Final = {

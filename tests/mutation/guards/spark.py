@@ -188,6 +188,13 @@ SINK_RECORDS = guards_in(
         is_simulated=False,
     ),
     Guard(
+        name="Spark sink: above its position, a checkpoint covers what lanes have done",
+        without_it="a group that comes from key lanes handles events twice",
+        words="    return max([position, *(done.last for done in found.completed)])\n",
+        mutated="    return position\n",
+        is_simulated=False,
+    ),
+    Guard(
         name="Spark sink: rows of a partition come from one task",
         without_it="of two tasks the one that commits last decides where the partition stands",
         words="            if other != report.task.task:\n",
@@ -253,6 +260,13 @@ SINK_PARTITION = guards_in(
         without_it="what a shuffle has put behind is passed over for ever",
         words="            if last is not None and number <= last:\n",
         mutated="            if False:\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: rows that come later are behind those that came",
+        without_it="rows of two batches of columns may be in any order",
+        words="        is_next = last is None or last < numbers[0]\n",
+        mutated="        is_next = True\n",
         is_simulated=False,
     ),
     Guard(
