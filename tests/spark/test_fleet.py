@@ -40,7 +40,7 @@ CONFIG = EventProcessorConfig(
     ownership_expiration=timedelta(seconds=15),
     batch_size_max=20,
 )
-PATIENCE_S = 150.0
+PATIENCE_S = 240.0
 
 
 @pytest.fixture(name="journal")

@@ -155,17 +155,21 @@ class Blocking(PartitionHandler):
     """Blocks the event loop until it is released."""
 
     released = threading.Event()
+    gave_up = threading.Event()
 
     async def process_events(self, context, events):
         give_up_at_s = time.monotonic() + 30
-        while not self.released.is_set() and time.monotonic() < give_up_at_s:
-            pass
+        while not self.released.is_set():
+            if time.monotonic() > give_up_at_s:
+                self.gave_up.set()
+                break
 
 
 @pytest.mark.parametrize("way", ["told", "unreachable", "SIGTERM"])
 def test_a_member_that_does_not_stop_ends_its_process(stand, way):
     """Its handler blocks all that it could hear with, yet it would renew its leases for ever."""
     Blocking.released.clear()
+    Blocking.gave_up.clear()
     ended = threading.Event()
 
     def on_report(report: Report) -> None:
@@ -188,6 +192,7 @@ def test_a_member_that_does_not_stop_ends_its_process(stand, way):
     stand.serve(handler=f"{__name__}:Blocking", stop_timeout_s=0.5)
 
     assert ended.is_set()
+    assert not Blocking.gave_up.is_set()
 
 
 ORPHAN = """
