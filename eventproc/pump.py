@@ -37,6 +37,9 @@ from eventproc.watchdog import Watchdog
 RECEIVE_WAIT_MAX: Final = timedelta(seconds=60)
 """How long one call to an idle receiver waits. The end of it changes nothing."""
 
+RECEIVE_WAIT_MIN: Final = timedelta(seconds=0.01)
+"""Timers may be a little early; what is left then must not become a busy loop."""
+
 CAREFUL_COUNT: Final = 1000
 """After a crash: so many events singly, where no number says when a checkpoint is due."""
 
@@ -218,22 +221,18 @@ class PartitionPump:
             offset = self._context.offset
             return first if offset is None else EventPosition.from_offset(offset)
 
-        idle_after = self._config.idle_after
-        wait_max = min(RECEIVE_WAIT_MAX, idle_after or RECEIVE_WAIT_MAX)
+        idle_after = self._config.idle_after or timedelta.max
         loop = asyncio.get_running_loop()
         idle_since_s = loop.time()
         while True:
+            left = idle_after - timedelta(seconds=loop.time() - idle_since_s)
+            wait_max = min(RECEIVE_WAIT_MAX, max(left, RECEIVE_WAIT_MIN))
             events = await self._reception.next(position, self._events_max(), wait_max)
             if events:
                 await self._deliver(events)
-            elif (
-                idle_after is None
-                or self._gate.is_paused
-                or loop.time() - idle_since_s < idle_after.total_seconds()
-                or (self._lanes is not None and not self._lanes.is_idle)
-            ):
+            elif loop.time() - idle_since_s < idle_after.total_seconds():
                 continue
-            else:
+            elif not self._gate.is_paused and (self._lanes is None or self._lanes.is_idle):
                 await self._delivery.idle(self._context)
             idle_since_s = loop.time()
 

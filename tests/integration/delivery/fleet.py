@@ -91,6 +91,10 @@ class Fleet:
             (str(facts[2]), int(str(facts[3]))) for facts in self.story() if facts[1] == "handled"
         ]
 
+    def lately_busy(self, count: int) -> list[str]:
+        """Who told the last things."""
+        return sorted({str(facts[0]) for facts in self.story()[-count:]})
+
     def revive(self) -> None:
         """Start again whoever died."""
         for owner_id, process in list(self.processes.items()):

@@ -9,8 +9,10 @@ from datetime import timedelta
 
 import pytest
 
+from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import CheckpointPolicy, EventPosition, FailureAction, FailurePolicy
 from eventproc.deadletters import MemoryDeadLetterSink
+from eventproc.models import CheckpointUpdate, SequenceRange
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.scene import Noting, Scene, seconds
 
@@ -257,3 +259,28 @@ def test_the_count_has_a_place_from_the_first_event_on(position):
     assert counts == [(-1, 1), (-1, 2), (-1, 3), (-1, 4), (-1, 5)]
     assert letters == [0]
     assert numbers == [1, 2]
+
+
+def test_in_lanes_only_what_is_not_done_can_be_the_culprit():
+    """What was done above the position comes by again, and is nobody's delivery."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(20)
+        sink = MemoryDeadLetterSink()
+        async with MemoryCheckpointStore(scene.account) as store:
+            update = CheckpointUpdate(
+                partition_id="0",
+                offset="4096",
+                sequence_number=0,
+                replaces=None,
+                writer="dead",
+                completed=(SequenceRange(1, 3),),
+                delivery_count=5,
+            )
+            await store.update_checkpoint(scene.group, update)
+        async with scene.processor(sink=sink, failure_policy=LETTER, key_lanes=3):
+            await seconds(30)
+        return [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+
+    assert run_virtual(story()) == ([4], list(range(5, 20)))
