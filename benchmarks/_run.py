@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -48,6 +49,13 @@ ARGUMENTS: Final = {
 ROWS_MAX: Final = 20
 """Of a benchmark that knows only ours, print no more than this."""
 
+QUICK_ARGUMENTS: Final = {
+    "receive": ("--candidates", "eventproc", "azure-aio", "--partitions", "1",
+                "--events", "8000", "--trickle", "10"),
+    "spark_source": ("--events", "8000", "--rounds", "1"),
+}  # fmt: skip
+"""For those that do not take ``--quick``."""
+
 SHARE_MAX: Final = 0.5
 """Of the time that is left, the most that one benchmark may take."""
 
@@ -79,8 +87,10 @@ def programs(wanted: Sequence[str]) -> list[str]:
 def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
     """Run one, within the time."""
     path = HERE / f"{name}.py"
-    quick = ("--quick",) if is_quick and takes_quick(path) else ()
-    command = [sys.executable, str(path), "--format", "json", *(quick or ARGUMENTS.get(name, ()))]
+    arguments = ARGUMENTS.get(name, ())
+    if is_quick:
+        arguments = ("--quick",) if takes_quick(path) else QUICK_ARGUMENTS.get(name, ())
+    command = [sys.executable, str(path), "--format", "json", *arguments]
     begun_s = time.monotonic()
     process = subprocess.Popen(
         command,
@@ -91,9 +101,11 @@ def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
     )
     try:
         out, err = process.communicate(timeout=seconds_max)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)  # and all that it started
         process.communicate()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
         return Outcome(name=name, seconds=seconds_max, failure="took too long")
     seconds = time.monotonic() - begun_s
     if process.returncode:
