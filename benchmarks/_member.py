@@ -13,6 +13,7 @@ import os
 import signal
 import struct
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -201,6 +202,12 @@ async def serve_azures(settings: Settings, stopped: asyncio.Event) -> None:
     receiving.cancel()
 
 
+def end_with_parent() -> None:
+    """End when standard input does: nobody listens any more."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 SIDES: Final = {"eventproc": serve_ours, "azure": serve_azures}
 
 
@@ -223,4 +230,5 @@ if __name__ == "__main__":
     given = Settings(**json.loads(sys.argv[1]))
     report("ready")
     sys.stdin.readline()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     asyncio.run(main(given))
