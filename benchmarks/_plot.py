@@ -22,7 +22,11 @@ BEYOND: Final = 300.0
 
 def draw(found: Sequence[Comparison], target: Path, caption: str) -> None:
     """Write a bar for each comparison that is worth a look."""
-    found = [one for one in found if one.benchmark == "group" or HEADLINES.search(one.figure)]
+    found = [
+        one
+        for one in found
+        if (one.benchmark == "group" or HEADLINES.search(one.figure)) and (one.ours or one.other)
+    ]
     figure = Figure(figsize=(10, 1.2 + 0.34 * len(found)), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()

@@ -28,7 +28,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from azure.storage.blob import ContainerClient
@@ -36,6 +36,7 @@ from azure.storage.blob import ContainerClient
 from benchmarks._fleet import Episode, Fleet, Publisher, publish_backlog
 from benchmarks._member import Settings
 from benchmarks._rows import Row, options, say, show
+from benchmarks._summary import times_better
 from eventproc.emulator import EventHubsEmulator
 from eventproc.testing.azurite import Azurite
 
@@ -261,7 +262,7 @@ def rows_of(runs: Sequence[dict[str, Measures]], settings: str) -> list[Row]:
                 "measure": measure,
                 "unit": unit,
                 **{side: _rounded(value) for side, value in sides.items()},
-                "times_better": _ratio(sides["eventproc"], sides["azure"], is_more_better),
+                "times_better": _ratio(sides, is_more_better=is_more_better),
             }
         )
     return rows
@@ -271,9 +272,12 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 2)
 
 
-def _ratio(ours: float | None, theirs: float | None, is_more_better: bool) -> float | None:  # noqa: FBT001
-    better, worse = (ours, theirs) if is_more_better else (theirs, ours)
-    return None if better is None or not worse else round(better / worse, 2)
+def _ratio(sides: Mapping[str, float | None], *, is_more_better: bool) -> float | None:
+    ours, theirs = (sides[side] for side in SIDES)
+    if ours is None or theirs is None:
+        return None
+    ratio = times_better(ours, theirs, is_more_better=is_more_better)
+    return None if ratio is None else round(ratio, 2)
 
 
 def main() -> None:
