@@ -6,7 +6,7 @@
     make bench ARGS='--minutes 60 --plot docs/images/performance.png'
     make bench ARGS=--again             # no run: the table and the picture of the last results
 
-A benchmark is a program in this folder that takes ``--format json``. Its rows are kept as
+A benchmark is a program here with the options of ``_rows``. Its rows are kept as
 ``build/bench/NAME.json``. One that fails, or for which no time is left, is named at the end.
 """
 
@@ -40,21 +40,15 @@ FIRST: Final = ("group", "receive", "loop")
 """What is most worth knowing, should the time not suffice."""
 
 ARGUMENTS: Final = {
-    "receive": ("--candidates", "eventproc", "azure-aio", "azure-aio-3000", "azure-sync-5ms"),
+    "receive": ("--body", "100", "--batch", "300", "--candidates",
+                "eventproc", "azure-aio", "azure-aio-3000", "azure-sync-5ms", "bare"),
     "scale": ("4x2", "32x4", "256x32"),
     "rounds": ("4x2", "32x4", "256x32"),
-}
+}  # fmt: skip
 """Less than everything, where everything takes long: by themselves these programs do it all."""
 
 ROWS_MAX: Final = 20
 """Of a benchmark that knows only ours, print no more than this."""
-
-QUICK_ARGUMENTS: Final = {
-    "receive": ("--candidates", "eventproc", "azure-aio", "--partitions", "1",
-                "--events", "8000", "--trickle", "10"),
-    "spark_source": ("--events", "8000", "--rounds", "1"),
-}  # fmt: skip
-"""For those that do not take ``--quick``."""
 
 SHARE_MAX: Final = 0.5
 """Of the time that is left, the most that one benchmark may take."""
@@ -75,7 +69,7 @@ def programs(wanted: Sequence[str]) -> list[str]:
     found = [
         path.stem
         for path in sorted(HERE.glob("[!_]*.py"))
-        if any(word in path.read_text() for word in ('"--format"', "benchmarks._rows"))
+        if "benchmarks._rows" in path.read_text()
     ]
     strange = set(wanted) - set(found)
     if strange:
@@ -87,9 +81,7 @@ def programs(wanted: Sequence[str]) -> list[str]:
 def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
     """Run one, within the time."""
     path = HERE / f"{name}.py"
-    arguments = ARGUMENTS.get(name, ())
-    if is_quick:
-        arguments = ("--quick",) if takes_quick(path) else QUICK_ARGUMENTS.get(name, ())
+    arguments = ("--quick",) if is_quick else ARGUMENTS.get(name, ())
     command = [sys.executable, str(path), "--format", "json", *arguments]
     begun_s = time.monotonic()
     process = subprocess.Popen(
@@ -115,11 +107,6 @@ def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
         return Outcome(name=name, seconds=seconds, rows=as_rows(out))
     except ValueError as error:
         return Outcome(name=name, seconds=seconds, failure=f"no rows: {error}")
-
-
-def takes_quick(path: Path) -> bool:
-    text = path.read_text()
-    return '"--quick"' in text or "benchmarks._rows" in text
 
 
 def as_rows(text: str) -> Sequence[Row]:

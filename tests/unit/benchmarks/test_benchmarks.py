@@ -26,7 +26,7 @@ def test_every_program_that_gives_rows_is_found_and_whole_groups_come_first():
     found = programs([])
 
     assert found[0] == "group"
-    assert {"loop", "receive", "where", "plan"} <= set(found)
+    assert {"loop", "where", "plan"} <= set(found)
     assert not {"scale_plot", "_run"} & set(found)
 
 
