@@ -76,10 +76,13 @@ def report(kind: str, **what: object) -> None:
     os.write(1, json.dumps(line).encode() + b"\n")
 
 
-def report_batch(partition_id: str, numbers: tuple[int, int], bodies: Sequence[bytes]) -> None:
+def report_batch(
+    partition_id: str, numbers: tuple[int, int], bodies: Sequence[bytes], *, is_timed: bool
+) -> None:
     """Tell of a handled batch: its first and last number, and how old each event is."""
     now = time.monotonic()
-    ages = [round(1e3 * (now - SENT_AT.unpack_from(body)[0]), 2) for body in bodies]
+    sent = [SENT_AT.unpack_from(body)[0] for body in bodies]
+    ages = [round(1e3 * (now - sent_at), 2) for sent_at in sent] if is_timed else []
     report("batch", partition=partition_id, first=numbers[0], last=numbers[1], ages_ms=ages)
 
 
@@ -104,8 +107,8 @@ def handler_class(settings: Settings) -> type[PartitionHandler]:
             self, context: PartitionContext, events: Sequence[ReceivedEvent]
         ) -> None:
             numbers = events[0].sequence_number, events[-1].sequence_number
-            bodies = [event.body for event in events] if settings.is_timed else []
-            report_batch(context.partition_id, numbers, bodies)
+            bodies = [event.body for event in events]
+            report_batch(context.partition_id, numbers, bodies, is_timed=settings.is_timed)
 
         async def close(self, context: PartitionContext, reason: CloseReason) -> None:
             report("close", partition=context.partition_id, reason=reason.name)
@@ -151,10 +154,9 @@ class Azures:
         """Report, and store progress when that is due."""
         if not events:
             return
-        is_timed = self._settings.is_timed
-        bodies = [b"".join(event.body) for event in events] if is_timed else []
+        bodies = [b"".join(event.body) for event in events]
         numbers = events[0].sequence_number, events[-1].sequence_number
-        report_batch(context.partition_id, numbers, bodies)
+        report_batch(context.partition_id, numbers, bodies, is_timed=self._settings.is_timed)
         now_s = time.monotonic()
         last_s = self._stored_at_s.setdefault(context.partition_id, now_s)
         if now_s - last_s >= self._settings.checkpoint_s:

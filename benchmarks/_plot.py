@@ -16,8 +16,8 @@ WORSE: Final = (0.82, 0.42, 0.20)
 HEADLINES: Final = re.compile(r"_per_s$|cpu_|latency")
 """Of benchmarks with many figures, those to draw; of whole groups all are."""
 
-BEYOND: Final = 300.0
-"""Where a bar ends that no number can tell: nothing of ours against something of theirs."""
+BEYOND: Final = 100.0
+"""Where a paler bar ends that no number can tell: nothing of ours, something of theirs."""
 
 
 def draw(found: Sequence[Comparison], target: Path, caption: str) -> None:
@@ -32,7 +32,10 @@ def draw(found: Sequence[Comparison], target: Path, caption: str) -> None:
     axes = figure.subplots()
     lengths = [length(one) for one in found]
     places = range(len(found))
-    colours = [BETTER if value >= 1 else WORSE for value in lengths]
+    colours = [
+        (BETTER if value >= 1 else WORSE) + ((1.0,) if one.times_better is not None else (0.5,))
+        for one, value in zip(found, lengths, strict=True)
+    ]
     axes.barh(places, [max(value, 1) - min(value, 1) for value in lengths],
               left=[min(value, 1) for value in lengths], color=colours, height=0.62)  # fmt: skip
     axes.set_xscale("log")
@@ -48,7 +51,8 @@ def draw(found: Sequence[Comparison], target: Path, caption: str) -> None:
         )
     axes.set_yticks(list(places), [label(one, found) for one in found], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlim(min([*lengths, 1]) * 0.7, max([*lengths, 1]) * 30)
+    axes.xaxis.set_major_formatter("{x:g} x")
+    axes.set_xlim(min([*lengths, 1]) * 0.7, max([*lengths, 1]) * 8)
     axes.set_xlabel("times better than the usual client (left of 1: worse)", fontsize=9)
     axes.tick_params(axis="x", labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)

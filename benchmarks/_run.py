@@ -47,6 +47,9 @@ ARGUMENTS: Final = {
 }  # fmt: skip
 """Less than everything, where everything takes long: by themselves these programs do it all."""
 
+WIDTH: Final = 130
+"""Where the output is no terminal."""
+
 ROWS_MAX: Final = 20
 """Of a benchmark that knows only ours, print no more than this."""
 
@@ -200,7 +203,7 @@ def main() -> None:
         if (path := RESULTS / f"{name}.json").exists()
     }
     found = [one for name, rows in rows_by_name.items() for one in comparisons(name, rows)]
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     compared = {one.benchmark for one in found}
     for name, rows in rows_by_name.items():
         if name not in compared and len(rows) <= ROWS_MAX:

@@ -110,7 +110,7 @@ def _of_sides(
         limit = limits[0].get(figure) if limits else None
         yield Comparison(
             benchmark=benchmark,
-            case=", ".join(f"{name} {cell}" for name, cell in case),
+            case=", ".join(str(c) if isinstance(c, str) else f"{name} {c}" for name, c in case),
             figure=figure,
             ours=value,
             other=other,

@@ -2,6 +2,7 @@
 
     python benchmarks/group.py                   # a table: ours, the genuine client's, the ratio
     python benchmarks/group.py --rounds 3        # medians of three pairs
+    python benchmarks/group.py --only backlog
     python benchmarks/group.py --defaults        # both with their own intervals: ten minutes more
     python benchmarks/group.py --format json     # for programs
     python benchmarks/group.py --quick
@@ -11,7 +12,7 @@ The genuine side is ``EventHubConsumerClient.receive_batch`` for aio, with the
 and the same Azurite, and have the same interval, expiration, prefetch, batch size and checkpoint
 policy; whatever has no counterpart on the other side is at its default.
 
-- *backlog*: one process reads a full hub and stores its progress;
+- *backlog*: one process reads a full hub, looks at each event's body, and stores its progress;
 - *at rest*: a steady trickle, nothing changes: the time from publishing to the handler, processor
   time of the whole fleet, requests to storage;
 - *start*, *join*, *stop*, *kill*: all start at once; one more comes; one is told to stop; one is
@@ -214,12 +215,12 @@ class Pairs:
     def run(self, number: int) -> dict[str, Measures]:
         """Measure one side and then the other."""
         given = self._given
-        found: dict[str, Measures] = {}
-        for side in SIDES:
+        found: dict[str, Measures] = {side: {} for side in SIDES}
+        for side in SIDES if given.only != "life" else ():
             say(f"{side}: backlog of {given.events:,} events")
             full = self.settings(side, f"{side}-full-{number}", own=False, is_timed=False)
-            found[side] = backlog(full, given.partitions, given.events)
-        for side in SIDES:
+            found[side] |= backlog(full, given.partitions, given.events)
+        for side in SIDES if given.only != "backlog" else ():
             life = Life(
                 self.settings(side, f"{side}-{number}", own=False),
                 given.partitions,
@@ -282,6 +283,7 @@ def _ratio(sides: Mapping[str, float | None], *, is_more_better: bool) -> float 
 
 def main() -> None:
     parser = options(__doc__)
+    parser.add_argument("--only", choices=("backlog", "life"))
     parser.add_argument("--rounds", type=int, default=1, help="pairs")
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--processes", type=int, default=4)

@@ -42,7 +42,7 @@ def test_a_figure_without_a_unit_is_a_setting_and_a_ratio_is_neither():
     ]
     (found,) = comparisons("loop", rows)
 
-    assert (found.case, found.figure, found.times_better) == ("question list", "list_ms", 3)
+    assert (found.case, found.figure, found.times_better) == ("list", "list_ms", 3)
 
 
 def test_rows_that_are_comparisons_are_taken_as_they_are():
