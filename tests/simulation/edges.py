@@ -32,22 +32,6 @@ async def _slow_then_cut_off(world: World, node: Node, rng: Random) -> None:
     await _cut_off(node)
 
 
-async def _come_slowly(world: World, node: Node, rng: Random) -> None:
-    """The answer to a new one's first claim is long under way; soon after it, it is cut off."""
-    node = world.start(f"n{len(world.nodes)}")
-    node.line.faults = SLOW
-    for is_there in (
-        lambda: node.owner_id in world.owner_by_partition().values(),
-        lambda: node.served_count > 0,
-    ):
-        for _ in range(600):
-            if is_there() or node.is_gone:
-                break
-            await asyncio.sleep(0.1)
-        node.line.faults = FAST
-    await _cut_off(node)
-
-
 async def _cut_off(node: Node) -> None:
     node.line.is_out = True
     await asyncio.sleep(1.5 * EXPIRATION_S)
@@ -76,6 +60,29 @@ async def _unanswered(world: World, node: Node, rng: Random) -> None:
         raise Violation(f"answers were lost: {lost} events came twice, {world.describe()}")
 
 
+async def _busy_and_cut_off(world: World, node: Node, _: Random) -> None:
+    """Its lease ends in the middle of a call."""
+    usual_s, world.behaviour.seconds_per_event = world.behaviour.seconds_per_event, 4
+    await asyncio.sleep(5)
+    await _cut_off(node)
+    world.behaviour.seconds_per_event = usual_s
+
+
+async def _long_calls(world: World, _node: Node, _: Random) -> None:
+    """Calls take longer than a lease lasts, which is renewed meanwhile.
+
+    Raises:
+        Violation: none of them came to its end.
+    """
+    usual_s, world.behaviour.seconds_per_event = world.behaviour.seconds_per_event, 20
+    before = {p: sum(counts.values()) for p, counts in world.invariants.handled.items()}
+    await asyncio.sleep(4 * 20)
+    world.behaviour.seconds_per_event = usual_s
+    after = {p: sum(counts.values()) for p, counts in world.invariants.handled.items()}
+    if any(after[p] == count for p, count in before.items()):
+        raise Violation(f"no call came to its end: {before} and {after}")
+
+
 def _known(kind: str) -> Callable[[World, Node, Random], Coroutine[object, object, None]]:
     """What other stories know, too."""
 
@@ -87,9 +94,10 @@ def _known(kind: str) -> Callable[[World, Node, Random], Coroutine[object, objec
     return happen
 
 
-OFTEN = (_slow_then_cut_off, _come_slowly, _unwritten)
+OFTEN = (_slow_then_cut_off, _unwritten, _busy_and_cut_off)
 TROUBLES = (
     *OFTEN,
+    _long_calls,
     *map(_known, ("pause", "sleep", "pause_at_step", "replace_paused", "twin", "restart")),
     *map(_known, ("edit_ownership", "delete_ownership", "join", "leave", "crash", "operator")),
 )

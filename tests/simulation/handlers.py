@@ -80,8 +80,7 @@ class CountingHandler(PartitionHandler):
         behaviour, chance = self._behaviour, self._rng.random
         context.state = str(int(context.state or b"0") + 1).encode()
         if behaviour.seconds_per_event:
-            wait = _sleep_deaf if behaviour.is_deaf else asyncio.sleep
-            await wait(behaviour.seconds_per_event)
+            await self._take_time(context, behaviour.seconds_per_event)
         if behaviour.failure_rate and chance() < behaviour.failure_rate:
             raise RuntimeError("failed on purpose")
         place = (context.partition_id, event.sequence_number)
@@ -89,6 +88,15 @@ class CountingHandler(PartitionHandler):
         self._invariants.done(context.partition_id, event)
         if behaviour.checkpoint_rate and chance() < behaviour.checkpoint_rate:
             await context.checkpoint(event)
+
+    async def _take_time(self, context: PartitionContext, seconds: float) -> None:
+        if self._behaviour.is_deaf:
+            await _sleep_deaf(seconds)
+            return
+        disturbances = self._actor.disturbances
+        await asyncio.sleep(seconds)
+        if not self._behaviour.was_deaf:
+            self._invariants.went_on(self._actor, context, disturbances)
 
 
 async def _sleep_deaf(seconds: float) -> None:

@@ -3,7 +3,7 @@
 The names in a violation are those of the tests' report:
 
 - *overlap*: two processes act on a partition under leases that both may trust;
-- *fence*: a handler is called without a lease that may be trusted;
+- *fence*: a handler is called, or goes on, without a lease that may be trusted;
 - *twice*: two writes replaced one version of a record;
 - *back*, *former*, *gap*, *state*: a checkpoint goes back, comes from a former owner, covers what
   was not handled, or carries another state than that of its events;
@@ -28,7 +28,7 @@ from eventproc.models import (
     PartitionOwnership,
     ReceivedEvent,
 )
-from eventproc.testing.processes import Process
+from eventproc.testing.processes import Process, running_loop
 
 CLOCK_RATE_MARGIN = 0.9
 """A stealer's clock may run 5 % fast against one that runs 5 % slow."""
@@ -57,6 +57,14 @@ class Actor:
 
     claim_count: int = 0
     """What it asked for since then that was not its own already."""
+
+    @property
+    def disturbances(self) -> tuple[int, float]:
+        """What is another one after its process stood still, or its clock jumped."""
+        if self.process is None:
+            return 0, 0.0
+        ahead_s = self.process.boot_s() - self.process.local_s(running_loop().now_s)
+        return self.process.pause_count, round(ahead_s, 6)
 
     @property
     def is_killed(self) -> bool:
@@ -344,6 +352,16 @@ class Invariants:
                 f"{call.actor.name} and {other.actor.name} both trust their lease of "
                 f"{partition_id}",
             )
+
+    def went_on(
+        self, actor: Actor, context: PartitionContext, disturbances: tuple[int, float]
+    ) -> None:
+        """A handler that hears when it is cut goes on after it waited for something.
+
+        One whose process stood still meanwhile cannot know yet that its time is over.
+        """
+        if not context.is_owned and disturbances == actor.disturbances:
+            self.report("fence", f"{actor.name} goes on with {context.partition_id}")
 
     def done(self, partition_id: str, event: ReceivedEvent) -> None:
         """A handler is through with an event."""
