@@ -4,6 +4,7 @@ It makes the next run quick, too: the test that noticed the last time is tried f
 """
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -23,9 +24,7 @@ class Memory:
     def __init__(self, file: Path = FILE) -> None:
         """Read what is there."""
         self._file = file
-        self._known: dict[str, dict[str, Any]] = (
-            json.loads(file.read_text()) if file.exists() else {}
-        )
+        self._known = self._read()
 
     def verdict(self, guard: Guard) -> Verdict:
         """What is known about a guard as it stands."""
@@ -46,7 +45,8 @@ class Memory:
         return killer
 
     def keep(self, guard: Guard, said: ByTests | ByWorlds, commit: str) -> None:
-        """Write down what was said about a guard."""
+        """Write down what was said about a guard, beside what other runs may have written."""
+        self._known = self._read()
         known = self._known.setdefault(guard.name, {})
         if known.get("digest") != guard.digest:
             known.clear()
@@ -56,7 +56,15 @@ class Memory:
             name: value for name, value in asdict(said).items() if value not in (None, "")
         }
         known[f"{key}_at"] = commit
-        self._file.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n")
+        written = self._file.with_suffix(f".{os.getpid()}.new")
+        written.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n")
+        written.replace(self._file)
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        known: dict[str, dict[str, Any]] = (
+            json.loads(self._file.read_text()) if self._file.exists() else {}
+        )
+        return known
 
     def _current(self, guard: Guard) -> dict[str, Any]:
         known = self._known.get(guard.name, {})

@@ -27,7 +27,7 @@ PARTS: Final = (
 PASSED, NOT_FOUND = 0, 4
 """Exit codes of pytest; by any other the listener must have told something."""
 
-TEST_WITHIN_S: Final = 120
+TEST_WITHIN_S: Final = 60
 TESTS_WITHIN_S: Final = 900
 WORLDS_WITHIN_S: Final = 7200.0
 HANGS_MAX: Final = 5
