@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
-from tests.simulation.invariants import Actor, Call, Invariants
+from tests.simulation.actor import Actor
+from tests.simulation.invariants import Call, Invariants
 
 
 @dataclass

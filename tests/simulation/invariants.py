@@ -28,7 +28,7 @@ from eventproc.models import (
     PartitionOwnership,
     ReceivedEvent,
 )
-from eventproc.testing.processes import Process, running_loop
+from tests.simulation.actor import Actor
 
 CLOCK_RATE_MARGIN = 0.9
 """A stealer's clock may run 5 % fast against one that runs 5 % slow."""
@@ -36,45 +36,6 @@ CLOCK_RATE_MARGIN = 0.9
 
 class Violation(AssertionError):  # noqa: N818 - that is what it is
     """A promise was broken."""
-
-
-@dataclass(eq=False, slots=True)
-class Actor:
-    """Whoever writes into the store: a processor, or by hand an operator."""
-
-    name: str
-    process: Process | None = None
-    """``None`` for an operator."""
-
-    hands_over: bool = False
-    """Whether it gives away what the plan takes from it, and so may not be robbed at once."""
-
-    is_foreign: bool = False
-    """Whether it is another vendor's, and keeps that one's promises only."""
-
-    steal_count: int = 0
-    """Steals that it asked for since it last looked at the group."""
-
-    claim_count: int = 0
-    """What it asked for since then that was not its own already."""
-
-    @property
-    def disturbances(self) -> tuple[int, float]:
-        """What is another one after its process stood still, or its clock jumped."""
-        if self.process is None:
-            return 0, 0.0
-        ahead_s = self.process.boot_s() - self.process.local_s(running_loop().now_s)
-        return self.process.pause_count, round(ahead_s, 6)
-
-    @property
-    def is_killed(self) -> bool:
-        """Whether it can do nothing any more."""
-        return self.process is not None and self.process.is_killed
-
-    @property
-    def pause_count(self) -> int:
-        """How often it was paused."""
-        return 0 if self.process is None else self.process.pause_count
 
 
 @dataclass(eq=False, slots=True)

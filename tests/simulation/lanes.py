@@ -13,8 +13,9 @@ from eventproc import (
     ReceivedEvent,
 )
 from eventproc.models import CheckpointUpdate
+from tests.simulation.actor import Actor
 from tests.simulation.handlers import Behaviour
-from tests.simulation.invariants import Actor, Call, Invariants
+from tests.simulation.invariants import Call, Invariants
 from tests.simulation.stories import Story
 from tests.simulation.world import World
 

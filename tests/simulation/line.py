@@ -22,7 +22,8 @@ from eventproc.models import (
 from eventproc.testing import FaultyCheckpointStore
 from eventproc.testing.faults import Fate
 from eventproc.testing.processes import Wire
-from tests.simulation.invariants import Actor, Invariants
+from tests.simulation.actor import Actor
+from tests.simulation.invariants import Invariants
 
 T = TypeVar("T")
 

@@ -11,7 +11,8 @@ from eventproc import EventProcessorConfig, LoadBalancingStrategy
 from eventproc.membership import LeaseMode
 from eventproc.models import PartitionOwnership
 from eventproc.testing import StoreFaults
-from tests.simulation.invariants import Actor, Invariants, Violation
+from tests.simulation.actor import Actor
+from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.world import World
 
 SETTLED_WITHIN_S = 400.0

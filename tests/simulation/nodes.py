@@ -7,7 +7,7 @@ from eventproc import EventProcessor
 from eventproc.simulation.foreign import ForeignProcessor
 from eventproc.statistics import ProcessorStatistics
 from eventproc.testing.processes import Process
-from tests.simulation.invariants import Actor
+from tests.simulation.actor import Actor
 from tests.simulation.line import Line
 
 

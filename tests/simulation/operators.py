@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from checkpointstores.memory import MemoryAccount
 from eventproc.models import CheckpointUpdate, ConsumerGroup
-from tests.simulation.invariants import Actor, Invariants
+from tests.simulation.actor import Actor
+from tests.simulation.invariants import Invariants
 from tests.simulation.line import Ledger
 
 

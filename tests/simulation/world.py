@@ -36,8 +36,9 @@ from eventproc.simulation.systems import SYSTEMS
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import Process, Wire
+from tests.simulation.actor import Actor
 from tests.simulation.handlers import Behaviour, CountingHandler
-from tests.simulation.invariants import Actor, Invariants, Violation
+from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.line import Ledger, Line
 from tests.simulation.nodes import Node
 from tests.simulation.operators import Operator
