@@ -45,6 +45,23 @@ class Move:
 
     completed: tuple[SequenceRange, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse with ``ValueError`` what no checkpoint can say, before anything is written."""
+        self.update(replaces=None, writer=operators_writer(""))
+
+    def update(self, *, replaces: Checkpoint | None, writer: str) -> CheckpointUpdate:
+        """The write that carries it out."""
+        return CheckpointUpdate(
+            partition_id=self.partition_id,
+            offset=self.offset,
+            sequence_number=self.sequence_number,
+            replaces=replaces,
+            writer=writer,
+            state=self.state,
+            completed=self.completed,
+            is_reset=True,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
@@ -89,16 +106,7 @@ async def _write(
         found = await _find(store, group, move)
         if found is not None and found.writer == writer:
             return found  # An earlier attempt took effect although no answer said so.
-        update = CheckpointUpdate(
-            partition_id=move.partition_id,
-            offset=move.offset,
-            sequence_number=move.sequence_number,
-            replaces=found,
-            writer=writer,
-            state=move.state,
-            completed=move.completed,
-            is_reset=True,
-        )
+        update = move.update(replaces=found, writer=writer)
         result = await store.update_checkpoint(group, update)
         if result.checkpoint is not None:
             return result.checkpoint
