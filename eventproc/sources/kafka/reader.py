@@ -10,6 +10,7 @@ Rule 3: whatever ends this thread ends every feed, with a reason.
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -31,6 +32,9 @@ READ_S: Final = 0.05
 
 IDLE_S: Final = 1.0
 """How long to wait where there is nothing to read; a wish ends it at once."""
+
+HOLD_S: Final = 0.2
+"""How long to wait for room before all partitions are paused."""
 
 CLOSE_MAX_S: Final = 2.0
 
@@ -79,6 +83,7 @@ class Reader:
         self._wishes: deque[tuple[Callable[[], None], Future[None]]] = deque()
         self._has_wish = threading.Event()
         self._is_closing = False
+        self._is_holding = False
         self.is_over = False
         """Whether it will never read again."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -99,8 +104,8 @@ class Reader:
         self._wish(lambda: self._release(feed))
 
     def note_room(self, feed: Feed) -> None:
-        """Something was taken: have the thread look, if the feed is paused."""
-        if feed.partition in self._paused and feed.has_room:
+        """Something was taken: have the thread look, if it waits for that."""
+        if (self._is_holding or feed.partition in self._paused) and feed.has_room:
             self._has_wish.set()
 
     async def close(self) -> None:
@@ -137,6 +142,7 @@ class Reader:
 
     def _turn(self) -> None:
         """Read once, and hand out what came."""
+        self._keep_bounds()
         for feed in [feed for feed in self._paused.values() if feed.has_room]:
             self._consumer.resume(feed.partition)
             del self._paused[feed.partition]
@@ -152,6 +158,31 @@ class Reader:
                 self._end_all(error_for("the Kafka client", trouble.name, trouble.text))
             if trouble.is_fatal:
                 raise SourceUnavailableError(f"the Kafka client gave up: {trouble.text}")
+
+    def _keep_bounds(self) -> None:
+        """Pause the feeds that are full.
+
+        A pause costs a fetch that is thrown away and another one. So where all are full, and nobody
+        would be held up, the thread first waits a little for room.
+        """
+        full = [f for p, f in self._feeds.items() if p not in self._paused and f.is_full]
+        if full and len(full) + len(self._paused) == len(self._feeds):
+            self._wait_for_room(full)
+        for feed in full:
+            if feed.is_full:
+                self._consumer.pause(feed.partition)
+                self._paused[feed.partition] = feed
+
+    def _wait_for_room(self, full: Sequence[Feed]) -> None:
+        until_s = time.monotonic() + HOLD_S
+        self._is_holding = True
+        while not (self._wishes or self._is_closing or any(feed.has_room for feed in full)):
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                break
+            self._has_wish.wait(left_s)
+            self._has_wish.clear()
+        self._is_holding = False
 
     def _hand_out(self, messages: Sequence[Message]) -> None:
         filled: dict[int, Feed] = {}
@@ -171,9 +202,6 @@ class Reader:
             if partition not in self._feeds:
                 continue
             feed.high = self._consumer.high(partition)
-            if feed.is_full and partition not in self._paused:
-                self._consumer.pause(partition)
-                self._paused[partition] = feed
         self._wake(filled.values())
 
     def _open(self, feed: Feed) -> None:

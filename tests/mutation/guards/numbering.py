@@ -65,8 +65,8 @@ READER = guards_in(
     Guard(
         name="a full feed is paused",
         without_it="memory grows while a handler is slow",
-        words="            if feed.is_full and partition not in self._paused:",
-        mutated="            if False:",
+        words="            if feed.is_full:\n",
+        mutated="            if False:\n",
         is_simulated=False,
     ),
     Guard(
