@@ -57,8 +57,9 @@ FOREIGN = (
 )
 
 
-TROUBLE_NEVER_WITH = {"slow", "deaf", "delete_checkpoint", "operator"}
-"""What lets a call take long for good reasons, and what begins the counting anew."""
+TROUBLE_NEVER_WITH = {"slow", "deaf", "delete_checkpoint", "operator", "poison"}
+"""What lets a call take long for good reasons, what begins the counting anew, and what is tried for
+ever: that is a stall as well, which goes from one to the next."""
 
 SESSION_RATE = 0.25
 """How many groups keep their leases by session."""
