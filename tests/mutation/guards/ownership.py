@@ -242,6 +242,7 @@ PRESENCE = guards_in(
         without_it="what was deleted by hand meanwhile, and taken by others, is acted upon",
         words="            self._on_lapsed()\n",
         mutated="            pass\n",
+        killers=("tests/unit/eventproc/test_sessions.py",),
     ),
     Guard(
         name="the leaving mark",

@@ -51,6 +51,23 @@ def test_what_one_of_ours_does_not_come_for_is_left_until_it_is_dead():
     assert decide(view, COOPERATIVE).claims == ()
 
 
+@given(st.integers(min_value=4, max_value=12), st.integers(min_value=1, max_value=4))
+def test_only_what_a_foreign_owner_leaves_lying_is_claimed(partition_count, held_count):
+    """Beside it lies what one of ours, who may be dead, does not come for."""
+    group = replace(fleet(partition_count, [held_count, 0, 0]), foreign=frozenset({"o2"}))
+    cooperative = frozenset({"o0", "o1"})
+    planned = plan(
+        group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
+    )
+    free = {p for p in group.partition_ids if p not in group.owner_by_partition}
+    theirs = frozenset(p for p in free if planned[p] != "o0")
+    view = replace(group.view("o0", cooperative=cooperative), neglected=theirs)
+
+    claimed = {claim.partition_id for claim in decide(view, COOPERATIVE).claims}
+
+    assert all(planned[p] != "o1" for p in claimed)
+
+
 def test_what_a_foreign_owner_leaves_lying_is_claimed_by_exactly_one_of_ours():
     """And then it stays with that one, though it has more than its share."""
     group = replace(fleet(9, [3, 3, 0]), foreign=frozenset({"o2"}))
