@@ -4,7 +4,8 @@
     python benchmarks/receive.py --format json       # for programs
     python benchmarks/receive.py --partitions 1 --candidates eventproc azure-aio
 
-Emulator, publisher and reader are three processes, and each reader is a fresh one. Two questions:
+Emulator, publisher and reader are three processes, and each reader is a fresh one; those of one
+hub read the same backlog, one after another. Two questions:
 
 - *backlog*: a full hub is read from the oldest event on, and body, sequence number and offset of
   every event are looked at. The time to the first event and until every partition delivers (both
@@ -24,6 +25,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any, Final
 
@@ -127,43 +130,68 @@ def finish(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
     return dict(json.loads(line)) if line else {}
 
 
-def measure(
-    candidate: str, partition_count: int, body_size: int, batch: int, *, events: int, trickled: int
-) -> Row:
-    """Let one candidate read a backlog and, if events are to be trickled, a trickle."""
-    case: dict[str, Any] = {
-        "candidate": candidate,
-        "partitions": partition_count,
-        "body_bytes": body_size,
-        "batch": batch,
-    }
-    role = ["--role", "reader", "--candidates", candidate, "--partitions", partition_count]
-    role += ["--batch", batch]
-    for kind, count in (("backlog", events), ("trickle", trickled)):
-        if not count:
-            continue
-        emulator = start("--role", "emulator", "--partitions", partition_count)
-        conn_str = told(emulator)
-        reading = ["--conn-str", conn_str, "--events", count]
-        try:
-            if kind == "backlog":
-                fill(conn_str, partition_count, count, body_size)
-                before_s = cpu_s_of(emulator)
-                answer = finish(start(*role, *reading), 120)
-                case |= {k: v for k, v in answer.items() if not k.startswith("latency")}
-                case["emulator_us_per_event"] = round(
-                    1e6 * (cpu_s_of(emulator) - before_s) / count, 2
-                )
-            else:
-                reader = start(*role, *reading)
-                time.sleep(4 + partition_count / 8)  # they all have to be attached
-                trickle(conn_str, count, body_size)
-                answer = finish(reader, 60)
-                case |= {k: v for k, v in answer.items() if k.startswith("latency")}
-        finally:
-            emulator.kill()
-            emulator.wait()
-    return case
+@contextmanager
+def emulator_of(partition_count: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A fresh emulator, and its connection string."""
+    emulator = start("--role", "emulator", "--partitions", partition_count)
+    try:
+        yield emulator, told(emulator)
+    finally:
+        emulator.kill()
+        emulator.wait()
+
+
+def read_backlog(
+    emulator: subprocess.Popen[str], case: dict[str, Any], *reading: object
+) -> dict[str, Any]:
+    """What a fresh reader of the backlog has to tell, and what it took of the emulator."""
+    count = int(str(reading[-1]))
+    before_s = cpu_s_of(emulator)
+    answer = finish(start(*role_of(case), *reading), 120)
+    used_s = cpu_s_of(emulator) - before_s
+    found = {k: v for k, v in answer.items() if not k.startswith("latency")}
+    return found | {"emulator_us_per_event": round(1e6 * used_s / count, 2)}
+
+
+def read_trickle(case: dict[str, Any], count: int) -> dict[str, Any]:
+    """How late events are that come one after another."""
+    with emulator_of(case["partitions"]) as (_, conn_str):
+        reader = start(*role_of(case), "--conn-str", conn_str, "--events", count)
+        time.sleep(4 + case["partitions"] / 8)  # they all have to be attached
+        trickle(conn_str, count, case["body_bytes"])
+        answer = finish(reader, 60)
+    return {k: v for k, v in answer.items() if k.startswith("latency")}
+
+
+def role_of(case: dict[str, Any]) -> list[object]:
+    role = ["--role", "reader", "--candidates", case["candidate"]]
+    return [*role, "--partitions", case["partitions"], "--batch", case["batch"]]
+
+
+def measure(given: argparse.Namespace) -> Iterator[Row]:
+    """Fill a hub for each number of partitions and size, and let everybody read it."""
+    asked = set()
+    for partition_count, body_size in product(given.partitions, given.body):
+        with emulator_of(partition_count) as (emulator, conn_str):
+            fill(conn_str, partition_count, given.events, body_size)
+            for batch, candidate in product(given.batch, given.candidates):
+                say(f"{candidate}, {partition_count} partitions, {body_size} B, batches of {batch}")
+                case = {
+                    "candidate": candidate,
+                    "partitions": partition_count,
+                    "body_bytes": body_size,
+                    "batch": batch,
+                }
+                reading = ("--conn-str", conn_str, "--events", given.events)
+                found = read_backlog(emulator, case, *reading)
+                if (
+                    given.trickle
+                    and candidate != "bare"
+                    and (candidate, partition_count) not in asked
+                ):
+                    asked.add((candidate, partition_count))
+                    found |= read_trickle(case, given.trickle)
+                yield case | found
 
 
 def main() -> None:
@@ -186,22 +214,7 @@ def main() -> None:
     if given.quick:
         given.partitions, given.body, given.batch = [1], [100], [300]
         given.events, given.trickle = 6000, 0
-    rows: list[Row] = []
-    for partition_count, body_size, batch in product(given.partitions, given.body, given.batch):
-        is_first = (body_size, batch) == (given.body[0], given.batch[0])
-        for candidate in given.candidates:
-            say(f"{candidate}, {partition_count} partitions, {body_size} bytes, batches of {batch}")
-            rows.append(
-                measure(
-                    candidate,
-                    partition_count,
-                    body_size,
-                    batch,
-                    events=given.events,
-                    trickled=given.trickle if is_first and candidate != "bare" else 0,
-                )
-            )
-    show(rows, given.format)
+    show(list(measure(given)), given.format)
 
 
 if __name__ == "__main__":

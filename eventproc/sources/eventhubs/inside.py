@@ -275,7 +275,8 @@ class PartitionLink:
     def _count(self, found: Cut) -> None:
         """Keep the client's accounts, which its flow frames are made from."""
         link, session = self._link, self._session
-        link.current_link_credit -= found.delivery_count
+        # What was under way when credit was taken back comes without any.
+        link.current_link_credit = max(0, link.current_link_credit - found.delivery_count)
         link.delivery_count = link.delivery_count + found.delivery_count & _SERIAL
         session.next_incoming_id = session.next_incoming_id + found.transfer_count & _SERIAL
         session.remote_outgoing_window -= found.transfer_count

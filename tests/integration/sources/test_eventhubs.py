@@ -241,6 +241,8 @@ async def test_large_events_do_not_fill_the_memory_of_a_blocked_handler(shared):
             await asyncio.sleep(0.3)
         events = await take(receiver, 250)
 
+        assert receiver._link.credit >= 0
+
     assert room / 2 < held <= 2 * room + 256 * 1024
     assert [len(event.body) for event in events[50:]] == [100_000] * 200
 
