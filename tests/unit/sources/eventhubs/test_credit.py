@@ -47,6 +47,11 @@ def test_events_that_shrink_are_believed_in_time():
     account = Credit(1000, MEGABYTE)
     account.add(1, MEGABYTE)
     account.remove(1, MEGABYTE)
+    account.add(1, 100)
+    account.remove(1, 100)
+
+    assert account.capacity == 1
+
     for _ in range(40):
         account.add(10, 1000)
         account.remove(10, 1000)

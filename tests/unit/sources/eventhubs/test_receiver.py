@@ -191,6 +191,21 @@ async def test_a_flood_that_credit_does_not_stop_is_not_read(monkeypatch):
     assert numbers == list(range(100))
 
 
+async def test_reading_goes_on_as_soon_as_there_is_room_again(monkeypatch):
+    """Not only when the idle link is looked after, nor only when more credit is due."""
+    receiver, link = await opened(11, 100, size=10_000, room_bytes=40_000)
+    link.credit = 11
+    monkeypatch.setattr(link, "grant", AsyncMock())
+    await turns()
+    left_before = len(link.left)
+    await receiver.receive(events_max=3, wait_max=SOON)
+    await turns()
+    left_after = len(link.left)
+    await receiver.close()
+
+    assert (left_before, left_after) == (1, 0)
+
+
 async def test_a_full_buffer_still_hears_that_it_is_displaced():
     """A slow handler must learn at once that the partition is another's."""
     receiver, link = await opened(1000, 10)

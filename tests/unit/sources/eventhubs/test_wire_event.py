@@ -155,6 +155,15 @@ def test_what_is_no_message_is_refused_where_it_is_received(payload):
         EventReader().read([payload])
 
 
+def test_annotations_that_break_off_are_refused_where_they_are_received():
+    """Also where those before them were whole, and began alike."""
+    reader = EventReader()
+    reader.read([message(300)])
+
+    with pytest.raises(SourceRejectedError):
+        reader.read([place(301)[:-1]])
+
+
 def test_a_damaged_body_is_told_by_the_event():
     """Nobody else is troubled by it."""
     (event,) = EventReader().read([place(3) + b"\x00\x53\x75\xa0\x05ab"])
