@@ -132,7 +132,7 @@ class RangeReader:
 
     async def read(self) -> Sequence[ReceivedEvent]:
         """The next events; none at the end of the range."""
-        while self.left:
+        while self.left > 0:
             try:
                 events = await self._receive()
             except SourceUnavailableError as error:

@@ -24,8 +24,8 @@ PARTS: Final = (
 )
 """What a mutant needs of the project."""
 
-PASSED, NOT_FOUND = 0, 4
-"""Exit codes of pytest; by any other the listener must have told something."""
+PASSED = 0
+"""An exit code of pytest; by any other the listener must have told something."""
 
 TEST_WITHIN_S: Final = 60
 TESTS_WITHIN_S: Final = 900
@@ -138,7 +138,7 @@ class Workshop:
         )
         told = json.loads(self._verdict.read_text()) if self._verdict.exists() else {}
         troubles = [f"{test} hangs" for test in told.pop("hangs", ())]
-        if not told and not troubles and code not in {PASSED, NOT_FOUND}:
+        if not told and not troubles and code != PASSED:
             ended = "never ended" if code is None else f"ended with {code}"
             troubles = [f"pytest {ended}: {self._output.read_text()[-300:]}"]
         return Heard(**told, troubles=tuple(troubles))

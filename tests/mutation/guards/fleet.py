@@ -46,7 +46,6 @@ FLEET = guards_in(
         without_it="a handler that hangs lives on after stop() has returned",
         words="            if late:\n                self._kill(late)\n",
         mutated="",
-        killers=("tests/spark/test_fleet.py",),
         is_simulated=False,
     ),
     Guard(

@@ -127,6 +127,7 @@ BLOB = guards_in(
         without_it="a lost answer is hidden, and one's own write is taken for a lost race",
         words="self._new_client(transport=transport, retry_total=0)",
         mutated="self._new_client(transport=transport)",
+        killers=("tests/contract/test_blob_door.py::test_nobody_there_is_not_a_wrong_setting",),
         is_simulated=False,
     ),
 )

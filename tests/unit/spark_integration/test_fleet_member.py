@@ -32,6 +32,8 @@ from spark_integration.fleet_worker import FleetSeat
 
 HUB = MemoryHub(2)
 ACCOUNT = MemoryAccount()
+PATIENCE_S = 15.0
+"""What takes longer than this never ends."""
 
 
 def make_source(options: EventHubOptions) -> MemoryEventSource:
@@ -91,6 +93,7 @@ class Stand:
         self.on_report: Callable[[Report], object] = lambda _report: None
         self.end_process: Callable[[], None] | None = None
         self.desk = FleetDesk("127.0.0.1", 0, token="token", on_report=self._take)
+        self._is_overdue = False
 
     def _take(self, report: Report) -> bool:
         self.reports.append(report)
@@ -99,7 +102,18 @@ class Stand:
 
     def serve(self, **changes: Any) -> Report:
         seat = FleetSeat(order(self.desk.port, **changes), 3, end_process=self.end_process)
-        return seat.serve()
+        deadline = threading.Timer(PATIENCE_S, self._end)
+        deadline.start()
+        try:
+            last = seat.serve()
+        finally:
+            deadline.cancel()
+        assert not self._is_overdue, "it had to be ended: nothing else made it stop"
+        return last
+
+    def _end(self) -> None:
+        self._is_overdue = True
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 @pytest.fixture(name="stand")
@@ -215,13 +229,21 @@ def test_an_orphan_ends_whatever_its_handler_does():
     """Spark's daemon, its parent, dies without a word; the driver is still there."""
     root = Path(__file__).parents[3]
     with subprocess.Popen(
-        [sys.executable, "-c", ORPHAN], cwd=root, stdout=PIPE, stderr=PIPE
+        [sys.executable, "-c", ORPHAN],
+        cwd=root,
+        stdout=PIPE,
+        stderr=PIPE,
+        start_new_session=True,
     ) as parent:
         assert parent.stdout is not None
-        assert parent.stderr is not None
         assert parent.stdout.readline()
         parent.kill()
-        said = parent.stderr.read()  # to its end: nobody is left who could write
+        try:
+            # To its end: nobody is left who could write.
+            _, said = parent.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(parent.pid, signal.SIGKILL)
+            raise AssertionError("the orphan lives on") from None
 
     assert b"in process_events" in said, "where it hung"
 
