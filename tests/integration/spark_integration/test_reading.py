@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -121,15 +122,30 @@ def test_large_events_come_whole(own):
 
 
 class EarlySource(EventHubSource):
-    """Begins before the position, as a receiver at an offset or a time may."""
+    """Begins before the position, as a receiver at an offset or a time may; knows who is open."""
 
     connection = ""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Take what its parent takes."""
+        super().__init__(*given, **options)
+        self.open_receivers: set[PartitionReceiver] = set()
 
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
         """Open at the oldest event."""
-        return await super().open_receiver(consumer_group, partition_id, EventPosition.earliest())
+        earliest = EventPosition.earliest()
+        receiver = await super().open_receiver(consumer_group, partition_id, earliest)
+        self.open_receivers.add(receiver)
+        close = receiver.close
+
+        async def close_and_tell() -> None:
+            await close()
+            self.open_receivers.discard(receiver)
+
+        receiver.close = close_and_tell  # type: ignore[method-assign]
+        return receiver
 
 
 def make_early(options: EventHubOptions) -> EventHubSource:
@@ -156,6 +172,7 @@ async def make_with_credential(options: EventHubOptions) -> AsyncIterator[EventH
         EarlySource.connection, options=options
     ) as source:
         yield source
+        entered.append(f"{len(source.open_receivers)} receivers open")
     entered.append("closed")
 
 
@@ -173,7 +190,7 @@ def test_what_a_recipe_opens_is_closed_when_the_task_ends(own, monkeypatch, is_b
     else:
         list(reading)
 
-    assert entered == ["opened", "closed"]
+    assert entered == ["opened", "0 receivers open", "closed"]
 
 
 # --- trouble -------------------------------------------------------------------------------------

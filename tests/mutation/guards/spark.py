@@ -70,9 +70,15 @@ READING = guards_in(
     Guard(
         name="Spark: receivers are closed before the task ends",
         without_it="the next attempts find all five places taken",
-        words="            runner.run(reader.close())\n"
-        "            runner.run(source_context.__aexit__(None, None, None))\n",
-        mutated="            pass\n",
+        words="            runner.run(reader.close())\n",
+        mutated="",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark: what a recipe opens is closed before the task ends",
+        without_it="Python processes of Spark live on, and keep every credential open",
+        words="            runner.run(source_context.__aexit__(None, None, None))\n",
+        mutated="",
         is_simulated=False,
     ),
     Guard(
