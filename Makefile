@@ -46,9 +46,13 @@ demo-spark: venv .tools/spark.done $(if $(findstring sqlite,$(ARGS)),,azurite) #
 # --- the daily round ------------------------------------------------------------------------------
 
 .PHONY: test
-test: venv azurite $(javascript)/node_modules/.done .tools/spark.done ## run every test, and measure what they reach
+test: venv azurite $(javascript)/node_modules/.done .tools/spark.done ## run every test
+	@$(run)/pytest --numprocesses 5 --dist loadgroup
+
+.PHONY: coverage
+coverage: venv azurite $(javascript)/node_modules/.done .tools/spark.done ## run every test, and measure what they reach (twice the time)
 	@$(run)/coverage erase
-	@$(run)/coverage run -m pytest --numprocesses 4 --dist loadgroup
+	@$(run)/coverage run -m pytest --numprocesses 5 --dist loadgroup
 	@$(run)/coverage combine --quiet
 	@$(run)/coverage report
 

@@ -28,7 +28,7 @@ SEEDS_BY_DEFAULT = 25
 settings.register_profile(
     "dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("ci", settings.get_profile("dev"), max_examples=500, derandomize=True)
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, derandomize=True)
 settings.register_profile("night", settings.get_profile("dev"), max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
