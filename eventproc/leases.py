@@ -95,6 +95,9 @@ class Leases:
         """Partitions with a write in flight: a second one would meet the first one's etag."""
         self._written = asyncio.Condition()
         self._is_failing = False
+        self._compared_at_s = float("-inf")
+        """When the newest listing was asked for with which all leases were compared."""
+
         self._life = 0
         """Which of its lives a write belongs to; it has several if it is declared dead."""
 
@@ -126,9 +129,12 @@ class Leases:
         by_record_s = trusted_until_s(lease.sent_at_s, self._expiration)
         if self._session_trusted_until_s is None:
             return by_record_s
-        # A session says nothing of a record that may be somebody else's.
+        # A session says nothing of a record that may be somebody else's: that is seen by looking.
         by_session_s = self._session_trusted_until_s()
-        return min(by_record_s, by_session_s) if lease.is_doubtful else by_session_s
+        if lease.is_doubtful:
+            return min(by_record_s, by_session_s)
+        seen_at_s = max(lease.sent_at_s, self._compared_at_s)
+        return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)
 
     @property
     def margin_s(self) -> float | None:
@@ -190,6 +196,7 @@ class Leases:
         ]
         if suspect:
             await self._renew(suspect)
+        self._compared_at_s = asked_at_s
 
     def _agrees(self, lease: Lease, stored: Mapping[str, PartitionOwnership]) -> bool:
         """Whether the record is as this processor wrote it, and not touched since.

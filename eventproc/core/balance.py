@@ -110,7 +110,7 @@ class Moves:
 def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
     """Return what this processor does about the plan in one cycle."""
     me = view.owner_id
-    foreign = view.members - view.cooperative  # Me too, if so: everybody must find the same.
+    foreign = view.members - view.cooperative - view.present
     planned = plan(view.partition_ids, view.live_owner_by_partition, view.members, foreign=foreign)
     inherited = _inherited(view, planned)
     due = [

@@ -24,6 +24,10 @@ ROUNDING_S = 1e-9
 """So that a timer never fires when its process's clock, in the last digit, is not there yet."""
 
 
+AT_ONCE = float("-inf")
+"""When what is no timer is due: a machine that slept delivers it as soon as it is awake."""
+
+
 class _Guarded(Callback):
     """A call that waits while its process is paused."""
 
@@ -74,7 +78,7 @@ class ProcessLoop(VirtualTimeLoop):
         due = (
             Callback(callback, args, context, self.now_s)
             if process is None
-            else _Guarded(process, callback, args, context, self.now_s)
+            else _Guarded(process, callback, args, context, AT_ONCE)
         )
         self._due.append(due)
         return due

@@ -102,7 +102,7 @@ def test_a_mixed_group_comes_to_rest_in_the_bound_of_its_slowest(group, data, dr
         partition_ids=group.partition_ids,
         owner_by_partition=group.owner_by_partition,
         members=group.members,
-        foreign=frozenset(m for m in group.members if chosen.get(m) is not COOPERATIVE),
+        foreign=group.members - chosen.keys(),
     )
     lacking = {member: wanted for member, wanted in places(group).items() if member in chosen}
     most = max((len(wanted) for wanted in lacking.values()), default=0)

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,3 +92,14 @@ def test_what_a_foreign_owner_leaves_lying_is_claimed_by_exactly_one_of_ours():
     for me in cooperative:
         moves = decide(after.view(me, cooperative=cooperative), COOPERATIVE)
         assert (moves.claims, moves.steal, moves.hand_overs) == ((), None, {})
+
+
+@pytest.mark.parametrize(("me", "stranger"), [("o0", "o2"), ("o2", "o0")])
+def test_an_extra_place_goes_to_who_comes_for_it(me, stranger):
+    """Whoever wrote presence follows the plan, also if it hands nothing over; a stranger may not."""
+    group = fleet(5, [1, 3, 1])
+    view = replace(
+        group.view(me, cooperative=frozenset()), present=group.members - frozenset({stranger})
+    )
+
+    assert decide(view, LoadBalancingStrategy.GREEDY).steal is not None
