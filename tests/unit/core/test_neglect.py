@@ -96,7 +96,7 @@ def test_what_a_foreign_owner_leaves_lying_is_claimed_by_exactly_one_of_ours():
 
 @pytest.mark.parametrize(("me", "stranger"), [("o0", "o2"), ("o2", "o0")])
 def test_an_extra_place_goes_to_who_comes_for_it(me, stranger):
-    """Whoever wrote presence follows the plan, also if it hands nothing over; a stranger may not."""
+    """Who wrote presence follows the plan, also if it hands nothing over; a stranger may not."""
     group = fleet(5, [1, 3, 1])
     view = replace(
         group.view(me, cooperative=frozenset()), present=group.members - frozenset({stranger})
