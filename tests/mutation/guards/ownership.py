@@ -6,6 +6,13 @@ LEASES = guards_in(
     "eventproc/leases.py",
     ["tests/unit/eventproc/test_leases.py"],
     Guard(
+        name="session: a lease is trusted no longer than its record was looked at",
+        without_it="who was robbed and cannot look acts on, for as long as its session lives",
+        words="return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)",
+        mutated="return by_session_s",
+        killers=("tests/unit/eventproc/test_sessions.py",),
+    ),
+    Guard(
         name="a claim's lease counts from before it was sent",
         without_it="an answer that was long under way makes a lease that has expired already",
         words="""            results = await self._write(claims)

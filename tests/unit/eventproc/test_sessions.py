@@ -11,6 +11,7 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import ConfigurationError, LeaseMode, PartitionHandler
+from eventproc.errors import StoreUnavailableError
 from eventproc.membership import MemberStatus
 from eventproc.models import OwnershipClaim
 from eventproc.testing.virtual_time import run_virtual
@@ -354,3 +355,29 @@ def test_who_comes_back_from_silence_acts_on_nothing_that_others_took():
         return took_over, notes[silent:]
 
     assert run_virtual(story()) == ({"0": "b"}, [])
+
+
+def test_who_cannot_look_at_the_ownership_records_stops():
+    """Its session goes on, but somebody may have taken a partition from it since it looked."""
+
+    async def story():
+        scene = Scene(1)
+        notes: list[tuple[str, bool]] = []
+        a = scene.processor(lambda: Slow(notes), owner_id="a", **SESSION)
+        await a.start()
+        scene.publish(1)
+        await seconds(30)
+
+        async def blind(_):
+            raise StoreUnavailableError("no answer")
+
+        store: Any = scene.store_by_owner["a"]
+        store.list_ownership = blind
+        await seconds(60)
+        until_then = len(notes)
+        await seconds(120)
+        later = notes[until_then:]
+        await a.stop()
+        return notes[until_then - 1], later
+
+    assert run_virtual(story()) == (("a", True), [])
