@@ -375,6 +375,7 @@ class Balancer:
         self, targets: Mapping[str, str | None], view: View, running: Collection[str]
     ) -> None:
         """Give on what is recorded as ours but is not taken up: there is nothing to drain."""
+        at_work = view.held.union(running)
         untouched = [
             OwnershipClaim(
                 partition_id=p,
@@ -382,7 +383,7 @@ class Balancer:
                 expected_etag=view.ownership_by_partition[p].etag,
             )
             for p, target in targets.items()
-            if p not in {*view.held, *running} and p in view.ownership_by_partition
+            if p not in at_work and p in view.ownership_by_partition
         ]
         if untouched:
             await self._store.claim_ownership(self._group, untouched)

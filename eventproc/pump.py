@@ -7,7 +7,7 @@ Rule 3: why it ended is told as it is: to the handler, to the log and to whoever
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from math import inf
 from random import Random
@@ -178,9 +178,9 @@ class PartitionPump:
 
     async def run(self) -> CloseReason:
         """Serve the partition until told to end, or until it has to; return why it ended."""
-        tasks = [asyncio.create_task(self._do_beside(self._write_progress()))]
+        tasks = [asyncio.create_task(self._do_beside(self._write_progress))]
         if self._watchdog is not None:
-            tasks.append(asyncio.create_task(self._do_beside(self._watchdog.watch())))
+            tasks.append(asyncio.create_task(self._do_beside(self._watchdog.watch)))
         try:
             await self._serve()
         except EndedError:
@@ -199,10 +199,10 @@ class PartitionPump:
             raise self._failure
         return self._ending.reason or CloseReason.HANDLER_FAILED
 
-    async def _do_beside(self, work: Awaitable[None]) -> None:
+    async def _do_beside(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something beside the serving that must not end without anybody noticing."""
         try:
-            await work
+            await work()
         except Exception as error:  # noqa: BLE001 - a source of the user's may raise anything
             self._give_up(error)
 

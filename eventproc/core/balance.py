@@ -147,11 +147,11 @@ def _inherited(view: View, planned: Mapping[str, str]) -> frozenset[str]:
     which made the dead one look alive again.
     """
     followers = view.members & (view.present | view.cooperative)
+    left_alone = {None, *followers}  # None where everybody leaves.
     lying = {
         p
         for p in view.neglected
-        if p not in view.live_owner_by_partition
-        and planned.get(p) not in {None, *followers}  # None where everybody leaves.
+        if p not in view.live_owner_by_partition and planned.get(p) not in left_alone
     }
     if not lying or not followers:
         return frozenset()

@@ -38,6 +38,7 @@ def heirs(
 
     The plan of those who follow it, among themselves: so it goes to who has least.
     """
-    left = [p for p in partition_ids if live_owner_by_partition.get(p) in {None, *followers}]
+    open_to = {None, *followers}
+    left = [p for p in partition_ids if live_owner_by_partition.get(p) in open_to]
     live = {p: live_owner_by_partition[p] for p in left if p in live_owner_by_partition}
     return plan(left, live, followers)

@@ -165,7 +165,7 @@ BALANCER = guards_in(
     Guard(
         name="what a handler is at work on is not given on, though its lease is lost",
         without_it="the next owner begins beside a call that goes on",
-        words="{*view.held, *running}",
+        words="view.held.union(running)",
         mutated="view.held",
     ),
     Guard(
