@@ -184,17 +184,13 @@ class Balancer:
                 targets={p: targets[p] for p in view.held}, has_others=bool(view.members)
             )
 
-    async def part(self) -> None:
-        """Take this processor's presence back, at its very end.
+    async def part(self, running: Collection[str]) -> None:
+        """Take the presence back at the very end, unless a handler of ours may be at work.
 
-        A session that still keeps something alive is left to expire: what could not be given away
-        may still be under way in a handler that did not end.
+        Who is seen to leave is not robbed at once.
         """
-        if self._sessions is not None:
-            owned = await self._store.list_ownership(self._group)
-            if any(ownership.owner_id == self._owner_id for ownership in owned.ownerships):
-                return
-        await self._presence.withdraw()
+        if await self._leases.release_rest(running):
+            await self._presence.withdraw()
 
     async def _read(
         self, present: MembershipSnapshot

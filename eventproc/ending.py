@@ -17,6 +17,10 @@ from eventproc.models import CloseReason
 TRUST_POLL_S: Final = 0.05
 """How often a pump whose lease lapsed looks whether it was renewed."""
 
+TRUST_LOOK_S: Final = 1.0
+"""The longest time between two looks at the lease of a call under way: a machine that was suspended
+wakes up to a lease that is old and to timers that know nothing of it."""
+
 TRUST_STEP_S: Final = 0.001
 """The least time between two looks: less may be too little for a clock to move at all."""
 
@@ -126,7 +130,7 @@ class Ending:
         scope = asyncio.timeout(None)
         async with scope:
             self._calls.add(scope)
-            fence = loop.call_later(self._trust.remaining_s, self._enforce_trust, scope)
+            fence = loop.call_later(self._until_look_s, self._enforce_trust, scope)
             try:
                 yield scope
             finally:
@@ -143,14 +147,17 @@ class Ending:
                 await asyncio.sleep(TRUST_POLL_S)
         return True
 
+    @property
+    def _until_look_s(self) -> float:
+        return min(max(self._trust.remaining_s, TRUST_STEP_S), TRUST_LOOK_S)
+
     def _enforce_trust(self, scope: asyncio.Timeout) -> None:
         """Cut the call if the trust ran out; else look again when the renewed trust does."""
         if scope not in self._calls:
             return
         loop = asyncio.get_running_loop()
         if self._trust.remaining_s > 0:
-            wait_s = max(self._trust.remaining_s, TRUST_STEP_S)
-            loop.call_later(wait_s, self._enforce_trust, scope)
+            loop.call_later(self._until_look_s, self._enforce_trust, scope)
         else:
             self._cut([scope])
 

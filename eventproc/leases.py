@@ -175,6 +175,22 @@ class Leases:
                     (result,) = await self._write([replace(claim, expected_etag=current.etag)])
             return result.outcome
 
+    async def release_rest(self, running: Collection[str]) -> bool:
+        """Release what is still recorded as ours; return whether nothing of it is left.
+
+        Somebody may have given it to a leaver. What is *running* is left as it is.
+        """
+        snapshot = await self._store.list_ownership(self._group)
+        mine = [o for o in snapshot.ownerships if o.owner_id == self._owner_id]
+        idle = [
+            OwnershipClaim(partition_id=o.partition_id, owner_id=None, expected_etag=o.etag)
+            for o in mine
+            if o.partition_id not in running
+        ]
+        results = await self._write(idle) if idle else []
+        is_clear = all(result.outcome is not WriteOutcome.UNKNOWN for result in results)
+        return is_clear and len(idle) == len(mine)
+
     async def verify(self, partition_id: str) -> bool:
         """Prove by a renewal that the partition is ours; raise ``StoreError`` if nobody knows."""
         lease = self._lease_by_partition.get(partition_id)

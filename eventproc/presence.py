@@ -247,7 +247,7 @@ class Presence:
         """Renew the record that was found; who was declared dead begins with nothing."""
         if self._is_withdrawn or (mine and mine.incarnation != self._member.incarnation):
             return False
-        if mine is None or mine.status is MemberStatus.DEAD:
+        if self.is_session and (mine is None or mine.status is MemberStatus.DEAD):
             self._log.error("declared_dead")
             self._on_declared_dead()
         return await self._write(replace(self._member, etag=mine.etag if mine else None))
@@ -303,9 +303,9 @@ class Presence:
             if await self._write(self._member):
                 return
             mine = self._find(await self._store.list_members(self._group))
-            if mine is not None and mine.incarnation != self._member.incarnation:
+            is_other = mine is not None and mine.incarnation != self._member.incarnation
+            if is_other or await self._revive(mine):
                 return
-            self._member = replace(self._member, etag=mine.etag if mine else None)
 
     async def withdraw(self) -> None:
         """Take the record away."""

@@ -223,7 +223,7 @@ class Session:
         await self._drain(until_s, farewell.targets)
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
-                await self._control.call(self._balancer.part())
+                await self._control.call(self._balancer.part(self.pumps.running))
 
     async def _step_away(self) -> None:
         """Stop serving, and leave everything to the next start under this name."""

@@ -165,6 +165,9 @@ class Process:
         """How often something of it ran: between two steps lies an await."""
 
         self.pause_count = 0
+        self.disturbed_at_s = float("-inf")
+        """When, in the world, it last ran on after it stood still, or its clock jumped."""
+
         self.break_at = 0
         self.on_break: Callable[[], None] = self.kill
         """What happens in place of the step with that number."""
@@ -189,6 +192,7 @@ class Process:
     def jump(self, seconds: float) -> None:
         """Set its other clock forward, without any reason."""
         self._jumped_s += seconds
+        self.disturbed_at_s = running_loop().now_s
 
     def spawn(self, coroutine: Coroutine[object, object, T]) -> asyncio.Task[T]:
         """Run a coroutine inside the process."""
@@ -213,6 +217,7 @@ class Process:
     def resume(self) -> None:
         """Let it run on; all that came due meanwhile runs at once, in its order."""
         if not self.is_killed:
+            self.disturbed_at_s = running_loop().now_s
             self.bury()
 
     def wake(self, slept_s: float) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eventproc.testing.processes import Process, running_loop
+from eventproc.testing.processes import Process
 
 
 @dataclass(eq=False, slots=True)
@@ -26,12 +26,9 @@ class Actor:
     """What it asked for since then that was not its own already."""
 
     @property
-    def disturbances(self) -> tuple[int, float]:
-        """What is another one after its process stood still, or its clock jumped."""
-        if self.process is None:
-            return 0, 0.0
-        ahead_s = self.process.boot_s() - self.process.local_s(running_loop().now_s)
-        return self.process.pause_count, round(ahead_s, 6)
+    def disturbed_at_s(self) -> float:
+        """When its process last ran on after it stood still, or its clock jumped."""
+        return float("-inf") if self.process is None else self.process.disturbed_at_s
 
     @property
     def is_killed(self) -> bool:

@@ -94,10 +94,9 @@ class CountingHandler(PartitionHandler):
         if self._behaviour.is_deaf:
             await _sleep_deaf(seconds)
             return
-        disturbances = self._actor.disturbances
         await asyncio.sleep(seconds)
         if not self._behaviour.was_deaf:
-            self._invariants.went_on(self._actor, context, disturbances)
+            self._invariants.went_on(self._actor, context)
 
 
 async def _sleep_deaf(seconds: float) -> None:

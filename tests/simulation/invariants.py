@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from eventproc.ending import TRUST_LOOK_S
 from eventproc.handler import PartitionContext
 from eventproc.models import (
     CheckpointUpdate,
@@ -32,6 +33,9 @@ from tests.simulation.actor import Actor
 
 CLOCK_RATE_MARGIN = 0.9
 """A stealer's clock may run 5 % fast against one that runs 5 % slow."""
+
+NOTICED_WITHIN_S = TRUST_LOOK_S * 1.1
+"""How soon after a disturbance a handler is cut: its clock may run slow."""
 
 
 class Violation(AssertionError):  # noqa: N818 - that is what it is
@@ -88,6 +92,9 @@ class Invariants:
     history: list[tuple[float, str, str]] = field(default_factory=list)
     moved_at_s: float = 0.0
     """When a partition last changed hands, or was released."""
+
+    dead_etags: set[str] = field(default_factory=set)
+    """The etags of records whose owner was declared dead: none of them is anybody's lease."""
 
     _buried: dict[str, set[int]] = field(default_factory=dict)
     _deaths: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
@@ -187,6 +194,10 @@ class Invariants:
             self._holding[partition_id] = Holding(actor, now_s)
         else:
             self._holding.pop(partition_id, None)
+
+    def declared_dead(self, owner_id: str, stored: Mapping[str, PartitionOwnership]) -> None:
+        """A session was ended, and all that it kept alive with it."""
+        self.dead_etags |= {o.etag for o in stored.values() if o.owner_id == owner_id}
 
     def is_held(self, partition_id: str, owner_id: str) -> bool:
         """Whether its record is one that its owner wrote: not a gift that came too late."""
@@ -314,14 +325,13 @@ class Invariants:
                 f"{partition_id}",
             )
 
-    def went_on(
-        self, actor: Actor, context: PartitionContext, disturbances: tuple[int, float]
-    ) -> None:
+    def went_on(self, actor: Actor, context: PartitionContext) -> None:
         """A handler that hears when it is cut goes on after it waited for something.
 
-        One whose process stood still meanwhile cannot know yet that its time is over.
+        One whose process stood still, or whose clock jumped, learns a look later that its time is
+        over.
         """
-        if not context.is_owned and disturbances == actor.disturbances:
+        if not context.is_owned and self.now_s() - actor.disturbed_at_s > NOTICED_WITHIN_S:
             self.report("fence", f"{actor.name} goes on with {context.partition_id}")
 
     def done(self, partition_id: str, event: ReceivedEvent) -> None:

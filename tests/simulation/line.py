@@ -10,6 +10,7 @@ from random import Random
 from typing import TypeVar
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.membership import Member, MemberResult, MemberStatus
 from eventproc.models import (
     CheckpointResult,
     CheckpointUpdate,
@@ -117,6 +118,14 @@ class Ledger(MemoryCheckpointStore):
         if result.outcome is WriteOutcome.WON and result.ownership is not None:
             self.invariants.owned(self.actor, before, result.ownership, was_live=was_live)
         return [result]
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        """Show the end of a session to the invariants."""
+        result = await super().announce_member(group, member)
+        if member.status is MemberStatus.DEAD and result.outcome is WriteOutcome.WON:
+            stored = self.account.records(group).ownership_by_partition
+            self.invariants.declared_dead(member.owner_id, stored)
+        return result
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate

@@ -72,7 +72,9 @@ class View:
         member = self.records().member_by_owner.get(ownership.owner_id)
         if member is None:
             return ownership.last_modified >= oldest
-        return member.status is not MemberStatus.DEAD
+        return member.status is not MemberStatus.DEAD and (
+            ownership.etag not in self.invariants.dead_etags
+        )
 
     def owner_by_partition(self) -> dict[str, str | None]:
         """Who owns what by a record that is not expired."""

@@ -100,8 +100,14 @@ ENDING = guards_in(
     Guard(
         name="a renewed lease goes on guarding its call",
         without_it="a call is cut although its lease was renewed",
-        words="        if self._trust.remaining_s > 0:\n            wait_s",
-        mutated="        if False:\n            wait_s",
+        words="        if self._trust.remaining_s > 0:\n            loop.call_later",
+        mutated="        if False:\n            loop.call_later",
+    ),
+    Guard(
+        name="the lease of a call is looked at all the time",
+        without_it="after its machine slept a handler goes on beside the next owner",
+        words="        return min(max(self._trust.remaining_s, TRUST_STEP_S), TRUST_LOOK_S)",
+        mutated="        return max(self._trust.remaining_s, TRUST_STEP_S)",
     ),
     Guard(
         name="a context whose pump has closed trusts nothing",
@@ -344,7 +350,7 @@ SESSION = guards_in(
     Guard(
         name="presence is taken back at the end",
         without_it="the plan goes on giving a share to who has gone",
-        words="                await self._control.call(self._balancer.part())\n",
+        words="                await self._control.call(self._balancer.part(self.pumps.running))\n",
         mutated="                pass\n",
     ),
     suites=("planned", "safety", "moves"),

@@ -10,6 +10,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
     "Who is alive": [*decisions.LEASE, *ownership.PRESENCE, *ownership.CONTEST],
     "Leases": [
         *ownership.LEASES,
+        *ownership.PARTING,
         *ownership.BALANCER,
         *ownership.SESSIONS,
         *ownership.SESSION_GROUP,

@@ -127,6 +127,30 @@ LEASES = guards_in(
     suites=("edges", "safety"),
 )
 
+PARTING = guards_in(
+    "eventproc/leases.py",
+    ["tests/unit/eventproc/test_parting.py"],
+    Guard(
+        name="what comes to a leaver at its last moment is released",
+        without_it="a gift that came too late lies unread until it expires",
+        words="results = await self._write(idle) if idle else []",
+        mutated="results: list[ClaimResult] = []",
+    ),
+    Guard(
+        name="what a handler is at work on is not released at the end",
+        without_it="the next owner begins beside a call that did not end",
+        words="            if o.partition_id not in running\n",
+        mutated="",
+    ),
+    Guard(
+        name="who leaves a handler behind is still seen to leave",
+        without_it="it looks like an owner that does not let go, and is robbed at once",
+        words="return is_clear and len(idle) == len(mine)",
+        mutated="return is_clear",
+    ),
+    suites=("safety", "liveness", "planned"),
+)
+
 BALANCER = guards_in(
     "eventproc/balancer.py",
     ["tests/unit/eventproc/test_balancer.py"],
@@ -281,7 +305,7 @@ PRESENCE = guards_in(
     Guard(
         name="session: who was declared dead drops everything",
         without_it="it goes on with partitions that others take",
-        words="if mine is None or mine.status is MemberStatus.DEAD:",
+        words="if self.is_session and (mine is None or mine.status is MemberStatus.DEAD):",
         mutated="if False:",
         killers=("tests/unit/eventproc/test_sessions.py",),
     ),

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc.ending import EndedError, Ending, Trust
+from eventproc.ending import TRUST_LOOK_S, EndedError, Ending, Trust
 from eventproc.models import CloseReason
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.scene import Noting, Scene, seconds
@@ -16,7 +16,13 @@ class Door:
 
     def __init__(self, until_s: float = 100.0) -> None:
         self.until_s = until_s
-        self.ending = Ending(Trust(lambda: self.until_s, asyncio.get_running_loop().time))
+        self.slept_s = 0.0
+        """For how long the machine was suspended, of which timers know nothing."""
+
+        self.ending = Ending(Trust(lambda: self.until_s, self._clock))
+
+    def _clock(self) -> float:
+        return asyncio.get_running_loop().time() + self.slept_s
 
     async def call(self, call_s: float = 1000.0) -> float:
         """Make a call; return when it ended, cut or not."""
@@ -39,6 +45,19 @@ def test_a_call_is_cut_when_its_lease_ends():
         return await calling
 
     assert run_virtual(story()) == pytest.approx(150.0, abs=0.01)
+
+
+def test_a_call_is_cut_soon_after_the_machine_slept():
+    """Its timers would let it go on for as long as the lease had lasted without that."""
+
+    async def story():
+        door = Door()
+        calling = asyncio.create_task(door.call())
+        await seconds(10)
+        door.slept_s = 500.0
+        return await calling
+
+    assert run_virtual(story()) <= 10 + TRUST_LOOK_S
 
 
 def test_a_call_that_is_quick_enough_is_not_cut():

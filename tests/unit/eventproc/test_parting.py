@@ -1,6 +1,8 @@
 """How partitions are let go of: to whom, with what notice, and by nobody whose they are not."""
 
 import asyncio
+from contextlib import suppress
+from datetime import timedelta
 from itertools import pairwise
 from random import Random
 
@@ -8,7 +10,8 @@ import pytest
 
 from eventproc import DuplicateOwnerError, EventProcessorConfig, PartitionHandler
 from eventproc.logs import get_logger
-from eventproc.models import CloseReason, OwnershipClaim, WriteOutcome
+from eventproc.membership import MemberStatus
+from eventproc.models import CloseReason, LoadBalancingStrategy, OwnershipClaim, WriteOutcome
 from eventproc.pumps import Pumps
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.scene import Scene, seconds
@@ -179,6 +182,98 @@ def test_who_leaves_before_its_gift_comes_gives_it_back():
     given_at_s = run_virtual(give_at())
     for before_s in (0.09, 0.07, 0.05, 0.02):
         assert run_virtual(story(given_at_s - before_s)) == {"a"}
+
+
+class SlowerToClose(PartitionHandler):
+    """Closes one partition after the other."""
+
+    async def process_events(self, context, events):
+        """Take them all."""
+
+    async def close(self, context, reason):
+        """Take a while, and the longer the higher the partition's number."""
+        await asyncio.sleep(0.5 + int(context.partition_id))
+
+
+def test_what_comes_at_the_last_moment_is_released():
+    """A leaver that gives back what it has takes nothing with it."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor(SlowerToClose, owner_id="a")
+        await a.start()
+        await seconds(5)
+        stopping = asyncio.create_task(a.stop())
+        while None not in scene.owners().values():
+            await seconds(0.01)
+        store = scene.store_by_owner["a"]
+        given = [p for p, owner_id in scene.owners().items() if owner_id is None]
+        records = scene.account.records(scene.group)
+        await store.claim_ownership(
+            scene.group,
+            [
+                OwnershipClaim(
+                    partition_id=p,
+                    owner_id="a",
+                    expected_etag=records.ownership_by_partition[p].etag,
+                )
+                for p in given
+            ],
+        )
+        await stopping
+        return given, scene.owners(), set(records.member_by_owner)
+
+    given, owners, there = run_virtual(story())
+
+    assert given
+    assert set(owners.values()) == {None}
+    assert not there
+
+
+class Deaf(SlowToClose):
+    """Goes on for long, although it is cancelled."""
+
+    async def process_events(self, context, events):
+        """Wait, and wait on."""
+        until_s = asyncio.get_running_loop().time() + 40
+        while (left_s := until_s - asyncio.get_running_loop().time()) > 0:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(left_s)
+
+
+@pytest.mark.parametrize("strategy", list(LoadBalancingStrategy))
+def test_who_leaves_a_handler_behind_is_still_seen_to_leave(strategy):
+    """So that nobody begins at once beside a call that did not end."""
+
+    async def story():
+        scene = Scene(1)
+        settings = {
+            "shutdown_timeout": timedelta(seconds=5),
+            "load_balancing_strategy": strategy,
+            "handoff_timeout": timedelta(seconds=30),
+        }
+        a = scene.processor(Deaf, owner_id="a", **settings)
+        await a.start()
+        await seconds(5)
+        b = scene.processor(owner_id="b", **settings)
+        await b.start()
+        await seconds(15)
+        scene.publish(1)
+        await seconds(1)
+        await a.stop()
+        stopped_at_s = asyncio.get_running_loop().time()
+        status = scene.account.records(scene.group).member_by_owner["a"].status
+        while scene.owners()["0"] != "b":
+            await seconds(0.5)
+        took_s = asyncio.get_running_loop().time() - stopped_at_s
+        await b.stop()
+        await seconds(40)
+        return status, took_s
+
+    status, took_s = run_virtual(story())
+
+    assert status is MemberStatus.LEAVING
+    assert took_s > 20
 
 
 def test_who_lost_its_name_touches_no_record():

@@ -178,17 +178,10 @@ def test_a_declaration_and_a_renewal_cannot_both_succeed():
         record = members(scene)["a"]
         other = await opened(scene)
         await other.announce_member(scene.group, replace(record, status=MemberStatus.DEAD))
+        etag = scene.account.records(scene.group).ownership_by_partition["0"].etag
         await other.claim_ownership(
             scene.group,
-            [
-                OwnershipClaim(
-                    partition_id="0",
-                    owner_id="thief",
-                    expected_etag=scene.account.records(scene.group)
-                    .ownership_by_partition["0"]
-                    .etag,
-                )
-            ],
+            [OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=etag)],
         )
         await seconds(25)
         revived, owned = members(scene)["a"].status, a.statistics().owned
@@ -201,6 +194,26 @@ def test_a_declaration_and_a_renewal_cannot_both_succeed():
     assert revived is MemberStatus.ACTIVE
     assert owned == ("1",)
     assert lost_count == 2
+
+
+def test_who_learns_as_it_leaves_that_it_is_dead_drops_everything():
+    """What it says of itself then would make its old records look alive again."""
+
+    async def story():
+        scene = Scene(2)
+        (a,) = await started(scene, ["a"])
+        await seconds(5)
+        other = await opened(scene)
+        dead = replace(members(scene)["a"], status=MemberStatus.DEAD)
+        await other.announce_member(scene.group, dead)
+        await a.stop()
+        return a.statistics().lost_count, scene.owners(), set(members(scene))
+
+    lost_count, owners, there = run_virtual(story())
+
+    assert lost_count == 2
+    assert set(owners.values()) == {None}
+    assert not there
 
 
 @pytest.mark.parametrize("at_s", [100, 101, 103, 105, 107])
