@@ -8,6 +8,7 @@ from azure.eventhub import EventData
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+import spark_integration
 from eventproc.emulator import EventHubsEmulator
 from tests.spark.conftest import COUNT, HUB, expected, places, publish_events
 
@@ -123,6 +124,16 @@ def test_what_cannot_be_read_is_refused(spark, emulator, options, schema, words)
         reader.load().collect()
 
     assert "ConfigurationError" in str(refused.value)
+
+
+def test_every_session_can_know_the_format(spark, emulator):
+    """Also while another one is active, which knows it already."""
+    other = spark.newSession()
+    spark_integration.register(other)
+    rows = read(other, emulator).load()
+    spark_integration.register(spark)
+
+    assert rows.columns == read(spark, emulator).load().columns
 
 
 def test_what_retention_took_is_an_error_or_left_out(spark, emulator):

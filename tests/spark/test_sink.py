@@ -3,6 +3,7 @@
 The rows come from an emulator, as in a user's program.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+import spark_integration
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup
@@ -108,6 +110,18 @@ async def test_a_handler_may_take_columns(sink):
         "0": (COUNT - 1, b"%d" % size),
         "1": (COUNT - 1, b"%d" % size),
     }
+
+
+async def test_a_query_starts_in_any_thread_that_has_registered(sink, spark):
+    """Spark looks for the format in the session that is active in the thread."""
+
+    def story() -> None:
+        spark_integration.register(spark)
+        sink.run()
+
+    await asyncio.to_thread(story)
+
+    assert len(sink.handled()) == 2 * COUNT
 
 
 def fail(sink: Sink) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -45,6 +46,9 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d %p %c: %m%n%ex
 """
 
+_SPARKS_ERRORS: Final = (PySparkException, Py4JError)
+"""What PySpark does not know of Java's, it passes on as it is."""
+
 
 class QueryFailedError(EventProcError):
     """A query of the demo failed; the message is Spark's."""
@@ -70,7 +74,18 @@ class Cluster:
         """The aggregate as far as it is."""
 
     def start(self) -> None:
-        """Start the aggregate, and the sink beside it."""
+        """Start the aggregate, and the sink beside it; from any thread.
+
+        Raises:
+            QueryFailedError: a query does not start.
+        """
+        try:
+            register(self._spark)
+            self._start()
+        except _SPARKS_ERRORS as error:
+            raise QueryFailedError(f"a query does not start: {_in_short(error)}") from error
+
+    def _start(self) -> None:
         source = {
             "connectionString": f"env:{HUB_VARIABLE}",
             "eventHubName": HUB,
@@ -123,7 +138,7 @@ class Cluster:
         """
         for query in self._queries:
             if (error := query.exception()) is not None:
-                raise QueryFailedError(f"a query failed: {error}")
+                raise QueryFailedError(f"a query failed: {_in_short(error)}")
         sinks = self._queries[:1]
         done = [entry for sink in sinks for entry in sink.recentProgress if entry.numInputRows]
         return Batches(count=len(done), rows=sum(entry.numInputRows for entry in done))
@@ -164,9 +179,8 @@ def open_cluster(stage: Stage, events_per_batch: int) -> Iterator[Cluster]:
     try:
         with _silent(stage.folder / "java.log"):
             spark = builder.getOrCreate()
-    except PySparkException as error:
-        raise QueryFailedError(f"Spark does not start: {error}") from error
-    register(spark)
+    except _SPARKS_ERRORS as error:
+        raise QueryFailedError(f"Spark does not start: {_in_short(error)}") from error
     cluster = Cluster(spark, stage, events_per_batch)
     home = Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
     work = home / "work" / spark.sparkContext.applicationId
@@ -177,6 +191,12 @@ def open_cluster(stage: Stage, events_per_batch: int) -> Iterator[Cluster]:
             cluster.stop()
         spark.stop()
         shutil.rmtree(work, ignore_errors=True)  # What executors print, Spark keeps for ever.
+
+
+def _in_short(error: Exception) -> str:
+    """Return what Spark says, without its tracebacks; those are indented."""
+    lines = [line for line in str(error).splitlines() if line and not line[0].isspace()]
+    return " ".join(line for line in lines if not line.startswith(("Traceback", "JVM stack")))
 
 
 @contextmanager
