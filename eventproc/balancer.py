@@ -18,7 +18,6 @@ from eventproc.core.balance import (
     see_members,
 )
 from eventproc.core.lease import Sighting, live_owners, present_members, sight
-from eventproc.core.neglect import free_since_s
 from eventproc.core.reserve import taking_part
 from eventproc.leases import Leases
 from eventproc.logs import Logger
@@ -108,7 +107,7 @@ class Balancer:
         self._log = log
         self._sightings: dict[str, Sighting] = {}
         self._due_since_s: dict[tuple[str, str], float] = {}
-        self._free_since_s: dict[str, float] = {}
+        self._awaited_since_s: dict[str, float] = {}
         self._membership: MembershipSighting | None = None
         self._last: Round | None = None
         self._sessions: SessionGroup | None = None
@@ -148,15 +147,10 @@ class Balancer:
                 is_trusted=self._leases.is_any_trusted,
             )
             moves = decide(view, self._config.load_balancing_strategy)
-            self._free_since_s = free_since_s(
-                self._free_since_s,
-                moves.owner_by_partition,
-                view.live_owner_by_partition,
-                self._owner_id,
-                self._clock(),
-            )
+            now_s = self._clock()
+            self._awaited_since_s = {p: self._awaited_since_s.get(p, now_s) for p in moves.awaited}
             self._due_since_s = due_since_s(
-                self._due_since_s, moves.owner_by_partition, view, self._clock()
+                self._due_since_s, moves.owner_by_partition, view, now_s
             )
             await self._presence.end_reserve(
                 group.members, has_settled=bool(view.held) and moves.is_settled
@@ -332,7 +326,7 @@ class Balancer:
             leaving=frozenset(leaving),
             present=frozenset(m.owner_id for m in members),
             neglected=frozenset(
-                p for p, since_s in self._free_since_s.items() if now_s - since_s > patience_s
+                p for p, since_s in self._awaited_since_s.items() if now_s - since_s > patience_s
             ),
             handing_over=frozenset(busy),
             is_settling=not is_leaving and self._is_settling(standing, now_s),

@@ -12,7 +12,7 @@ change yet, and would carry out another plan; a moment later all of them follow 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eventproc.core.neglect import heirs
+from eventproc.core.neglect import awaited, heirs
 from eventproc.core.plan import plan, rank
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim, PartitionOwnership
 
@@ -47,13 +47,18 @@ class View:
     what is recorded in its name."""
 
     neglected: frozenset[str] = frozenset()
-    """Partitions that have been free for longer than those for whom they are planned may wait."""
+    """Partitions that foreign owners, for whom they are planned, have not come for in time."""
 
     handing_over: frozenset[str] = frozenset()
     """Partitions of those held that are being handed over already."""
 
     is_settling: bool = False
     """Whether the membership changed so lately that others may not have seen it."""
+
+    @property
+    def followers(self) -> frozenset[str]:
+        """Members that follow the plan."""
+        return self.members & (self.cooperative | self.present)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +108,9 @@ class Moves:
     others: tuple[str, ...]
     """Members that could be given a partition, whatever the plan says."""
 
+    awaited: frozenset[str]
+    """What is planned for foreign owners that have not come for it."""
+
     is_settled: bool
     """Whether nothing that concerns this processor still has to change."""
 
@@ -110,13 +118,14 @@ class Moves:
 def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
     """Return what this processor does about the plan in one cycle."""
     me = view.owner_id
-    foreign = view.members - view.cooperative - view.present
-    planned = plan(view.partition_ids, view.live_owner_by_partition, view.members, foreign=foreign)
-    inherited = _inherited(view, planned)
+    live, followers = view.live_owner_by_partition, view.followers
+    planned = plan(view.partition_ids, live, view.members, foreign=view.members - followers)
+    waiting = awaited(planned, live, followers)
+    planned |= _inherited(view, waiting)
     due = [
         p
         for p in view.partition_ids
-        if p not in view.held and (planned.get(p) == me or p in inherited)
+        if p not in view.held and (planned.get(p) == me or (p in waiting and live.get(p) == me))
     ]
     resumed = [p for p in due if _recorded_owner(view, p) == me]
     orphans = [p for p in due if p not in view.live_owner_by_partition and p not in resumed]
@@ -136,27 +145,22 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
         steal=None if steal is None else _claim(view, steal),
         hand_overs=hand_overs,
         others=tuple(sorted(view.members & view.cooperative - {view.owner_id})),
+        awaited=waiting,
         is_settled=is_settled,
     )
 
 
-def _inherited(view: View, planned: Mapping[str, str]) -> frozenset[str]:
-    """What I shall take because a foreign owner has not come for it.
+def _inherited(view: View, waiting: frozenset[str]) -> dict[str, str]:
+    """Who shall have what foreign owners have not come for in time.
 
-    One that follows the plan comes, or is dead. Taken by me, its share would be handed back to it,
-    which made the dead one look alive again.
+    One that follows the plan comes, or is dead. Its share, taken by others, would be handed back to
+    it, which made the dead one look alive again.
     """
-    followers = view.members & (view.present | view.cooperative)
-    left_alone = {None, *followers}  # None where everybody leaves.
-    lying = {
-        p
-        for p in view.neglected
-        if p not in view.live_owner_by_partition and planned.get(p) not in left_alone
-    }
-    if not lying or not followers:
-        return frozenset()
-    heir_by_partition = heirs(view.partition_ids, view.live_owner_by_partition, followers)
-    return frozenset(p for p in lying if heir_by_partition.get(p) == view.owner_id)
+    neglected = waiting & view.neglected
+    if not neglected or not view.followers:
+        return {}
+    heir_by_partition = heirs(view.partition_ids, view.live_owner_by_partition, view.followers)
+    return {p: heir_by_partition[p] for p in neglected if p in heir_by_partition}
 
 
 def due_since_s(

@@ -1,12 +1,13 @@
-"""What becomes of a partition that is free, and whose planned owner does not come for it?
+"""What becomes of a partition whose planned owner is a foreign one, and does not come for it?
 
 The plan gives a share to everybody who is there, also to processors of other SDKs. These follow
 rules of their own: one is content with less than its share, one never sees the partitions by which
-a hub has grown, and any of them may hang. So their share may lie about, owned by nobody.
+a hub has grown, and any of them may hang. So their share may lie about, owned by nobody, or stay
+with one of ours that has more than the others.
 
-Rule: what is planned for a foreign owner, and has been free for longer than an owner may keep what
-it should give away, is claimed by one of those who follow the plan, next on the ring to the
-partition. It has more than its share then, until somebody comes for it.
+Rule: what a foreign owner has not come for, for longer than an owner may keep what it should give
+away, is shared by those who follow the plan, as if no foreign owner were there. They have more than
+their share then, evenly, until somebody comes for it.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,19 +15,17 @@ from collections.abc import Collection, Mapping
 from eventproc.core.plan import plan
 
 
-def free_since_s(
-    known: Mapping[str, float],
+def awaited(
     planned: Mapping[str, str],
     live_owner_by_partition: Mapping[str, str],
-    me: str,
-    now_s: float,
-) -> dict[str, float]:
-    """Note since when each partition that is planned for somebody else has had no owner."""
-    return {
-        partition_id: known.get(partition_id, now_s)
+    followers: Collection[str],
+) -> frozenset[str]:
+    """Return what is planned for foreign owners that have not come for it."""
+    return frozenset(
+        partition_id
         for partition_id, owner_id in planned.items()
-        if owner_id != me and partition_id not in live_owner_by_partition
-    }
+        if owner_id not in followers and live_owner_by_partition.get(partition_id) != owner_id
+    )
 
 
 def heirs(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.balance import decide
-from eventproc.core.neglect import free_since_s, heirs
+from eventproc.core.neglect import awaited, heirs
 from eventproc.core.plan import plan
 from eventproc.models import LoadBalancingStrategy
 from tests.unit.core.groups import fleet, groups
@@ -16,15 +16,13 @@ from tests.unit.core.groups import fleet, groups
 COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
 
 
-def test_a_free_partition_is_noted_until_somebody_has_it():
-    """Since the first look that found it so; what is mine to take is no neglect."""
-    planned = {"0": "azure", "1": "me", "2": "azure"}
+def test_what_a_foreign_owner_shall_have_is_awaited_until_it_has_it():
+    """Whoever has it meanwhile; what is planned for one of ours is not."""
+    planned = {"0": "azure", "1": "me", "2": "azure", "3": "azure"}
 
-    first = free_since_s({}, planned, {"2": "azure"}, "me", 5.0)
-    later = free_since_s(first, planned, {"2": "azure"}, "me", 9.0)
+    found = awaited(planned, {"2": "azure", "3": "me"}, {"me"})
 
-    assert first == later == {"0": 5.0}
-    assert free_since_s(later, planned, {"0": "azure"}, "me", 9.0) == {"2": 9.0}
+    assert found == {"0", "3"}
 
 
 @given(groups(), st.data())
@@ -92,6 +90,44 @@ def test_what_a_foreign_owner_leaves_lying_is_claimed_by_exactly_one_of_ours():
     for me in cooperative:
         moves = decide(after.view(me, cooperative=cooperative), COOPERATIVE)
         assert (moves.claims, moves.steal, moves.hand_overs) == ((), None, {})
+
+
+def all_neglected(group, me, followers):
+    """What one of ours knows when foreign owners had all their time."""
+    view = group.view(me, cooperative=followers)
+    return replace(view, neglected=frozenset(group.partition_ids))
+
+
+@given(groups(leavers=False, members_min=2), st.data())
+def test_what_foreign_owners_do_not_come_for_is_shared_evenly(group, data):
+    """By those who follow the plan, whoever had it; and then nothing moves."""
+    followers = data.draw(st.frozensets(st.sampled_from(sorted(group.members)), min_size=1))
+    kept = {p: o for p, o in group.owner_by_partition.items() if o not in followers}
+
+    changes: dict[str, str] = {}
+    for _ in range(3):
+        changes.clear()
+        for me in sorted(followers):
+            moves = decide(all_neglected(group, me, followers), COOPERATIVE)
+            changes |= {claim.partition_id: me for claim in moves.claims}
+            changes |= {p: to for p, to in moves.hand_overs.items() if to is not None}
+        group = group.moved(changes)
+
+    counts = [group.counts()[follower] for follower in followers]
+    assert max(counts) - min(counts) <= 1
+    assert not changes
+    assert kept.items() <= group.owner_by_partition.items()
+    assert set(group.partition_ids) == group.owner_by_partition.keys()
+
+
+def test_what_stands_in_my_name_is_taken_up_though_a_foreign_owner_shall_have_it():
+    """It is given to nobody who does not follow the plan, so it would lie unread."""
+    group = replace(fleet(6, [6, 0]), foreign=frozenset({"o1"}))
+    view = group.view("o0", cooperative=frozenset({"o0"}), held=frozenset())
+
+    claims = decide(view, COOPERATIVE).claims
+
+    assert {claim.partition_id for claim in claims} == set(group.partition_ids)
 
 
 @pytest.mark.parametrize(("me", "stranger"), [("o0", "o2"), ("o2", "o0")])
