@@ -202,12 +202,13 @@ class Balancer:
         return present, owned
 
     def _note_answer(self, now_s: float) -> None:
-        """The store answered: if it had not for long, nobody is called dead for a while."""
+        """The store answered: if it had not for long, nobody is called dead or late for a while."""
         if self._read_at_s is not None:
             outage_s = OUTAGE_EXPIRATION_FRACTION * self._config.ownership_expiration
             if now_s - self._read_at_s > outage_s.total_seconds():
                 grace = GRACE_INTERVALS * self._config.load_balancing_interval
                 self._grace_until_s = now_s + grace.total_seconds()
+                self._due_since_s, self._awaited_since_s = {}, {}
                 self._log.warning("outage_ended", silent_s=round(now_s - self._read_at_s, 3))
         self._read_at_s = now_s
 

@@ -187,6 +187,12 @@ BALANCER = guards_in(
         mutated="if now_s < self._read_at_s:",
     ),
     Guard(
+        name="after a silence everybody has all its time to hand over",
+        without_it="who just got a partition is robbed, for it had it before the silence, too",
+        words="                self._due_since_s, self._awaited_since_s = {}, {}\n",
+        mutated="",
+    ),
+    Guard(
         name="what a handler is at work on is not given on, though its lease is lost",
         without_it="the next owner begins beside a call that goes on",
         words="view.held.union(running)",

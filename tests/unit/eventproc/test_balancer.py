@@ -90,7 +90,11 @@ class Table:
 
     async def record(self, partition_id: str, owner_id: str) -> None:
         """Write an ownership record in somebody's name."""
-        claim = OwnershipClaim(partition_id=partition_id, owner_id=owner_id, expected_etag=None)
+        claim = OwnershipClaim(
+            partition_id=partition_id,
+            owner_id=owner_id,
+            expected_etag=self.etags.get(partition_id),
+        )
         await self.store.claim_ownership(self.scene.group, [claim])
 
     @property
@@ -206,6 +210,31 @@ def test_after_a_silence_of_the_store_an_old_record_still_has_its_owner():
         assert done[-1].moves.owner_by_partition == {"0": "me"}
 
     play(story)
+
+
+def test_after_a_silence_everybody_has_all_its_time_to_hand_over():
+    """Meanwhile a partition may have been here and there, and be with its old owner again."""
+
+    async def story(table):
+        await table.join("other")
+        for partition_id in table.partition_ids:
+            await table.record(partition_id, "other")
+        await table.sit_down()
+        await table.look()
+        await seconds(10 * table.config.ownership_expiration.total_seconds())
+        for partition_id in table.partition_ids:
+            await table.record(partition_id, "other")
+        stolen = [(await table.look()).stolen for _ in range(3)]
+        assert stolen == [(), (), ()]
+        for partition_id in table.partition_ids:
+            await table.record(partition_id, "other")
+        while not stolen[-1]:
+            await seconds(table.config.load_balancing_interval.total_seconds())
+            stolen.append((await table.look()).stolen)
+        waited = len(stolen) * table.config.load_balancing_interval
+        assert waited > table.config.handoff_timeout
+
+    play(story, partition_count=2)
 
 
 def test_what_a_handler_may_be_at_work_on_is_not_given_away():
