@@ -51,7 +51,12 @@ NO_PROPERTIES = (
 )
 
 
-@pytest.mark.parametrize("page", [b"", b"<html>", b"<html><body/></html>", b"\x00", NO_PROPERTIES])
+NO_PARTS = b"<EnumerationResults><Blobs><Blob/></Blobs></EnumerationResults>"
+
+
+@pytest.mark.parametrize(
+    "page", [b"", b"<html>", b"<html><body/></html>", b"\x00", NO_PROPERTIES, NO_PARTS]
+)
 def test_what_is_no_listing_is_refused(page):
     """The caller then asks the vendor's own parser."""
     with pytest.raises(ValueError, match="not a listing"):
@@ -71,3 +76,20 @@ def test_a_page_with_a_byte_order_mark_and_of_many_pieces_is_read_whole():
 
     assert [item.name for item in items] == [f"é{number}" for number in range(len(items))]
     assert len(items) == blobs.count("<Blob>")
+
+
+def test_a_stranger_s_metadata_may_be_called_as_the_listing_s_own_parts():
+    """It is his blob's, and neither a blob nor a marker."""
+    entries = b"<Blob>x</Blob><NextMarker>y</NextMarker><Name>z</Name><Etag>w</Etag>"
+
+    ((first, second), marker) = parse_page(PAGE.replace(b"<empty />", entries) % b"next")
+
+    assert first.metadata == {
+        "ownerid": "me",
+        "Blob": "x",
+        "NextMarker": "y",
+        "Name": "z",
+        "Etag": "w",
+    }
+    assert (first.name, first.etag, second.name) == ("a/ownership/0", "0x8D1", "a/b\ufffe")
+    assert marker == "next"
