@@ -1,5 +1,6 @@
 """How an ``EventHubSource`` connects and reads: one frozen value, checked when it is built."""
 
+import os
 import ssl
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -32,6 +33,28 @@ class ReceivePath(Enum):
     PROMISED = "promised"
     """By its public methods alone: many times slower, some 30 ms later, and bounded in number
     only."""
+
+
+RECEIVE_PATH_VARIABLE: Final = "EVENTPROC_RECEIVE_PATH"
+"""For whoever cannot change the program that builds the options: a way out where a new release of
+``azure-eventhub`` has the names that are looked for, and means something else by them."""
+
+
+def receive_path_by_default() -> ReceivePath:
+    """Return what the environment asks for: ``direct`` unless it says otherwise.
+
+    Raises:
+        ConfigurationError: it asks for what there is not.
+    """
+    given = os.environ.get(RECEIVE_PATH_VARIABLE) or ReceivePath.DIRECT.value
+    try:
+        return ReceivePath(given.strip().lower())
+    except ValueError:
+        known = " or ".join(path.value for path in ReceivePath)
+        raise ConfigurationError(
+            f"the environment variable {RECEIVE_PATH_VARIABLE} is {given!r}: set it to {known}, or "
+            "leave it out"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +118,9 @@ class EventHubOptions:
     """Whether Azure's client logs each frame, at DEBUG, below ``azure.eventhub``: all but those
     that carry events, where these are read directly."""
 
-    receive_path: ReceivePath = ReceivePath.DIRECT
+    receive_path: ReceivePath = field(default_factory=receive_path_by_default)
+    """By default what the environment variable ``EVENTPROC_RECEIVE_PATH`` says where the options
+    are built, and without it ``DIRECT``."""
 
     def __post_init__(self) -> None:
         """Refuse, with the remedy, what cannot work."""

@@ -10,14 +10,15 @@ buffer holds, so that what waits is bounded: three thirds of ``prefetch``.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, ClassVar, Final, cast
 
 from azure.eventhub import EventData
 from azure.eventhub.aio import PartitionContext
 from azure.eventhub.amqp import AmqpMessageBodyType
+from azure.eventhub.exceptions import AuthenticationError
 
 from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
 from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, ReceivedEvent
@@ -52,7 +53,7 @@ class PromisedWay:
 
     async def ask_partition_ids(self, client: Client) -> Sequence[str]:
         """Ask the service which partitions the hub has."""
-        with translated(f"asking event hub {client.eventhub_name!r} for its partitions"):
+        with _answered(f"asking event hub {client.eventhub_name!r} for its partitions"):
             return tuple(await client.get_partition_ids())
 
     async def ask_partitions(
@@ -62,7 +63,7 @@ class PromisedWay:
         found = []
         for partition_id in partition_ids:
             what = f"asking event hub {client.eventhub_name!r} for its partition {partition_id!r}"
-            with translated(what):
+            with _answered(what):
                 found.append(_properties(await client.get_partition_properties(partition_id)))
         return found
 
@@ -281,6 +282,21 @@ class PublicMessage:
     def value(self) -> object:
         """The body, where it is one value."""
         return self._raw.body if self._raw.body_type is AmqpMessageBodyType.VALUE else None
+
+
+@contextmanager
+def _answered(what: str) -> Iterator[None]:
+    """Turn what the client raises for a question into an error of ours."""
+    try:
+        with translated(what):
+            yield
+    except SourceUnavailableError as error:
+        if not isinstance(error.__cause__, AuthenticationError):
+            raise
+        raise SuspectSettingError(
+            f"{what}: the token was not taken. The service knows no such hub, does not like the "
+            "credential or cannot look now; Azure's client does not tell which"
+        ) from error.__cause__
 
 
 def _properties(answer: Mapping[str, Any]) -> PartitionProperties:

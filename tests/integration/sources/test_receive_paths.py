@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventproc.emulator import EventHubsEmulator
+from eventproc.errors import ConfigurationError, SourceUnavailableError
 from eventproc.models import EVENT_FIELDS, EventPosition, ReceivedEvent
 from eventproc.sources.eventhubs import (
     EventHubOptions,
@@ -131,6 +132,24 @@ def test_both_ways_give_the_same_events_field_by_field(emulator, events):
         assert mine == theirs
 
 
+@pytest.mark.parametrize("path", ReceivePath)
+async def test_everything_about_an_event_arrives(emulator, path):
+    """As Azure's own producer wrote it, in every form of body."""
+    rich = EventData([b"two ", b"sections"])
+    rich.properties = {"kind": "order", "number": 3, "raw": b"\xff\x00", "ok": True}
+    rich.message_id, rich.correlation_id, rich.content_type = "m1", "c1", "text/plain"
+    value = AmqpAnnotatedMessage(value_body={"a": 1})
+    sequence = AmqpAnnotatedMessage(sequence_body=[[1, "two"]])
+    first = publish(emulator, "hub", rich, value, sequence)
+    async with source_on(emulator, "hub", receive_path=path) as source:
+        events = await read(source, first, 3)
+
+    assert [event.body for event in events] == [b"two sections", b'{"a": 1}', b'[1, "two"]']
+    assert events[0].properties == {"kind": "order", "number": 3, "raw": b"\xff\x00", "ok": True}
+    assert (events[0].message_id, events[0].correlation_id) == ("m1", "c1")
+    assert events[0].content_type == "text/plain"
+
+
 @pytest.mark.parametrize("missing", ["release", "handle_token"])
 async def test_a_client_that_is_not_as_known_is_used_as_it_promises(
     emulator, monkeypatch, caplog, missing
@@ -149,7 +168,7 @@ async def test_a_client_that_is_not_as_known_is_used_as_it_promises(
         monkeypatch.setattr(inside, "_expect", expect_more)
     first = publish(emulator, "hub", EventData(b"one"), EventData(b"two"))
     with caplog.at_level(logging.WARNING, logger="eventproc"):
-        async with source_on(emulator, "hub") as source:
+        async with source_on(emulator, "hub", receive_path=ReceivePath.DIRECT) as source:
             events = await read(source, first, 2)
             again = await read(source, first, 1)
 
@@ -168,6 +187,20 @@ async def test_nothing_is_said_of_a_path_that_was_asked_for(emulator, caplog):
 
     assert type(event) is ReceivedEvent
     assert [record for record in caplog.records if record.name.startswith("eventproc")] == []
+
+
+async def test_a_hub_that_does_not_exist_is_a_wrong_setting_the_promised_way(emulator):
+    """The client tells only that its token was not taken; that is worth a look at the settings."""
+    source = EventHubSource.from_connection_string(
+        emulator.connection_string,
+        eventhub_name="nowhere",
+        options=EventHubOptions(receive_path=ReceivePath.PROMISED),
+    )
+    async with source:
+        with pytest.raises(SourceUnavailableError, match=r"'nowhere'.*was not taken"):
+            await source.partition_ids()
+        with pytest.raises(ConfigurationError, match="Check the namespace"):
+            await source.check_consumer_group(GROUP)
 
 
 # --- another transport ---------------------------------------------------------------------------
