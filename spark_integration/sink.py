@@ -1,7 +1,8 @@
 """The sink for ``foreachBatch``: the same handlers and the same checkpoints, as a callable."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from eventproc.errors import ConfigurationError
 from eventproc.handler import HandlerFactory
 from spark_integration.sink_options import parse_sink_options
 from spark_integration.sink_records import BatchSummary
@@ -32,6 +33,10 @@ class CheckpointingSink:
         self._options = parse_sink_options(options, handler=handler)
         self._last_batch: BatchSummary | None = None
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to travel: Spark Connect would send it to its server, to no effect."""
+        raise _refused_on_connect()
+
     @property
     def last_batch(self) -> BatchSummary | None:
         """What the last committed batch did: for your own metrics."""
@@ -41,10 +46,20 @@ class CheckpointingSink:
         """Handle a batch and write its checkpoints.
 
         Raises:
+            ConfigurationError: the session is one of Spark Connect.
             FencedError: somebody else works for the same group.
             OrderLostError: rows of a partition are spread over tasks.
             StoreUnavailableError: the store does not answer.
         """
+        if not hasattr(batch, "_jdf"):
+            raise _refused_on_connect()
         from spark_integration.sink_batch import handle_frame  # noqa: PLC0415 - Spark is an extra
 
         self._last_batch = handle_frame(self._options, batch, batch_id)
+
+
+def _refused_on_connect() -> ConfigurationError:
+    return ConfigurationError(
+        "a CheckpointingSink cannot work on Spark Connect, where foreachBatch does not tell tasks "
+        "which query they belong to: use writeStream.format('eventproc') with the option 'handler'"
+    )
