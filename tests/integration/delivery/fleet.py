@@ -15,7 +15,7 @@ from eventproc.emulator import EventHubsEmulator
 WORKER: Final = Path(__file__).with_name("worker.py")
 KEYS: Final = 10
 BATCH_SIZE: Final = 2_000
-PATIENCE_S: Final = 80.0
+PATIENCE_S: Final = 120.0
 
 
 class Fleet:
