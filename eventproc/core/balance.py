@@ -118,9 +118,9 @@ class Moves:
 def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
     """Return what this processor does about the plan in one cycle."""
     me = view.owner_id
-    live, followers = view.live_owner_by_partition, view.followers
-    planned = plan(view.partition_ids, live, view.members, foreign=view.members - followers)
-    waiting = awaited(planned, live, followers)
+    live, foreign = view.live_owner_by_partition, view.members - view.followers
+    planned = plan(view.partition_ids, live, view.members, foreign=foreign)
+    waiting = awaited(planned, live, foreign)
     planned |= _inherited(view, waiting)
     due = [
         p

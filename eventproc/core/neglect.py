@@ -18,13 +18,15 @@ from eventproc.core.plan import plan
 def awaited(
     planned: Mapping[str, str],
     live_owner_by_partition: Mapping[str, str],
-    followers: Collection[str],
+    foreign: Collection[str],
 ) -> frozenset[str]:
     """Return what is planned for foreign owners that have not come for it."""
+    if not foreign:
+        return frozenset()  # As it mostly is.
     return frozenset(
         partition_id
         for partition_id, owner_id in planned.items()
-        if owner_id not in followers and live_owner_by_partition.get(partition_id) != owner_id
+        if owner_id in foreign and live_owner_by_partition.get(partition_id) != owner_id
     )
 
 
