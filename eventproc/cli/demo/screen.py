@@ -1,18 +1,15 @@
-"""How the demo looks: a picture that moves on a terminal, lines anywhere else."""
+"""How the demo looks, as lines and as a picture."""
 
-import sys
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection
-from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import Final, TextIO
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from eventproc.cli.demo.live import Screen
 from eventproc.cli.demo.scene import Change, PartitionScene, Scene
 
 COLOURS: Final = ("cyan", "magenta", "green", "yellow", "blue")
@@ -29,32 +26,7 @@ def colour_of(owner_id: str | None) -> str:
     return "white" if owner_id is None else COLOURS[(ord(owner_id[0]) - ord("A")) % len(COLOURS)]
 
 
-class Screen(ABC):
-    """Where the demo is shown, as a context manager."""
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """End; leave the terminal as it was."""
-        return
-
-    @abstractmethod
-    def tell(self, line: str) -> None:
-        """Say what is being done, before there is anything to see."""
-
-    @abstractmethod
-    def show(self, scene: Scene) -> None:
-        """Show how everything is now."""
-
-
-class Lines(Screen):
+class Lines(Screen[Scene]):
     """A line at every change, and one every five seconds."""
 
     def __init__(self, output: TextIO) -> None:
@@ -98,36 +70,6 @@ def shares(scene: Scene) -> str:
     """Who owns how many partitions: ``A 6, B 5, C 5``."""
     counts = Counter(row.owner_id or "nobody" for row in scene.partitions)
     return ", ".join(f"{owner_id} {count}" for owner_id, count in sorted(counts.items()))
-
-
-class Picture(Screen):
-    """Partitions, processors and changes, redrawn in place."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-
-    def __enter__(self) -> Self:
-        """Begin to draw."""
-        self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Take the picture away."""
-        self._live.stop()
-
-    def tell(self, line: str) -> None:
-        """Show it alone."""
-        self._live.update(Text(f"{line} ..."), refresh=True)
-
-    def show(self, scene: Scene) -> None:
-        """Redraw."""
-        self._live.update(draw(scene), refresh=True)
 
 
 def draw(scene: Scene) -> Group:
@@ -200,11 +142,3 @@ def _changes(scene: Scene) -> Text:
 def _change(change: Change) -> str:
     took = change.seconds_to_balance
     return f"{change.kind} {change.who}: " + ("..." if took is None else f"{took:.1f} s")
-
-
-def open_screen(output: TextIO | None = None) -> Screen:
-    """Return a picture on a terminal, lines elsewhere."""
-    console = Console(file=output)
-    if console.is_terminal and not console.is_dumb_terminal:
-        return Picture(console)
-    return Lines(output or sys.stdout)

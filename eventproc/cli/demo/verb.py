@@ -13,9 +13,10 @@ from typing import Annotated, TextIO
 import typer
 from rich.console import Console
 
+from eventproc.cli.demo import screen as looks
 from eventproc.cli.demo.flights import FLIGHT_COUNT_MAX, find_data_file
+from eventproc.cli.demo.live import open_screen
 from eventproc.cli.demo.report import Report
-from eventproc.cli.demo.screen import open_screen
 from eventproc.cli.demo.stage import Stage, StoreChoice
 from eventproc.cli.demo.story import Plot, Story
 from eventproc.cli.demo.summary import print_summary
@@ -86,7 +87,7 @@ async def _play(plot: Plot, store: StoreChoice, output: TextIO) -> Report:
     """Play it; the first SIGINT, SIGTERM or SIGHUP ends it, and everything that it started."""
     begun_s = time.monotonic()
     end_on_signals()
-    with open_screen(output) as screen:
+    with open_screen(looks.Lines, looks.draw, output) as screen:
         stage = Stage(partition_count=plot.partition_count, store=store, tell=screen.tell)
         async with stage:
             if stage.note.why:

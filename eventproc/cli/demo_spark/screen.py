@@ -1,16 +1,13 @@
-"""How the demo looks: a picture that moves on a terminal, lines anywhere else."""
+"""How the demo looks, as lines and as a picture."""
 
-import sys
 import time
-from abc import ABC, abstractmethod
-from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import Final, TextIO
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from eventproc.cli.demo.live import Screen
 from eventproc.cli.demo_spark.scene import PartitionScene, Scene
 from eventproc.cli.demo_spark.weeks import AIRPORTS, Figures
 
@@ -20,32 +17,7 @@ BAR_WIDTH: Final = 40
 LINE_EVERY_S: Final = 3.0
 
 
-class Screen(ABC):
-    """Where the demo is shown, as a context manager."""
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """End; leave the terminal as it was."""
-        return
-
-    @abstractmethod
-    def tell(self, line: str) -> None:
-        """Say what is being done, before there is anything to see."""
-
-    @abstractmethod
-    def show(self, scene: Scene) -> None:
-        """Show how everything is now."""
-
-
-class Lines(Screen):
+class Lines(Screen[Scene]):
     """A line at every change, and one every few seconds."""
 
     def __init__(self, output: TextIO) -> None:
@@ -67,40 +39,16 @@ class Lines(Screen):
         elif now_s - self._told_s >= LINE_EVERY_S:
             self._told_s = now_s
             executors = ", ".join(f"{row.pid} {row.fate}" for row in scene.executors)
-            self.tell(
-                f"  published {scene.published:,} of {scene.total:,}, committed "
-                f"{scene.committed:,} in {scene.batches} batches, in the aggregate "
-                f"{scene.aggregated:,}; executors: {executors}"
+            done = (
+                f"committed {scene.committed:,} in {scene.batches} batches, in the aggregate "
+                f"{scene.aggregated:,}"
+                if scene.committed
+                else "no batch is through yet, the first takes Spark longest"
             )
-
-
-class Picture(Screen):
-    """Partitions, executors and weeks, redrawn in place."""
-
-    def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-
-    def __enter__(self) -> Self:
-        """Begin to draw."""
-        self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Take the picture away."""
-        self._live.stop()
-
-    def tell(self, line: str) -> None:
-        """Show it alone."""
-        self._live.update(Text(f"{line} ..."), refresh=True)
-
-    def show(self, scene: Scene) -> None:
-        """Redraw."""
-        self._live.update(draw(scene), refresh=True)
+            self.tell(
+                f"  published {scene.published:,} of {scene.total:,}, {done}; "
+                f"executors: {executors or 'none yet'}"
+            )
 
 
 def draw(scene: Scene) -> Group:
@@ -165,11 +113,3 @@ def _executors(scene: Scene) -> Table:
             Text(row.fate, "" if is_there else "red"),
         )
     return table
-
-
-def open_screen(output: TextIO | None = None) -> Screen:
-    """Return a picture on a terminal, lines elsewhere."""
-    console = Console(file=output)
-    if console.is_terminal and not console.is_dumb_terminal:
-        return Picture(console)
-    return Lines(output or sys.stdout)

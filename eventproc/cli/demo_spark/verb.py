@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 
 from eventproc.cli.demo.flights import FLIGHT_COUNT_MAX, find_data_file
+from eventproc.cli.demo.live import open_screen
 from eventproc.cli.demo.stage import Stage, StoreChoice
 from eventproc.cli.demo.verb import ReportFormat, end_on_signals
+from eventproc.cli.demo_spark import screen as looks
 from eventproc.cli.demo_spark.report import Report, print_report
-from eventproc.cli.demo_spark.screen import open_screen
 from eventproc.cli.exits import FAILED, INTERRUPTED, OK
 from eventproc.cli.extras import needing
 
@@ -82,7 +83,7 @@ async def _play(partitions: int, events: int, store: StoreChoice, output: TextIO
     begun_s = time.monotonic()
     end_on_signals()
     plot = Plot(event_count=events, partition_count=partitions)
-    with open_screen(output) as screen, ExitStack() as spark:
+    with open_screen(looks.Lines, looks.draw, output) as screen, ExitStack() as spark:
         stage = Stage(partition_count=partitions, store=store, tell=screen.tell)
         async with stage:
             if stage.note.why:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
+from eventproc.cli.demo.live import open_screen
 from eventproc.cli.demo.scene import Change, ChangeKind, PartitionScene, ProcessorScene, Scene
-from eventproc.cli.demo.screen import Lines, draw, open_screen
+from eventproc.cli.demo.screen import Lines, draw
 
 CHANGE = Change(
     kind=ChangeKind.KILL,
@@ -101,4 +102,4 @@ def test_lines_say_what_is_new():
 
 def test_where_there_is_no_terminal_there_are_lines():
     """A pipe gets no control characters."""
-    assert isinstance(open_screen(io.StringIO()), Lines)
+    assert isinstance(open_screen(Lines, draw, io.StringIO()), Lines)
