@@ -48,7 +48,7 @@ def demo_spark(
     data, and the checkpoints with the end of each partition: they are equal, or the exit code
     is 1.
 
-    It needs Java 17, no cloud and no Docker, takes about a minute, and leaves nothing behind.
+    It needs Java 17, no cloud and no Docker, takes a minute or two, and leaves nothing behind.
 
     Exit codes: 0 nothing lost and everything right, 1 otherwise, 2 something given cannot work,
     130 interrupted.
