@@ -178,7 +178,8 @@ class Leases:
     async def release_rest(self, running: Collection[str]) -> bool:
         """Release what is still recorded as ours; return whether nothing of it is left.
 
-        Somebody may have given it to a leaver. What is *running* is left as it is.
+        Somebody may have given it to a leaver. What is *running* is left as it is, and everything
+        where another processor has come under this name: it may be that one's.
         """
         snapshot = await self._store.list_ownership(self._group)
         mine = [o for o in snapshot.ownerships if o.owner_id == self._owner_id]
@@ -187,6 +188,9 @@ class Leases:
             for o in mine
             if o.partition_id not in running
         ]
+        # Asked after the reading, as when a lease is settled.
+        if idle and self._is_sole_holder is not None and not await self._is_sole_holder():
+            return False
         results = await self._write(idle) if idle else []
         is_clear = all(result.outcome is not WriteOutcome.UNKNOWN for result in results)
         return is_clear and len(idle) == len(mine)

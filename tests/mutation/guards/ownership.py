@@ -137,6 +137,12 @@ PARTING = guards_in(
         mutated="results: list[ClaimResult] = []",
     ),
     Guard(
+        name="a leaver releases nothing of who came under its name",
+        without_it="a restarted processor loses what it just took up",
+        words="if idle and self._is_sole_holder is not None and not await self._is_sole_holder():",
+        mutated="if False:",
+    ),
+    Guard(
         name="what a handler is at work on is not released at the end",
         without_it="the next owner begins beside a call that did not end",
         words="            if o.partition_id not in running\n",

@@ -230,6 +230,38 @@ def test_what_comes_at_the_last_moment_is_released():
     assert not there
 
 
+class Lasting(PartitionHandler):
+    """Is at work for longer than a newcomer under its name waits for an answer."""
+
+    async def process_events(self, context, events):
+        """Take a long while."""
+        await asyncio.sleep(20)
+
+
+def test_a_leaver_releases_nothing_of_who_came_under_its_name():
+    """Its supervisor started the next one before it was gone."""
+
+    async def story():
+        scene = Scene(2)
+        old = scene.processor(Lasting, owner_id="a", shutdown_timeout=timedelta(seconds=30))
+        await old.start()
+        await seconds(5)
+        scene.publish(1)
+        await seconds(1)
+        stopping = asyncio.create_task(old.stop())
+        await seconds(1)
+        new = scene.processor(owner_id="a", chance="another incarnation")
+        await new.start()
+        was_there = not stopping.done()
+        await stopping
+        await seconds(20)
+        lost_count, owned = new.statistics().lost_count, new.statistics().owned
+        await new.stop()
+        return was_there, lost_count, owned
+
+    assert run_virtual(story()) == (True, 0, ("0", "1"))
+
+
 class Deaf(SlowToClose):
     """Goes on for long, although it is cancelled."""
 
