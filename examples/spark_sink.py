@@ -2,7 +2,7 @@
 
 In one terminal: ``eventproc emulator --hub orders:8``. In another, with the variable that it
 prints: ``python examples/spark_sink.py``, and publish in between with any client. How far the
-group is, ``eventproc checkpoints show`` tells, as if a fleet of processors had written it.
+group is, ``eventproc checkpoints list`` tells, as if a fleet of processors had written it.
 """
 
 import os
