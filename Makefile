@@ -84,7 +84,7 @@ mutants: venv azurite ## take away each guard in turn, and see that the tests no
 	@$(run)/python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: venv azurite .tools/spark.done ## measure, side by side with others, a quarter of an hour (ARGS=--quick, --help)
+bench: venv azurite .tools/spark.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
 	@$(run)/python benchmarks/_run.py $(ARGS)
 
 # --- the workshop ---------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Runs every benchmark, and says in one table and one picture what they come to.
 
-    make bench                          # all of them, a quarter of an hour
+    make bench                          # all of them, half an hour
     make bench ARGS=--quick             # the smallest sizes: do they run?
     make bench ARGS='group receive'     # only these
     make bench ARGS='--minutes 60 --plot docs/images/performance.png'
@@ -190,7 +190,7 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", help="which; all if none is named")
     parser.add_argument("--quick", action="store_true", help="the smallest sizes")
-    parser.add_argument("--minutes", type=float, default=15, help="the most that it may take")
+    parser.add_argument("--minutes", type=float, default=30, help="the most that it may take")
     parser.add_argument("--plot", type=Path, default=RESULTS / "bench.png")
     parser.add_argument("--again", action="store_true", help="show the last results")
     given = parser.parse_args()
