@@ -62,9 +62,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneSpark(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
-    """Sends what needs Spark to one process, where its session is, and each document to one.
+    """Sends all that needs Spark to one process, where its session is, and each document to one.
 
-    Tests of whole clusters start all that they need as processes, and share a cluster of their own.
+    Tests of whole clusters, too: beside another Spark they starve the tests of fleets on two cores.
 
     By the names of tests: marks for it (``xdist_group``) are written into them by pytest-xdist 3.8
     in a way that pytest 9.2 does not look at.
@@ -72,7 +72,7 @@ class OneSpark(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(NEEDS_SPARK):
-            return "cluster" if "standalone" in nodeid.partition("::")[0] else "spark"
+            return "spark"
         document, _, place = nodeid.partition("::")
         if place.startswith("line:"):  # The blocks of a document build on each other.
             return document
