@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import cache, partial
-from threading import Lock
+from threading import RLock
 from typing import Any, Final, cast
 from weakref import WeakSet
 
@@ -72,7 +72,7 @@ class Telemetry:
         meter_provider: MeterProvider | None = None,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
         self._watches: WeakSet[Watch] = WeakSet()
         self._former: dict[tuple[str, str, str], Counter[str]] = {}
         """What processors counted that were stopped since."""
@@ -150,7 +150,9 @@ class Telemetry:
                     yield Observation(value, watch.attributes_of(pump.partition_id))
 
     def _readings(self) -> Iterator[tuple["Watch", ProcessorStatistics]]:
-        for watch in list(self._watches):
+        with self._lock:  # Or one that begins now would break off this look at them all.
+            watches = list(self._watches)
+        for watch in watches:
             statistics = watch.read()
             if statistics is not None:
                 yield watch, statistics

@@ -1,11 +1,13 @@
 """Counts and gauges, which are read from the statistics by OpenTelemetry's SDK; virtual time."""
 
 import asyncio
+import sys
 import threading
 from datetime import timedelta
 
 import pytest
 
+from eventproc.telemetry.reporting import Watch
 from eventproc.testing import run_virtual
 from tests.unit.eventproc.opentelemetry_sdk import Sdk
 from tests.unit.eventproc.scene import Noting, seconds
@@ -152,5 +154,38 @@ def test_a_reader_in_another_thread_is_not_disturbed(sdk, caplog):
     run_virtual(story())
     is_over.set()
     reading.join()
+
+    assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []
+
+
+@pytest.fixture(name="busy_threads")
+def _busy_threads():
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval_s)
+
+
+@pytest.mark.usefixtures("busy_threads")
+def test_processors_may_begin_and_end_while_another_thread_reads(sdk, caplog):
+    """A hundred at a time, with threads that change as often as they can."""
+    scene = sdk.scene()
+    still = scene.processor().statistics()
+    is_over = threading.Event()
+
+    def come_and_go():
+        while not is_over.is_set():
+            watches = [Watch(sdk.telemetry, scene.group, lambda: still) for _ in range(100)]
+            for watch in watches:
+                watch.begin()
+            for watch in watches:
+                watch.end()
+
+    coming = threading.Thread(target=come_and_go)
+    coming.start()
+    for _ in range(400):
+        sdk.reader.get_metrics_data()
+    is_over.set()
+    coming.join()
 
     assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []
