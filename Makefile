@@ -29,6 +29,8 @@ endif
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+# Images of containers set this. Each of hundreds of processes would compile whatever it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## show this list

@@ -72,6 +72,7 @@ class Workshop:
             **os.environ,
             "EVENTPROC_TEST_STORAGE": storage,
             "PYTHONPATH": str(directory),
+            "PYTHONDONTWRITEBYTECODE": "1",  # or one mutant could be taken for the next
             VERDICT_VARIABLE: str(self._verdict),
         }
         self._nursery = subprocess.Popen(

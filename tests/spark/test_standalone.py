@@ -110,6 +110,7 @@ SPECULATION = {
     "spark_speculation": "true",
     "spark_speculation_interval": "50ms",
     "spark_speculation_minTaskRuntime": "50ms",
+    "spark_speculation_multiplier": "1.1",
     "spark_speculation_quantile": "0.5",
 }
 COMMITS = [("0", 99), ("0", COUNT - 1), ("1", 99), ("1", COUNT - 1)]
