@@ -20,7 +20,7 @@ ARGS ?=
 SEEDS ?= 2000
 
 # Spark is half a gigabyte: only who runs the tests, or asked for it (make spark), has it.
-extras := --extra demo $(if $(wildcard .tools/spark.done),--extra spark)
+extras := --extra demo $(if $(wildcard .tools/spark/.done),--extra spark)
 ifneq ($(wildcard .tools/java),)
 export JAVA_HOME := $(CURDIR)/.tools/java
 endif
@@ -42,19 +42,19 @@ demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a fleet process 
 	@$(run)/eventproc demo $(ARGS)
 
 .PHONY: demo-spark
-demo-spark: venv .tools/spark.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch Spark lose an executor, and no event (Spark: 500 MB; two minutes)
-	@JAVA_HOME="$(CURDIR)/.tools/java" $(run)/eventproc demo-spark $(ARGS)
+demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch Spark lose an executor, and no event (Spark: 500 MB; two minutes)
+	@JAVA_HOME="$(CURDIR)/.tools/java" SPARK_HOME="$(CURDIR)/.tools/spark" $(run)/eventproc demo-spark $(ARGS)
 
 # --- the daily round ------------------------------------------------------------------------------
 
 .PHONY: test
-test: venv azurite $(javascript)/node_modules/.done .tools/spark.done ## run every test
-	@$(run)/pytest --numprocesses 5 --dist loadgroup
+test: venv azurite $(javascript)/node_modules/.done .tools/spark/.done ## run every test
+	@$(run)/pytest --numprocesses 5 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: coverage
-coverage: venv azurite $(javascript)/node_modules/.done .tools/spark.done ## run every test, and measure what they reach (twice the time)
+coverage: venv azurite $(javascript)/node_modules/.done .tools/spark/.done ## run every test, and measure what they reach (twice the time)
 	@$(run)/coverage erase
-	@$(run)/coverage run -m pytest --numprocesses 5 --dist loadgroup
+	@$(run)/coverage run -m pytest --numprocesses 5 --dist loadgroup --no-loadscope-reorder
 	@$(run)/coverage combine --quiet
 	@$(run)/coverage report
 
@@ -86,7 +86,7 @@ mutants: venv azurite ## take away each guard in turn, and see that the tests no
 	@$(run)/python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: venv azurite .tools/spark.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
+bench: venv azurite .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
 	@$(run)/python benchmarks/_run.py $(ARGS)
 
 # --- the workshop ---------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ azurite: azurite/node_modules/.done ## fetch Azurite (and Node.js when there is 
 java: .tools/java ## find Java 17 or newer, or fetch one, into .tools
 
 .PHONY: spark
-spark: .tools/spark.done ## fetch Spark into .venv (500 MB)
+spark: .tools/spark/.done ## fetch Spark into .venv (500 MB)
 
 $(uv): bootstrap/uv.py
 	@test -n "$(PYTHON)" || { echo 'eventproc: no Python 3.11 or newer found. Install one, or say which: make PYTHON=/path/to/python3.12' >&2; exit 1; }
@@ -127,9 +127,14 @@ $(uv): bootstrap/uv.py
 .tools/java: bootstrap/java.sh | venv
 	@bootstrap/java.sh $(uv)
 
-.tools/spark.done: | venv .tools/java
+# Spark hands PySpark to its Pythons as a zip of sources, which each process compiles for itself.
+# In this home there is no such zip: they import the installed package, which is compiled.
+.tools/spark/.done: .venv/.done | .tools/java
 	$(say) 'Spark (500 MB)'
 	@$(uv) sync --quiet --frozen --python "$(PYTHON)" --extra demo --extra spark
+	@mkdir -p $(@D)
+	@home="$$($(run)/python -c 'import pyspark; print(pyspark.__path__[0])')" && \
+	    ln -sfn "$$home/bin" "$$home/jars" "$$home/sbin" $(@D)
 	@touch $@
 
 .PHONY: clean

@@ -22,9 +22,10 @@ from xdist.scheduler import LoadGroupScheduling
 # Spark starts Java and more Pythons: these. (Make exports JAVA_HOME only to what it starts after
 # it has fetched Java.)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-_java = Path(__file__).parent / ".tools/java"
-if _java.exists():
-    os.environ.setdefault("JAVA_HOME", str(_java))
+_tools = Path(__file__).parent / ".tools"
+for _name, _home in (("JAVA_HOME", _tools / "java"), ("SPARK_HOME", _tools / "spark")):
+    if _home.exists():
+        os.environ.setdefault(_name, str(_home))
 
 _doctest = DocTestParser(optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)
 
@@ -48,38 +49,57 @@ _sources = [
 pytest_collect_file = SybilCollection(_sources).pytest()
 
 NEEDS_SPARK = ("tests/spark/", "docs/spark.md")
+STARTS_CLUSTERS = ("tests/spark/test_standalone.py", "tests/spark/test_fleet_standalone.py")
+MINDS_NO_COMPANY = ("tests/simulation/", "tests/unit/")
+"""On virtual time, most of them: a busy machine changes nothing but how long they take."""
+
 SPARK_TIMEOUT_S = 900
 """Interrupting a call to Java breaks the connection to it, for all tests that follow; so nobody is
 interrupted for being slow on a machine that is busy."""
 
 
+def scope_of(nodeid: str) -> str:
+    """Return with which other tests one has to share a process; most have nobody to share it with.
+
+    By the names of tests: marks for it (``xdist_group``) are written into them by pytest-xdist 3.8
+    in a way that pytest 9.2 does not look at.
+    """
+    if nodeid.startswith(STARTS_CLUSTERS):
+        return "clusters"
+    if nodeid.startswith(NEEDS_SPARK):
+        return "spark"
+    document, _, place = nodeid.partition("::")
+    return document if place.startswith("line:") else nodeid  # Its blocks build on each other.
+
+
+def turn_of(item: pytest.Item) -> int:
+    """Return how early a test is due: the longest row first, and no cluster beside a fleet.
+
+    On two cores a second Spark starves the processes that tests of fleets start.
+    """
+    scope = scope_of(item.nodeid)
+    if scope in ("spark", "clusters"):
+        return 0 if scope == "spark" else 2
+    return 3 if item.nodeid.startswith(MINDS_NO_COMPANY) else 1
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all that needs Spark its time."""
+    """Put all in order, and give what needs Spark its time."""
+    items.sort(key=turn_of)
     for item in items:
         if item.nodeid.startswith(NEEDS_SPARK):
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
 
 
-class OneSpark(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
-    """Sends all that needs Spark to one process, where its session is, and each document to one.
-
-    Tests of whole clusters, too: beside another Spark they starve the tests of fleets on two cores.
-
-    By the names of tests: marks for it (``xdist_group``) are written into them by pytest-xdist 3.8
-    in a way that pytest 9.2 does not look at.
-    """
+class InScopes(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
+    """Sends all tests of a scope to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(NEEDS_SPARK):
-            return "spark"
-        document, _, place = nodeid.partition("::")
-        if place.startswith("line:"):  # The blocks of a document build on each other.
-            return document
-        return str(super()._split_scope(nodeid))
+        return scope_of(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
     """Take the scheduler above instead of its parent."""
-    return OneSpark(config, log) if config.getoption("dist") == "loadgroup" else None
+    return InScopes(config, log) if config.getoption("dist") == "loadgroup" else None
