@@ -64,11 +64,11 @@ def scope_of(nodeid: str) -> str:
     By the names of tests: marks for it (``xdist_group``) are written into them by pytest-xdist 3.8
     in a way that pytest 9.2 does not look at.
     """
-    if nodeid.startswith(STARTS_CLUSTERS):
-        return "clusters"
+    document, _, place = nodeid.partition("::")
+    if document in STARTS_CLUSTERS:
+        return document
     if nodeid.startswith(NEEDS_SPARK):
         return "spark"
-    document, _, place = nodeid.partition("::")
     return document if place.startswith("line:") else nodeid  # Its blocks build on each other.
 
 
@@ -78,9 +78,11 @@ def turn_of(item: pytest.Item) -> int:
     On two cores a second Spark starves the processes that tests of fleets start.
     """
     scope = scope_of(item.nodeid)
-    if scope in ("spark", "clusters"):
-        return 0 if scope == "spark" else 2
-    return 3 if item.nodeid.startswith(MINDS_NO_COMPANY) else 1
+    if scope == "spark":
+        return 0
+    if scope in STARTS_CLUSTERS:
+        return 2
+    return 3 if scope.startswith(MINDS_NO_COMPANY) else 1
 
 
 @pytest.hookimpl(tryfirst=True)
