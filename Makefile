@@ -43,7 +43,7 @@ demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a fleet process 
 
 .PHONY: demo-spark
 demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch Spark lose an executor, and no event (Spark: 500 MB; two minutes)
-	@JAVA_HOME="$(CURDIR)/.tools/java" SPARK_HOME="$(CURDIR)/.tools/spark" $(run)/eventproc demo-spark $(ARGS)
+	@JAVA_HOME="$(CURDIR)/.tools/java" $(run)/eventproc demo-spark $(ARGS)
 
 # --- the daily round ------------------------------------------------------------------------------
 
