@@ -20,13 +20,11 @@ class KafkaTopic:
     def __init__(self, broker: KafkaBroker, name: str, partitions: int = 3) -> None:
         self.broker = broker
         self.name = name
-        settings: dict[str, Any] = {
+        self._settings: dict[str, Any] = {
             "bootstrap.servers": broker.bootstrap_servers,
             "log_level": 0,
         }
-        self.admin = AdminClient(settings)
-        # This broker tells the end of a partition by the beginning of its last batch.
-        self.producer = Producer(settings | {"batch.num.messages": 1})
+        self.admin = AdminClient(self._settings)
         self.partitions = partitions
         self.make()
 
@@ -34,6 +32,9 @@ class KafkaTopic:
         """Have the broker make it."""
         made = self.admin.create_topics([NewTopic(self.name, num_partitions=self.partitions)])
         made[self.name].result(timeout=20)
+        # This broker tells the end of a partition by the beginning of its last batch. And who knew
+        # a topic of this name before may refuse what is sent to a new partition.
+        self.producer = Producer(self._settings | {"batch.num.messages": 1})
 
     def source(self, **arguments: Any) -> KafkaEventSource:
         """A source on it, not yet open."""
