@@ -66,8 +66,8 @@ class ThreadedHandler(PartitionHandler):
     async def _call(self, thread: "HandlerThread", function: Callable[[], None]) -> None:
         await thread.call(function)
 
-    def _view(self, context: PartitionContext) -> BlockingPartitionContext:
-        return BlockingPartitionContext(context, asyncio.get_running_loop())
+    def _view(self, context: PartitionContext) -> "ThreadContext":
+        return ThreadContext(context, asyncio.get_running_loop())
 
     def _threads(self) -> Sequence["HandlerThread"]:
         return tuple(self._thread_by_context.values())
@@ -79,10 +79,64 @@ class ThreadedHandler(PartitionHandler):
         return thread
 
 
+class ThreadContext(BlockingPartitionContext):
+    """What a handler's thread sees, and what of a cancelled call still counts.
+
+    The state was taken back when the call was cut off, and its events come again to that state. So
+    the call changes it no more, or they would be counted twice; nor are they done, or they would be
+    missing in it. Of a handler that keeps no state they are: then fewer come again.
+    """
+
+    def __init__(self, context: PartitionContext, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(context, loop)
+        self._changing = threading.Lock()
+        self._has_state = False
+
+    @property
+    def state(self) -> bytes | None:
+        """The handler's own state."""
+        return self._context.state
+
+    @state.setter
+    def state(self, value: bytes | None) -> None:
+        with self._changing:
+            self._has_state = True
+            if not self.is_cancelled:
+                self._context.state = value
+
+    def done(self, event: ReceivedEvent) -> None:
+        """Everything up to the event is handled, and the state includes it."""
+        with self._changing:
+            if not self._is_taken_back:
+                self._context.done(event)
+
+    def checkpoint(self, event: ReceivedEvent | None = None) -> None:
+        """Store that everything up to the event is handled; returns when it is stored."""
+        asyncio.run_coroutine_threadsafe(self._checkpoint(event), self._loop).result()
+
+    async def _checkpoint(self, event: ReceivedEvent | None) -> None:
+        is_refused = event is not None and self._is_taken_back
+        await self._context.checkpoint(None if is_refused else event)
+        if is_refused:
+            raise asyncio.CancelledError
+
+    def settle(self) -> None:
+        """Return when a cancelled call has changed the last that it will.
+
+        It may have looked whether it is cancelled before it was, and be about to act on that.
+        """
+        with self._changing:
+            return
+
+    @property
+    def _is_taken_back(self) -> bool:
+        return self._has_state and self.is_cancelled
+
+
 class HandlerThread:
     """Calls functions in a daemon thread, one after the other."""
 
-    def __init__(self, view: BlockingPartitionContext) -> None:
+    def __init__(self, view: ThreadContext) -> None:
         self.view = view
         self._current: asyncio.Future[None] | None = None
         view.watch(lambda: self._current is not None and self._current.cancelled())
@@ -94,7 +148,11 @@ class HandlerThread:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # A copy of what belongs to the caller's context: a trace's span, for one.
         self._calls.put((partial(copy_context().run, function), done))
-        await done
+        try:
+            await done
+        except asyncio.CancelledError:
+            self.view.settle()
+            raise
 
     def end(self) -> None:
         """End the thread after what it was given to call."""

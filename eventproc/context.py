@@ -324,13 +324,13 @@ class LiveContext(CallContext):
 
     def progress(self) -> Progress:
         """What a checkpoint should say now: a position and the state of exactly that position."""
-        place = self._place
+        place = self._place  # Looked at once: a handler's thread may replace it at any moment.
         assert place.sequence_number is not None, "something was handled"
         assert place.offset is not None, "something was handled"
         return Progress(
             sequence_number=place.sequence_number,
             offset=place.offset,
-            state=self._state_to_store(),
+            state=self._state_to_store(place),
             completed=self._completed,
             delivery_count=self._delivery_count,
         )
@@ -347,10 +347,10 @@ class LiveContext(CallContext):
             )
         return self.is_unhandled(event) and not self._is_held
 
-    def _state_to_store(self) -> bytes | None:
+    def _state_to_store(self, place: Place) -> bytes | None:
         if not self._has_state:
             return None  # What is stored stays as it is.
-        return self._place.state if self._is_in_call or self._is_held else self._state
+        return place.state if self._is_in_call or self._is_held else self._state
 
     def _advance(self, event: ReceivedEvent) -> None:
         """Everything up to the event is handled, and the state includes it."""

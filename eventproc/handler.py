@@ -302,6 +302,8 @@ class BlockingPartitionContext:
 
         Raises:
             OwnershipLostError: the partition belongs to somebody else now; nothing was stored.
+            CancelledError: of ``concurrent.futures``: ``is_cancelled``, and the state was taken
+                back; the event comes again.
         """
         asyncio.run_coroutine_threadsafe(self._context.checkpoint(event), self._loop).result()
 

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from eventproc.blocking import HandlerThread, ThreadedHandler
+from eventproc.blocking import HandlerThread, ThreadContext, ThreadedHandler
 from eventproc.handler import (
-    BlockingPartitionContext,
     BlockingPartitionHandler,
     HandlerFactory,
     PartitionContext,
@@ -173,7 +172,7 @@ class _ThreadedOnStage(ThreadedHandler):
         with self._held(+1):
             await super()._call(thread, function)
 
-    def _view(self, context: PartitionContext) -> BlockingPartitionContext:
+    def _view(self, context: PartitionContext) -> ThreadContext:
         view = _LettingClockRun(context, lambda: self._held(-1))
         return super()._view(cast("PartitionContext", view))
 

@@ -200,7 +200,7 @@ CONTEXT = guards_in(
     Guard(
         name="a checkpoint during a call stores the state of its own position",
         without_it="state and position come apart",
-        words="return self._place.state if self._is_in_call or self._is_held else self._state",
+        words="return place.state if self._is_in_call or self._is_held else self._state",
         mutated="return self._state",
     ),
     suites=("safety", "edges"),
