@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from threading import Lock
 
 from checkpointstores._names import require_partition_id
 from eventproc.errors import ConfigurationError
@@ -48,6 +49,9 @@ class MemoryAccount:
     def __init__(self, *, now: Callable[[], datetime] = _utc_now) -> None:
         """*now* is the account's clock; a simulation passes its virtual one."""
         self.now = now
+        self.lock = Lock()
+        """Held while records are changed: each processor has its store in a thread of its own."""
+
         self._records_by_group: dict[tuple[str, str, str], _GroupRecords] = {}
         self._writes = 0
 
@@ -65,7 +69,7 @@ class MemoryCheckpointStore(CheckpointStore):
     """Keeps a group's records in this process.
 
     Every call lets other tasks run once before it acts, as a call over a network would, and then
-    acts in one piece.
+    acts in one piece, whatever other threads do.
     """
 
     def __init__(
@@ -98,7 +102,8 @@ class MemoryCheckpointStore(CheckpointStore):
         for claim in claims:
             require_partition_id(claim.partition_id)
         records = await self._turn(group)
-        return [self._claim(records.ownership_by_partition, claim) for claim in claims]
+        with self.account.lock:
+            return [self._claim(records.ownership_by_partition, claim) for claim in claims]
 
     def _claim(
         self, ownerships: dict[str, PartitionOwnership], claim: OwnershipClaim
@@ -123,27 +128,31 @@ class MemoryCheckpointStore(CheckpointStore):
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
         records = await self._turn(group)
-        current = records.member_by_owner.get(member.owner_id)
-        if member.etag != (current.etag if current else None):
-            return MemberResult(outcome=WriteOutcome.LOST)
-        written = replace(
-            member,
-            etag=self.account.new_etag(),
-            last_modified=self.account.now(),
-        )
-        records.member_by_owner[member.owner_id] = written
-        return MemberResult(outcome=WriteOutcome.WON, member=written)
+        with self.account.lock:
+            current = records.member_by_owner.get(member.owner_id)
+            if member.etag != (current.etag if current else None):
+                return MemberResult(outcome=WriteOutcome.LOST)
+            written = replace(
+                member,
+                etag=self.account.new_etag(),
+                last_modified=self.account.now(),
+            )
+            records.member_by_owner[member.owner_id] = written
+            return MemberResult(outcome=WriteOutcome.WON, member=written)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
         records = await self._turn(group)
-        current = records.member_by_owner.get(member.owner_id)
-        if current is not None and current.etag != member.etag:
-            return WriteOutcome.LOST
-        records.member_by_owner.pop(member.owner_id, None)
-        return WriteOutcome.WON
+        with self.account.lock:
+            current = records.member_by_owner.get(member.owner_id)
+            if current is not None and current.etag != member.etag:
+                return WriteOutcome.LOST
+            records.member_by_owner.pop(member.owner_id, None)
+            return WriteOutcome.WON
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         records = await self._turn(group)
+        with self.account.lock:
+            checkpoints = tuple(records.checkpoint_by_partition.values())
         return [
             replace(
                 checkpoint,
@@ -153,7 +162,7 @@ class MemoryCheckpointStore(CheckpointStore):
                 delivery_count=0,
                 is_partial=True,
             )
-            for checkpoint in records.checkpoint_by_partition.values()
+            for checkpoint in checkpoints
         ]
 
     async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
@@ -165,7 +174,13 @@ class MemoryCheckpointStore(CheckpointStore):
     ) -> CheckpointResult:
         require_partition_id(update.partition_id)
         records = await self._turn(group)
-        current = records.checkpoint_by_partition.get(update.partition_id)
+        with self.account.lock:
+            return self._update(records.checkpoint_by_partition, update)
+
+    def _update(
+        self, checkpoints: dict[str, Checkpoint], update: CheckpointUpdate
+    ) -> CheckpointResult:
+        current = checkpoints.get(update.partition_id)
         expected_etag = update.replaces.etag if update.replaces else None
         if expected_etag != (current.etag if current else None):
             return CheckpointResult(outcome=WriteOutcome.LOST)
@@ -188,7 +203,7 @@ class MemoryCheckpointStore(CheckpointStore):
             etag=self.account.new_etag(),
             last_modified=self.account.now(),
         )
-        records.checkpoint_by_partition[update.partition_id] = written
+        checkpoints[update.partition_id] = written
         return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
 
     async def _turn(self, group: ConsumerGroup) -> _GroupRecords:

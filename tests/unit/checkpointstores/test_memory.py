@@ -1,15 +1,20 @@
 """The reference implementation's own settings; the contract says the rest."""
 
+import asyncio
+import os
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.errors import ConfigurationError
-from eventproc.models import ConsumerGroup, OwnershipClaim
+from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+PARTITIONS = 50
 
 
 async def test_all_times_come_from_the_accounts_clock():
@@ -51,3 +56,36 @@ async def test_a_closed_store_says_so():
     await store.close()
     with pytest.raises(RuntimeError, match="not open"):
         await store.list_ownership(GROUP)
+
+
+def test_of_two_threads_that_claim_at_once_one_wins():
+    """Each processor has its store in a thread of its own; no two writes get the same etag."""
+
+    def now() -> datetime:
+        for _ in range(100):
+            os.sched_yield()  # Others get their turn, in the middle of a write.
+        return datetime.now(UTC)
+
+    account = MemoryAccount(now=now)
+    outcomes: list[WriteOutcome] = []
+    etags: list[str] = []
+
+    async def claim_all(barrier):
+        async with MemoryCheckpointStore(account) as store:
+            for number in range(PARTITIONS):
+                barrier.wait(20)
+                claim = replace(CLAIM, partition_id=str(number))
+                for result in await store.claim_ownership(GROUP, [claim]):
+                    outcomes.append(result.outcome)
+                    if result.outcome is WriteOutcome.WON and result.ownership is not None:
+                        etags.append(result.ownership.etag)
+
+    barrier = threading.Barrier(2)
+    threads = [threading.Thread(target=lambda: asyncio.run(claim_all(barrier))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert outcomes.count(WriteOutcome.WON) == outcomes.count(WriteOutcome.LOST) == PARTITIONS
+    assert len(set(etags)) == PARTITIONS
