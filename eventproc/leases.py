@@ -122,18 +122,21 @@ class Leases:
         return any(self.trusted_until_s(p) > now_s for p in self._lease_by_partition)
 
     def trusted_until_s(self, partition_id: str) -> float:
-        """Until when, on this processor's clock, the partition may be acted upon."""
+        """Until when, on this processor's clock, the partition may be acted upon.
+
+        Asked by the thread of the handlers, too. What makes a lease doubtful, or takes it away,
+        comes before what gives new trust; so the lease is looked at last.
+        """
+        session, compared_at_s = self._session_trusted_until_s, self._compared_at_s
+        by_session_s = float("inf") if session is None else session()
         lease = self._lease_by_partition.get(partition_id)
         if lease is None:
             return float("-inf")
         by_record_s = trusted_until_s(lease.sent_at_s, self._expiration)
-        if self._session_trusted_until_s is None:
-            return by_record_s
         # A session says nothing of a record that may be somebody else's: that is seen by looking.
-        by_session_s = self._session_trusted_until_s()
-        if lease.is_doubtful:
+        if session is None or lease.is_doubtful:
             return min(by_record_s, by_session_s)
-        seen_at_s = max(lease.sent_at_s, self._compared_at_s)
+        seen_at_s = max(lease.sent_at_s, compared_at_s)
         return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)
 
     @property

@@ -1,6 +1,7 @@
 """Leases: what counts is what was confirmed, from before it was sent, one write at a time."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from random import Random
 
@@ -39,7 +40,7 @@ class Slow(MemoryCheckpointStore):
 class Desk:
     """The leases of one processor, over a slow and faulty line to the store."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, session_trusted_until_s: Callable[[], float] | None = None) -> None:
         self.scene = Scene()
         self.slow = Slow(self.scene.account)
         self.line = FaultyCheckpointStore(self.slow, Random(0))
@@ -52,6 +53,7 @@ class Desk:
             clock=asyncio.get_running_loop().time,
             on_lost=self.lost.append,
             log=get_logger("eventproc.test"),
+            session_trusted_until_s=session_trusted_until_s,
         )
 
     async def claim(self, *partition_ids: str) -> None:
@@ -269,3 +271,20 @@ def test_a_claim_under_way_at_a_stop_is_given_back(after_s):
         return set(scene.owners().values())
 
     assert run_virtual(story()) <= {None}
+
+
+def test_a_doubt_and_new_trust_are_not_seen_in_the_wrong_order():
+    """The thread of the handlers asks; between its two looks the session comes back to life."""
+
+    async def story():
+        def come_back() -> float:
+            desk.leases.doubt_all()
+            return 113.0
+
+        desk = Desk(session_trusted_until_s=come_back)
+        await desk.claim("0")
+        await seconds(59)
+        await desk.leases.compare(await desk.line.list_ownership(desk.scene.group), 59.0)
+        return desk.leases.trusted_until_s("0")
+
+    assert run_virtual(story()) == 54.0
