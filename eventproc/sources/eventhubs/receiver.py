@@ -62,8 +62,9 @@ class EventHubReceiver(PartitionReceiver):
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
         self._newest: bytes | None = None
-        """The event that came last, until somebody asked what it tells of the partition's end."""
-        self._last_enqueued: LastEnqueued | None = None
+        """The event that came last."""
+        self._told: tuple[bytes | None, LastEnqueued | None] = (None, None)
+        """The event that was last asked what it tells of the partition's end, and the answer."""
         self._waiting: asyncio.Timeout | None = None
         self._is_resting = False
         self._link: Link | None = None
@@ -107,10 +108,13 @@ class EventHubReceiver(PartitionReceiver):
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
-        if self._newest is not None:
-            self._last_enqueued = last_enqueued_in(self._newest) or self._last_enqueued
-            self._newest = None
-        return self._last_enqueued
+        # Threads of handlers ask, too, and one that reads metrics: an event that comes while they
+        # look into an older one must not be taken for looked into.
+        newest, (asked, answer) = self._newest, self._told
+        if newest is not None and newest is not asked:
+            answer = last_enqueued_in(newest) or answer
+            self._told = newest, answer
+        return answer
 
     @property
     def is_over(self) -> bool:

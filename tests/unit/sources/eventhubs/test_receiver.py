@@ -9,13 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventproc.emulator.values import Long, Symbol
 from eventproc.errors import (
     ReceiverDisplacedError,
     SourceRejectedError,
     SourceUnavailableError,
 )
+from eventproc.models import LastEnqueued
+from eventproc.sources.eventhubs.credit import Credit
 from eventproc.sources.eventhubs.receiver import EventHubReceiver
-from tests.unit.sources.eventhubs.messages import message
+from eventproc.sources.eventhubs.wire_event import last_enqueued_in
+from tests.unit.sources.eventhubs.messages import message, section
 
 SOON = timedelta(seconds=5)
 NOW = timedelta(0)
@@ -265,3 +269,23 @@ async def test_a_reader_that_fails_in_an_unforeseen_way_is_no_silence():
 
     assert receiver._reader is not None
     assert isinstance(receiver._reader.exception(), KeyError)
+
+
+async def test_an_event_that_comes_while_a_thread_looks_into_an_older_one_counts(monkeypatch):
+    """A handler's thread asks for its lag, say; the end of the partition is told by the newest."""
+    first, second = (
+        section(0x71, {Symbol("last_enqueued_sequence_number"): Long(number)}) + message(number)
+        for number in (7, 8)
+    )
+    receiver = EventHubReceiver(Credit(10, 10**9))
+
+    def slow_look(payload: bytes) -> LastEnqueued | None:
+        if payload is first:
+            receiver._keep([second])
+        return last_enqueued_in(payload)
+
+    monkeypatch.setattr("eventproc.sources.eventhubs.receiver.last_enqueued_in", slow_look)
+    receiver._keep([first])
+    answers = [receiver.last_enqueued for _ in range(2)]
+
+    assert [answer and answer.sequence_number for answer in answers] == [7, 8]
