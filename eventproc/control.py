@@ -9,6 +9,7 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -92,7 +93,7 @@ class LoopThread(Control):
 
     def tell(self, function: Callable[[], object]) -> None:
         """Call it on the processor's loop, if that still runs."""
-        if not self._home.is_closed():
+        with suppress(RuntimeError):  # It is closed; it may be so at any moment.
             self._home.call_soon_threadsafe(function)
 
     async def close(self) -> None:
