@@ -67,6 +67,8 @@ class FleetBoard:
                 slot.handled_before += _handled(slot.report)
                 slot.was_cut_short |= self._is_stopping and slot.report.phase is Phase.STOPPING
                 slot.gone.add(slot.report.incarnation)
+            elif slot.report is not None and slot.report.phase is Phase.ENDED:
+                return False  # On its way by the desk it was overtaken by the last one, by Spark.
             slot.report = report
             slot.heard_at_s = self._clock()
             slot.is_placed = True

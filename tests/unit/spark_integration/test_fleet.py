@@ -182,3 +182,16 @@ def test_an_error_is_kept_and_told():
         "orders-0: the store is gone",
         "orders-1: worker crashed",
     )
+
+
+def test_what_comes_after_the_last_report_is_older_than_it():
+    """The last one comes by Spark, and may overtake one that came by the desk."""
+    board = FleetBoard("orders", 1, clock=Clock())
+    board.note(REPORT)
+    board.begin_stop()
+    board.note(replace(REPORT, phase=Phase.ENDED))
+
+    assert not board.note(replace(REPORT, phase=Phase.STOPPING))
+    assert board.cut_short() == []
+    (member,) = board.statistics().members
+    assert member.phase is Phase.ENDED
