@@ -21,6 +21,9 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 GRACE: Final = timedelta(seconds=3)
 """On top of the time that a stop may take: for links to be closed."""
 
+TELL_MAX_S: Final = 1.0
+"""How long an end by force waits until the log has taken it down."""
+
 OVERRUN_CODE: Final = 1
 """What the process ends with that did not stop in time."""
 
@@ -89,5 +92,12 @@ def _end_in_time(
     with suppress(queue.Empty):
         happened.get(timeout=budget.total_seconds())
         return
-    log.error("process_ended_by_force", after_s=budget.total_seconds())
+
+    def tell() -> None:
+        log.error("process_ended_by_force", after_s=budget.total_seconds())
+
+    # Not here: the main thread may be stuck in writing to a log, with the lock that this needs.
+    telling = threading.Thread(target=tell, daemon=True, name="eventproc-end-told")
+    telling.start()
+    telling.join(TELL_MAX_S)
     os._exit(OVERRUN_CODE)

@@ -10,6 +10,7 @@ STUCK = Path(__file__).with_name("stuck.py")
 WAYS = {
     "blocked": (signal.SIGINT, 1),
     "deaf": (signal.SIGTERM, 1),
+    "logging": (signal.SIGTERM, 1),
     "thread": (signal.SIGINT, 1),
     "waiting": (signal.SIGTERM, 0),
 }
