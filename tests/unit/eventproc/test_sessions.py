@@ -12,8 +12,8 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import ConfigurationError, LeaseMode, PartitionHandler
 from eventproc.errors import StoreUnavailableError
-from eventproc.membership import MemberStatus
-from eventproc.models import OwnershipClaim
+from eventproc.membership import MemberResult, MemberStatus
+from eventproc.models import OwnershipClaim, WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.scene import Scene, seconds
 
@@ -368,6 +368,52 @@ def test_who_comes_back_from_silence_acts_on_nothing_that_others_took():
         return took_over, notes[silent:]
 
     assert run_virtual(story()) == ({"0": "b"}, [])
+
+
+def test_a_session_that_is_back_vouches_for_nothing_that_it_has_not_seen():
+    """Its look at the records takes long; meanwhile nothing is handled, though the last was good.
+
+    Only its presence could not be written. As soon as it can, its partition has another owner.
+    """
+
+    async def story():
+        scene = Scene(1)
+        notes: list[tuple[str, bool]] = []
+        a = scene.processor(lambda: Slow(notes), owner_id="a", **SESSION)
+        await a.start()
+        scene.publish(1)
+        await seconds(30)
+        store: Any = scene.store_by_owner["a"]
+        announce, look = store.announce_member, store.list_ownership
+
+        async def mute(*_):
+            return MemberResult(outcome=WriteOutcome.UNKNOWN)
+
+        async def slow(*arguments):
+            listed = await look(*arguments)
+            await seconds(15)
+            return listed
+
+        store.announce_member = mute
+        await seconds(100)
+        silent = len(notes)
+        await take_by_hand(scene)
+        store.announce_member, store.list_ownership = announce, slow
+        await seconds(40)
+        await a.stop()
+        return notes[silent:]
+
+    assert run_virtual(story()) == []
+
+
+async def take_by_hand(scene):
+    """Give partition 0 to another owner, as who deletes records and claims does."""
+    scene.account.records(scene.group).ownership_by_partition.clear()
+    store = await opened(scene)
+    await store.claim_ownership(
+        scene.group, [OwnershipClaim(partition_id="0", owner_id="b", expected_etag=None)]
+    )
+    await store.close()
 
 
 def test_who_cannot_look_at_the_ownership_records_stops():
