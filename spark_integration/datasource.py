@@ -21,7 +21,11 @@ class EventProcDataSource(DataSource):
         return "eventproc"
 
     def schema(self) -> StructType:
-        """The columns that a query gets if it does not ask for some of them."""
+        """The columns that a query gets if it does not ask for some of them.
+
+        Asked by ``load()``: what a stream cannot do is refused there, before any query runs.
+        """
+        parse_source_options(self.options, is_stream=True)
         return SCHEMA
 
     def reader(self, schema: StructType) -> EventProcReader:

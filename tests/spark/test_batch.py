@@ -126,6 +126,14 @@ def test_what_cannot_be_read_is_refused(spark, emulator, options, schema, words)
     assert "ConfigurationError" in str(refused.value)
 
 
+def test_a_stream_is_refused_before_there_is_a_query(spark, emulator):
+    """Where it is loaded; who waits for a query hears of it late."""
+    reader = spark.readStream.format("eventproc").option("maxEventsPerTrigger", "many")
+    reader = reader.option("connectionString", emulator.connection_string_for(HUB))
+    with pytest.raises(PySparkException, match="maxEventsPerTrigger is 'many'"):
+        reader.load()
+
+
 def test_every_session_can_know_the_format(spark, emulator):
     """Also while another one is active, which knows it already."""
     other = spark.newSession()

@@ -10,7 +10,7 @@ LEASES = guards_in(
         without_it="who was robbed and cannot look acts on, for as long as its session lives",
         words="return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)",
         mutated="return by_session_s",
-        killers=("tests/unit/eventproc/test_sessions.py",),
+        killers=("tests/unit/eventproc/test_session_silence.py",),
     ),
     Guard(
         name="a claim's lease counts from before it was sent",
@@ -285,7 +285,7 @@ PRESENCE = guards_in(
         without_it="what was deleted by hand meanwhile, and taken by others, is acted upon",
         words="            self._on_lapsed()\n",
         mutated="            pass\n",
-        killers=("tests/unit/eventproc/test_sessions.py",),
+        killers=("tests/unit/eventproc/test_session_silence.py",),
     ),
     Guard(
         name="the leaving mark",

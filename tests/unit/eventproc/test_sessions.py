@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import ConfigurationError, LeaseMode, PartitionHandler
-from eventproc.errors import StoreUnavailableError
-from eventproc.membership import MemberResult, MemberStatus
-from eventproc.models import OwnershipClaim, WriteOutcome
+from eventproc import ConfigurationError, LeaseMode
+from eventproc.membership import MemberStatus
+from eventproc.models import OwnershipClaim
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.scene import Scene, seconds
 
@@ -125,47 +124,6 @@ def test_a_dead_owner_is_declared_dead_and_replaced():
     assert after == {"b": 3, "c": 3}
     assert status is MemberStatus.DEAD
     assert again == {"a": 2, "b": 2, "c": 2}
-
-
-class Slow(PartitionHandler):
-    """Works for ever, and notes whether it might."""
-
-    def __init__(self, notes):
-        self.notes = notes
-
-    async def process_events(self, context, events):
-        """Take a second again and again."""
-        while True:
-            self.notes.append((context.owner_id, context.is_owned))
-            await asyncio.sleep(1)
-
-
-def test_who_hears_no_answer_stops_before_others_take_over():
-    """It cannot know that it was declared dead, so it goes by its own clock."""
-
-    async def story():
-        scene = Scene(1)
-        notes: list[tuple[str, bool]] = []
-        (a,) = await started(scene, ["a"])
-        await seconds(1)
-        scene.publish(1)
-        await a.stop()
-        (a,) = [scene.processor(lambda: Slow(notes), owner_id="a", **SESSION)]
-        await a.start()
-        await seconds(30)
-        (b,) = await started(scene, ["b"])
-        scene.store_by_owner["a"].is_out = True
-        await seconds(100)
-        took_over = scene.owners()["0"]
-        stopped_at = len(notes)
-        scene.store_by_owner["a"].is_out = False
-        await stop_all([a, b])
-        return notes, stopped_at, took_over
-
-    notes, _, took_over = run_virtual(story())
-
-    assert took_over == "b"
-    assert all(is_owned for _, is_owned in notes)
 
 
 def test_a_declaration_and_a_renewal_cannot_both_succeed():
@@ -342,101 +300,3 @@ def test_who_leaves_in_good_order_leaves_nothing_behind():
     assert set(owners.values()) == {"b"}
     assert there == {"b"}
     assert handled == [(str(p), n) for p in range(6) for n in range(2)]
-
-
-def test_who_comes_back_from_silence_acts_on_nothing_that_others_took():
-    """Its presence, written again, says nothing of a record that was deleted by hand meanwhile.
-
-    Nobody had to declare it dead for that: it owned nothing any more.
-    """
-
-    async def story():
-        scene = Scene(1)
-        notes: list[tuple[str, bool]] = []
-        a = scene.processor(lambda: Slow(notes), owner_id="a", **SESSION)
-        await a.start()
-        scene.publish(1)
-        await seconds(30)
-        (b,) = await started(scene, ["b"])
-        scene.store_by_owner["a"].is_out = True
-        scene.account.records(scene.group).ownership_by_partition.clear()
-        await seconds(100)
-        took_over, silent = scene.owners(), len(notes)
-        scene.store_by_owner["a"].is_out = False
-        await seconds(30)
-        await stop_all([a, b])
-        return took_over, notes[silent:]
-
-    assert run_virtual(story()) == ({"0": "b"}, [])
-
-
-def test_a_session_that_is_back_vouches_for_nothing_that_it_has_not_seen():
-    """Its look at the records takes long; meanwhile nothing is handled, though the last was good.
-
-    Only its presence could not be written. As soon as it can, its partition has another owner.
-    """
-
-    async def story():
-        scene = Scene(1)
-        notes: list[tuple[str, bool]] = []
-        a = scene.processor(lambda: Slow(notes), owner_id="a", **SESSION)
-        await a.start()
-        scene.publish(1)
-        await seconds(30)
-        store: Any = scene.store_by_owner["a"]
-        announce, look = store.announce_member, store.list_ownership
-
-        async def mute(*_):
-            return MemberResult(outcome=WriteOutcome.UNKNOWN)
-
-        async def slow(*arguments):
-            listed = await look(*arguments)
-            await seconds(15)
-            return listed
-
-        store.announce_member = mute
-        await seconds(100)
-        silent = len(notes)
-        await take_by_hand(scene)
-        store.announce_member, store.list_ownership = announce, slow
-        await seconds(40)
-        await a.stop()
-        return notes[silent:]
-
-    assert run_virtual(story()) == []
-
-
-async def take_by_hand(scene):
-    """Give partition 0 to another owner, as who deletes records and claims does."""
-    scene.account.records(scene.group).ownership_by_partition.clear()
-    store = await opened(scene)
-    await store.claim_ownership(
-        scene.group, [OwnershipClaim(partition_id="0", owner_id="b", expected_etag=None)]
-    )
-    await store.close()
-
-
-def test_who_cannot_look_at_the_ownership_records_stops():
-    """Its session goes on, but somebody may have taken a partition from it since it looked."""
-
-    async def story():
-        scene = Scene(1)
-        notes: list[tuple[str, bool]] = []
-        a = scene.processor(lambda: Slow(notes), owner_id="a", **SESSION)
-        await a.start()
-        scene.publish(1)
-        await seconds(30)
-
-        async def blind(_):
-            raise StoreUnavailableError("no answer")
-
-        store: Any = scene.store_by_owner["a"]
-        store.list_ownership = blind
-        await seconds(60)
-        until_then = len(notes)
-        await seconds(120)
-        later = notes[until_then:]
-        await a.stop()
-        return notes[until_then - 1], later
-
-    assert run_virtual(story()) == (("a", True), [])
