@@ -5,6 +5,7 @@ A test that takes too long is none that fails: the run goes on without it.
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]"):
     file = Path(os.environ[VERDICT_VARIABLE])
     told = json.loads(file.read_text()) if file.exists() else {"hangs": []}
     error = call.excinfo.exconly() if call.excinfo is not None else ""
+    for place in (ROOT, Path(sys.prefix)):  # It is kept, and read on other machines.
+        error = error.replace(f"{place}/", "")
     # An event loop may swallow what interrupts it, and the test go on, or fail for another reason.
     most_s = item.config.getoption("timeout") or float("inf")
     if "Timeout (>" in error or call.duration >= most_s:
