@@ -110,10 +110,6 @@ class ThreadContext(BlockingPartitionContext):
             if not self._is_taken_back:
                 self._context.done(event)
 
-    def checkpoint(self, event: ReceivedEvent | None = None) -> None:
-        """Store that everything up to the event is handled; returns when it is stored."""
-        asyncio.run_coroutine_threadsafe(self._checkpoint(event), self._loop).result()
-
     async def _checkpoint(self, event: ReceivedEvent | None) -> None:
         is_refused = event is not None and self._is_taken_back
         await self._context.checkpoint(None if is_refused else event)

@@ -305,7 +305,10 @@ class BlockingPartitionContext:
             CancelledError: of ``concurrent.futures``: ``is_cancelled``, and the state was taken
                 back; the event comes again.
         """
-        asyncio.run_coroutine_threadsafe(self._context.checkpoint(event), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._checkpoint(event), self._loop).result()
+
+    async def _checkpoint(self, event: ReceivedEvent | None) -> None:
+        await self._context.checkpoint(event)
 
     def done(self, event: ReceivedEvent) -> None:
         """Say that everything up to ``event`` is handled; see ``PartitionContext.done``."""
