@@ -15,21 +15,23 @@ javascript := tests/integration/emulator/javascript
 run := .venv/bin
 say := @printf '>> %s\n'
 
-# What is handed on to the program: make demo ARGS='--store sqlite', make sim SEEDS=2000.
+# Arguments that are passed on to the program: make demo ARGS='--store sqlite', make sim SEEDS=2000.
 ARGS ?=
 SEEDS ?= 2000
+MINUTES ?= 10
 
-# Spark is half a gigabyte: only who runs the tests, or asked for it (make spark), has it.
+# Spark is half a gigabyte: it is installed only for the tests, or by `make spark`.
 extras := --extra demo $(if $(wildcard .tools/spark/.done),--extra spark)
 ifneq ($(wildcard .tools/java),)
 export JAVA_HOME := $(CURDIR)/.tools/java
 endif
 
-# uv shall take the Python that make found, and nobody else's environment.
+# uv uses the Python that make found, and no other environment.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
-# Images of containers set this. Each of hundreds of processes would compile whatever it imports.
+# Container images set this variable; without bytecode, each of hundreds of processes would compile
+# everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
@@ -38,42 +40,49 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a fleet process a real data set: no cloud, no Docker (two minutes)
+demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a group process a real data set, without cloud or Docker (two minutes)
 	@$(run)/eventproc demo $(ARGS)
 
 .PHONY: demo-spark
 demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch Spark lose an executor, and no event (Spark: 500 MB; two minutes)
 	@JAVA_HOME="$(CURDIR)/.tools/java" $(run)/eventproc demo-spark $(ARGS)
 
-# --- the daily round ------------------------------------------------------------------------------
+# --- daily work ------------------------------------------------------------------------------
+
+parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done
+pytest := pytest --numprocesses 5 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
-test: venv azurite $(javascript)/node_modules/.done .tools/spark/.done ## run every test
-	@$(run)/pytest --numprocesses 5 --dist loadgroup --no-loadscope-reorder
+test: $(parts) ## run the tests: each real part once (eight minutes on two cores)
+	@$(run)/$(pytest) -m 'not long'
+
+.PHONY: test-long
+test-long: $(parts) ## run the tests that take long: clusters, outages, storms, demos
+	@$(run)/$(pytest) -m long
 
 .PHONY: coverage
-coverage: venv azurite $(javascript)/node_modules/.done .tools/spark/.done ## run every test, and measure what they reach (twice the time)
+coverage: $(parts) ## run every test, and measure coverage (twice the time)
 	@$(run)/coverage erase
-	@$(run)/coverage run -m pytest --numprocesses 5 --dist loadgroup --no-loadscope-reorder
+	@$(run)/coverage run -m $(pytest)
 	@$(run)/coverage combine --quiet
 	@$(run)/coverage report
 
 .PHONY: lint
-lint: venv ## check format, style, types and the floors of the house
+lint: venv ## check format, style, types and layers
 	$(say) 'format'
 	@$(run)/ruff format --check --quiet || { $(run)/ruff format --diff --quiet; echo 'make fmt repairs this' >&2; exit 1; }
 	$(say) 'style'
 	@$(run)/ruff check --quiet
 	$(say) 'types'
 	@$(run)/mypy
-	$(say) 'floors'
-	@$(run)/lint-imports --no-logo >.tools/floors.txt || { cat .tools/floors.txt; exit 1; }
+	$(say) 'layers'
+	@$(run)/lint-imports --no-logo >.tools/layers.txt || { cat .tools/layers.txt; exit 1; }
 
 .PHONY: check
 check: lint test ## what must pass before a change is merged: lint and test
 
 .PHONY: fmt
-fmt: venv ## format, and repair what can be repaired
+fmt: venv ## format, and fix what can be fixed automatically
 	@$(run)/ruff check --fix --quiet || true
 	@$(run)/ruff format
 
@@ -81,15 +90,25 @@ fmt: venv ## format, and repair what can be repaired
 sim: venv ## simulate many more groups than the tests do (SEEDS=2000)
 	@$(run)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
 
+.PHONY: storm
+storm: venv azurite ## run real processes through kills, freezes, outages and wrong clocks, on each store (MINUTES=10)
+	@$(run)/python -m tests.integration.delivery --minutes $(MINUTES) $(ARGS)
+
 .PHONY: mutants
-mutants: venv azurite ## take away each guard in turn, and see that the tests notice (minutes)
+mutants: venv azurite ## remove each guard in turn, and check that a test fails (minutes)
 	@$(run)/python -m tests.mutation $(ARGS)
 
 .PHONY: bench
 bench: venv azurite .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
 	@$(run)/python benchmarks/_run.py $(ARGS)
 
-# --- the workshop ---------------------------------------------------------------------------------
+.PHONY: docs
+docs: .tools/docs/.done ## build the documentation with its API reference, in build/site
+	@rm -rf build/docs && mkdir -p build/docs
+	@cp -r README.md CHANGELOG.md CONTRIBUTING.md docs examples benchmarks dashboards build/docs
+	@NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build
+
+# --- tools ---------------------------------------------------------------------------------
 
 .PHONY: venv
 venv: .venv/.done ## fetch Python packages into .venv
@@ -127,8 +146,8 @@ $(uv): bootstrap/uv.py
 .tools/java: bootstrap/java.sh | venv
 	@bootstrap/java.sh $(uv)
 
-# Spark hands PySpark to its Pythons as a zip of sources, which each process compiles for itself.
-# In this home there is no such zip: they import the installed package, which is compiled.
+# Spark gives its Python processes PySpark as a zip of sources, which each of them compiles.
+# This SPARK_HOME has no such zip, so they import the installed package, which is compiled.
 .tools/spark/.done: .venv/.done | .tools/java
 	$(say) 'Spark (500 MB)'
 	@$(uv) sync --quiet --frozen --python "$(PYTHON)" --extra demo --extra spark
@@ -137,11 +156,17 @@ $(uv): bootstrap/uv.py
 	    ln -sfn "$$home/bin" "$$home/jars" "$$home/sbin" $(@D)
 	@touch $@
 
+# A separate environment: MkDocs reads the sources and does not import them.
+.tools/docs/.done: pyproject.toml uv.lock | $(uv)
+	$(say) 'MkDocs'
+	@UV_PROJECT_ENVIRONMENT="$(CURDIR)/.tools/docs" $(uv) sync --quiet --frozen --python "$(PYTHON)" --only-group docs
+	@touch $@
+
 .PHONY: clean
-clean: ## remove what running things left behind
+clean: ## remove what tests and builds left behind
 	@rm -rf build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
-	@find eventproc checkpointstores spark_integration tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find eventproc eventproc_command checkpointstores spark_integration tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: distclean
-distclean: clean ## remove what make fetched, too
+distclean: clean ## also remove everything that make fetched
 	@rm -rf .venv .tools azurite/node_modules $(javascript)/node_modules

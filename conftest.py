@@ -1,10 +1,11 @@
-"""Examples are tests: every Python block in README, docs and docstrings runs.
+"""Run every Python block in README, docs and docstrings as a test; order and distribute tests.
 
 To keep one from running, put ``<!-- skip: next -->`` above it and say in the text why.
 """
 
 import os
 import sys
+from collections.abc import Generator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from pathlib import Path
 
@@ -19,13 +20,15 @@ from sybil.sybil import SybilCollection
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
-# Spark starts Java and more Pythons: these. (Make exports JAVA_HOME only to what it starts after
-# it has fetched Java.)
+# Spark starts Java and more Python processes; these variables say which ones. (Make exports
+# JAVA_HOME only to programs that it starts after it has fetched Java.)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 _tools = Path(__file__).parent / ".tools"
 for _name, _home in (("JAVA_HOME", _tools / "java"), ("SPARK_HOME", _tools / "spark")):
     if _home.exists():
         os.environ.setdefault(_name, str(_home))
+
+SKIPS_FAIL = os.environ.get("EVENTPROC_TEST_SKIPS") == "fail"
 
 _doctest = DocTestParser(optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)
 
@@ -50,19 +53,30 @@ pytest_collect_file = SybilCollection(_sources).pytest()
 
 NEEDS_SPARK = ("tests/spark/", "docs/spark.md")
 STARTS_CLUSTERS = ("tests/spark/test_standalone.py", "tests/spark/test_fleet_standalone.py")
-MINDS_NO_COMPANY = ("tests/simulation/", "tests/unit/")
-"""On virtual time, most of them: a busy machine changes nothing but how long they take."""
+LONG = (
+    *STARTS_CLUSTERS,
+    "tests/integration/cli/test_credentials.py",
+    "tests/integration/delivery/test_storm.py",
+    "tests/integration/demo/",
+    "tests/integration/interop/test_older_version.py",
+    "tests/integration/outage/",
+    "tests/spark/test_sink_moves.py",
+)
+"""Tests of whole clusters, outages and long stories: ``make test-long`` runs them."""
+
+RUNS_BESIDE_OTHERS = ("tests/simulation/", "tests/stories/", "tests/unit/")
+"""Tests that a busy machine does not disturb: most of them run on virtual time."""
 
 SPARK_TIMEOUT_S = 900
-"""Interrupting a call to Java breaks the connection to it, for all tests that follow; so nobody is
-interrupted for being slow on a machine that is busy."""
+"""A longer timeout than usual, because to interrupt a call to Java breaks the connection to it for
+all tests that follow."""
 
 
 def scope_of(nodeid: str) -> str:
-    """Return with which other tests one has to share a process; most have nobody to share it with.
+    """Return the scope of a test. Tests of one scope run in one process; most have their own scope.
 
-    By the names of tests: marks for it (``xdist_group``) are written into them by pytest-xdist 3.8
-    in a way that pytest 9.2 does not look at.
+    The scope depends on the test's name, because marks (``xdist_group``) have no effect with
+    pytest-xdist 3.8 and pytest 9.2.
     """
     document, _, place = nodeid.partition("::")
     if document in STARTS_CLUSTERS:
@@ -73,35 +87,47 @@ def scope_of(nodeid: str) -> str:
 
 
 def turn_of(item: pytest.Item) -> int:
-    """Return how early a test is due: the longest row first, and no cluster beside a fleet.
+    """Return the turn of a test: the longest scope first, clusters apart from other Spark.
 
-    On two cores a second Spark starves the processes that tests of fleets start.
+    On two cores, a second Spark starves the processes that tests of fleets start.
     """
     scope = scope_of(item.nodeid)
     if scope == "spark":
         return 0
     if scope in STARTS_CLUSTERS:
         return 2
-    return 3 if scope.startswith(MINDS_NO_COMPANY) else 1
+    return 3 if scope.startswith(RUNS_BESIDE_OTHERS) else 1
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put all in order, and give what needs Spark its time."""
+    """Sort the tests by turn, and give tests of Spark a longer timeout."""
     items.sort(key=turn_of)
     for item in items:
         if item.nodeid.startswith(NEEDS_SPARK):
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+        if item.nodeid.startswith(LONG):
+            item.add_marker(pytest.mark.long)
 
 
 class InScopes(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
-    """Sends all tests of a scope to one process."""
+    """Sends all tests of one scope to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where nothing may be skipped, as on a build server, fail a test that is."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and SKIPS_FAIL:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and EVENTPROC_TEST_SKIPS=fail: {report.longrepr}"
+    return report
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
-    """Take the scheduler above instead of its parent."""
+    """Use the scheduler above for ``--dist loadgroup``."""
     return InScopes(config, log) if config.getoption("dist") == "loadgroup" else None

@@ -1,7 +1,7 @@
-"""A fleet of real processes of one side, and what is seen of it from outside.
+"""A group of real processes of one side, measured by the reports of the processes.
 
-Everything is judged by what the processes say that they do: a partition is served from its opening
-to its closing, or to the moment at which its process was killed.
+A partition counts as served from the report that it was opened to the report that it was closed, or
+until its process was killed.
 """
 
 import json
@@ -26,25 +26,25 @@ BODY_BYTES: Final = 100
 
 @dataclass
 class Episode:
-    """What was seen between two events in the life of a fleet."""
+    """The measurements between two changes of a group."""
 
     begun_s: float = field(default_factory=time.monotonic)
     balanced_at_s: float | None = None
-    """Since when everything is served, once and evenly; ``None`` while it is not."""
+    """Since when every partition is served once, and evenly; ``None`` while that is not so."""
 
     ages_ms: list[float] = field(default_factory=list)
-    """How old each event was when it was handled for the first time."""
+    """The age of each event when it was handled for the first time."""
 
     redelivered: int = 0
 
     @property
     def balanced_after_s(self) -> float | None:
-        """How long it took until it was balanced and stayed so."""
+        """Seconds until the group was balanced and stayed so."""
         return None if self.balanced_at_s is None else max(self.balanced_at_s - self.begun_s, 0.0)
 
 
 class Member:
-    """One process, and what it said last."""
+    """One process, and its last report."""
 
     def __init__(self, fleet: "Fleet", settings: Settings) -> None:
         self._fleet = fleet
@@ -62,29 +62,29 @@ class Member:
         self._listener.start()
 
     def go(self) -> None:
-        """Let it start; it has imported everything already."""
+        """Let the process start receiving; it has imported everything already."""
         self.is_ready.wait()
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
     def signal(self, number: signal.Signals) -> None:
-        """Stop it in good order (SIGTERM), or kill it."""
+        """Stop the process gracefully (SIGTERM), or kill it (SIGKILL)."""
         self._process.send_signal(number)
 
     def end(self) -> None:
-        """Kill it if need be, and wait."""
+        """Kill the process if it runs, and wait for its end."""
         self._process.kill()
         self._process.wait()
         self._listener.join()
 
     def cpu_s(self) -> float:
-        """All processor time that it used."""
+        """The processor time of the process."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def peak_mib(self) -> float:
-        """The most memory that it had."""
+        """The peak memory of the process."""
         for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) / 1024
@@ -103,7 +103,7 @@ class Member:
 
 
 class Fleet:
-    """Some processes of one side in one group, and all that they said."""
+    """The processes of one side in one group, and their reports."""
 
     def __init__(self, settings: Settings, partition_count: int) -> None:
         self.settings = settings
@@ -119,14 +119,14 @@ class Fleet:
         self._lock = threading.Lock()
 
     def hire(self, count: int) -> list[Member]:
-        """Start processes that wait for their word."""
+        """Start processes that wait for ``join``."""
         members = [Member(self, self.settings) for _ in range(count)]
         for member in members:
             member.is_ready.wait()
         return members
 
     def join(self, members: list[Member]) -> Episode:
-        """Let them start; a new episode begins."""
+        """Let processes start receiving, and begin a new episode."""
         with self._lock:
             self.members += members
         episode = self._begin()
@@ -135,11 +135,11 @@ class Fleet:
         return episode
 
     def lose(self, member: Member, how: signal.Signals) -> Episode:
-        """Stop or kill one; a new episode begins."""
+        """Stop or kill a process, and begin a new episode."""
         episode = self._begin()
         member.signal(how)
         if how is signal.SIGKILL:
-            member.end()  # what it wrote before is read to its end
+            member.end()  # its reports until then are still read
             with self._lock:
                 self.members.remove(member)
                 member.partitions.clear()
@@ -147,7 +147,7 @@ class Fleet:
         return episode
 
     def leave(self, member: Member) -> None:
-        """Forget one that has stopped in good order."""
+        """Remove a process that has stopped gracefully."""
         with self._lock:
             self.members.remove(member)
             self._judge(time.monotonic())
@@ -157,7 +157,7 @@ class Fleet:
         return sum(map(len, self._seen))
 
     def wait_balanced(self, hold_s: float, patience_s: float) -> bool:
-        """Wait until it is balanced and stays so for a while; tell whether that came."""
+        """Wait until the group stays balanced for ``hold_s``; return whether it did in time."""
         until_s = time.monotonic() + patience_s
         while time.monotonic() < until_s:
             balanced_at_s = self.episode.balanced_at_s
@@ -167,16 +167,16 @@ class Fleet:
         return False
 
     def calls(self) -> Counter[str]:
-        """Requests to storage of those that are there."""
+        """Requests to storage of the running processes."""
         return sum((member.calls for member in self.members), Counter())
 
     def end(self) -> None:
-        """Kill all that is left."""
+        """Kill all processes."""
         for member in self.members:
             member.end()
 
     def hear(self, member: Member, said: dict[str, Any]) -> None:
-        """Take one report."""
+        """Process one report."""
         with self._lock:
             match said["kind"]:
                 case "batch":
@@ -210,7 +210,7 @@ class Fleet:
             return self.episode
 
     def _judge(self, at_s: float) -> None:
-        """Note whether it is balanced since then."""
+        """Note whether the group is balanced since then."""
         counts = sorted(len(member.partitions) for member in self.members)
         served = {p for member in self.members for p in member.partitions}
         is_balanced = (
@@ -225,7 +225,7 @@ class Fleet:
 
 
 class Publisher:
-    """Sends timed events to one partition after another, at a steady rate, until it is ended."""
+    """Sends timed events to one partition after another, at a steady rate, until ``end``."""
 
     def __init__(self, hub: str, partition_count: int, rate: float) -> None:
         self.sent = 0
@@ -244,7 +244,7 @@ class Publisher:
     def _send(self) -> None:
         with EventHubProducerClient.from_connection_string(self._hub) as producer:
             partitions = [str(number) for number in range(self._partition_count)]
-            # Connecting takes half a second for each: no event shall wait for that.
+            # Connect first: it takes half a second for each partition, which must not delay events.
             for partition_id in partitions:
                 producer.send_event(_event(), partition_id=partition_id)
                 self.sent += 1

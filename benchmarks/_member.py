@@ -1,4 +1,4 @@
-"""One process of a group, ours or with the genuine client, that tells what it does.
+"""One process of a group, of ours or of Azure's client, that reports what it does.
 
     python benchmarks/_member.py '{"side": "eventproc", ...}'
 
@@ -38,14 +38,14 @@ from eventproc import (
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 
 SENT_AT: Final = struct.Struct(">d")
-"""Begins every body: the monotonic clock, which all processes of a machine share."""
+"""The first bytes of a body: the monotonic clock, which all processes of a machine share."""
 
 REPORT_EVERY_S: Final = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a member is told; the same for both sides."""
+    """The settings of a member; the same for both sides."""
 
     side: str
     hub: str
@@ -54,7 +54,7 @@ class Settings:
     storage: str
     container: str
     interval_s: float | None
-    """``None``: the side's own default; so with the next one."""
+    """``None`` for the side's own default; also for the next setting."""
 
     expiration_s: float | None
     prefetch: int = 300
@@ -63,7 +63,7 @@ class Settings:
     """How often each partition's progress is stored."""
 
     is_timed: bool = True
-    """Whether each event tells when it was sent: a backlog's age means nothing."""
+    """Whether events have the time at which they were sent; not in a backlog."""
 
     def as_text(self) -> str:
         """For the command line."""
@@ -79,7 +79,7 @@ def report(kind: str, **what: object) -> None:
 def report_batch(
     partition_id: str, numbers: tuple[int, int], bodies: Sequence[bytes], *, is_timed: bool
 ) -> None:
-    """Tell of a handled batch: its first and last number, and how old each event is."""
+    """Report a handled batch: its first and last number, and the age of each event."""
     now = time.monotonic()
     sent = [SENT_AT.unpack_from(body)[0] for body in bodies]
     ages = [round(1e3 * (now - sent_at), 2) for sent_at in sent] if is_timed else []
@@ -87,7 +87,7 @@ def report_batch(
 
 
 async def report_calls(sent: Mapping[str, int]) -> None:
-    """Tell again and again how often storage was asked."""
+    """Report the number of requests to storage from time to time."""
     while True:
         await asyncio.sleep(REPORT_EVERY_S)
         report("calls", sent=dict(sent))
@@ -117,7 +117,7 @@ def handler_class(settings: Settings) -> type[PartitionHandler]:
 
 
 async def serve_ours(settings: Settings, stopped: asyncio.Event) -> None:
-    """Be a processor until told to stop."""
+    """Run a processor until *stopped* is set."""
     own: dict[str, Any] = {}
     if settings.interval_s is not None and settings.expiration_s is not None:
         own["load_balancing_interval"] = timedelta(seconds=settings.interval_s)
@@ -130,7 +130,7 @@ async def serve_ours(settings: Settings, stopped: asyncio.Event) -> None:
         handler=handler_class(settings),
         config=EventProcessorConfig(
             checkpoint_policy=CheckpointPolicy(
-                every_events=None, every=timedelta(seconds=settings.checkpoint_s)
+                max_events=None, interval=timedelta(seconds=settings.checkpoint_s)
             ),
             batch_size_max=settings.batch,
             **own,
@@ -177,7 +177,7 @@ class Azures:
 
 
 async def serve_azures(settings: Settings, stopped: asyncio.Event) -> None:
-    """Be the genuine client's processor until told to stop."""
+    """Run Azure's client until *stopped* is set."""
     own: dict[str, Any] = {}
     if settings.interval_s is not None and settings.expiration_s is not None:
         own["load_balancing_interval"] = settings.interval_s
@@ -199,13 +199,13 @@ async def serve_azures(settings: Settings, stopped: asyncio.Event) -> None:
         )
     )
     await stopped.wait()
-    # What ``receive_batch`` still does is to sleep for the rest of its interval: nobody waits.
+    # ``receive_batch`` sleeps for the rest of its interval now; do not wait for that.
     await client.close()
     receiving.cancel()
 
 
 def end_with_parent() -> None:
-    """End when standard input does: nobody listens any more."""
+    """End this process at the end of standard input, when its parent has ended."""
     sys.stdin.read()
     os._exit(1)
 
@@ -227,7 +227,7 @@ async def main(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    # What goes wrong is told by reports; without this the client would print it as well.
+    # Errors are in the reports; without this, the client would print them as well.
     logging.getLogger("azure").addHandler(logging.NullHandler())
     given = Settings(**json.loads(sys.argv[1]))
     report("ready")

@@ -1,4 +1,4 @@
-"""One picture of the comparisons: by how many times ours is better, or worse."""
+"""Draw the comparisons: how many times ours is better or worse."""
 
 import re
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ HEADLINES: Final = re.compile(r"_per_s$|cpu_|latency")
 """Of benchmarks with many figures, those to draw; of whole groups all are."""
 
 BEYOND: Final = 100.0
-"""Where a paler bar ends that no number can tell: nothing of ours, something of theirs."""
+"""The length of a paler bar, for an infinite ratio: ours is 0, and theirs is not."""
 
 
 def draw(found: Sequence[Comparison], target: Path, caption: str) -> None:
-    """Write a bar for each comparison that is worth a look."""
+    """Draw a bar for each of the main comparisons."""
     found = [
         one
         for one in found
@@ -62,20 +62,20 @@ def draw(found: Sequence[Comparison], target: Path, caption: str) -> None:
 
 
 def length(one: Comparison) -> float:
-    """Where its bar ends."""
+    """Return the length of the bar of a comparison."""
     if one.times_better is not None:
         return min(max(one.times_better, 1 / BEYOND), BEYOND)
     return 1 / BEYOND if one.ours else BEYOND
 
 
 def label(one: Comparison, found: Sequence[Comparison]) -> str:
-    """What was compared; the case is named where there are several."""
+    """Return the label of a comparison, with the case if there are several."""
     has_cases = len({other.case for other in found if other.benchmark == one.benchmark}) > 1
     case = f" ({one.case})" if has_cases else ""
     return f"{one.benchmark}: {one.figure}{case}"
 
 
 def words(one: Comparison) -> str:
-    """The two figures, and their ratio."""
+    """Return the two figures and their ratio as text."""
     ratio = f"{one.times_better:.3g} x   " if one.times_better is not None else ""
     return f"{ratio}{cell_text(one.ours)} : {cell_text(one.other)}"

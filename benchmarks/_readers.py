@@ -1,7 +1,7 @@
-"""Readers of a hub: eventproc's, Azure's, and one that looks at nothing.
+"""Readers of a hub: eventproc's, Azure's, and one that does not decode events.
 
-Each receives everything from the oldest event on, until its tally is full, and looks at the body,
-the sequence number and the offset of every event.
+Each receives from the oldest event on, until all events are counted, and reads body, sequence
+number and offset of every event.
 """
 
 import asyncio
@@ -18,42 +18,41 @@ from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
-from eventproc.sources.eventhubs.direct import OWNER_LEVEL
-from eventproc.sources.eventhubs.inside import PartitionLink
+from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLink
+from eventproc.sources.eventhubs.direct_path.path import OWNER_LEVEL
 
 SENT_AT: Final = struct.Struct(">d")
-"""Begins every body: the monotonic clock, which all processes of a machine share."""
+"""The first bytes of a body: the monotonic clock, which all processes of a machine share."""
 
 WARM_UP: Final = 0.0
-"""Instead of a time: the publisher's first event, which waits for its own connection."""
+"""In place of a time, marks the publisher's first event, which is delayed by connecting."""
 
 COUNTED_FROM: Final = 0.1
-"""Processor time is taken from this part of the backlog on: what opening costs is told by the time
-to the first event."""
+"""Processor time is measured from this part of the backlog on, without the cost of opening."""
 
 
 @dataclass
-class Tally:
-    """What a reader saw. Only appended to, so threads may share it."""
+class DeliveryCounters:
+    """What a reader received. Threads may share it, as they only append."""
 
     wanted: int
     partition_count: int
     batch: int
     is_timed: bool
-    """Whether each event tells when it was sent: a backlog's age means nothing."""
+    """Whether events have the time at which they were sent; not in a backlog."""
 
     begun: float = field(default_factory=time.monotonic)
     count: int = 0
     first: float = 0.0
     all_partitions: float = 0.0
     counted_from: tuple[int, float, float] | None = None
-    """Events, clock and processor time when a tenth was there."""
+    """Events, clock and processor time when a tenth was received."""
     seen: set[str] = field(default_factory=set)
     latencies: list[float] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, partition_id: str, bodies: Sequence[bytes]) -> bool:
-        """Count a batch; tell whether all is there."""
+        """Count a batch; return whether all events were received."""
         now = time.monotonic()
         with self.lock:
             self.first = self.first or now
@@ -69,7 +68,7 @@ class Tally:
             return self.count >= self.wanted
 
 
-def look_at(events: Sequence[ReceivedEvent]) -> list[bytes]:
+def retrieve_outcome(events: Sequence[ReceivedEvent]) -> list[bytes]:
     """Read what nearly every handler reads."""
     return [event.body for event in events if event.sequence_number >= 0 and event.offset]
 
@@ -84,7 +83,7 @@ def look_at_azure_s(events: Sequence[EventData]) -> list[bytes]:
 
 
 async def read_with_eventproc(
-    conn_str: str, tally: Tally, *, path: ReceivePath = ReceivePath.DIRECT
+    conn_str: str, counters: DeliveryCounters, *, path: ReceivePath = ReceivePath.DIRECT
 ) -> None:
     """Run one task for each partition, as a processor's pumps do."""
     done = asyncio.Event()
@@ -92,29 +91,31 @@ async def read_with_eventproc(
     async def pump(source: EventHubSource, partition_id: str) -> None:
         receiver = await source.open_receiver("$Default", partition_id, EventPosition.earliest())
         while not done.is_set():
-            events = await receiver.receive(events_max=tally.batch, wait_max=timedelta(seconds=1))
-            if events and tally.add(partition_id, look_at(events)):
+            events = await receiver.receive(
+                events_max=counters.batch, wait_max=timedelta(seconds=1)
+            )
+            if events and counters.add(partition_id, retrieve_outcome(events)):
                 done.set()
 
-    prefetch = max(EventHubOptions().prefetch, tally.batch)
+    prefetch = max(EventHubOptions().prefetch, counters.batch)
     options = EventHubOptions(prefetch=prefetch, receive_path=path)
     async with EventHubSource.from_connection_string(conn_str, options=options) as source:
         pumps = [
             asyncio.create_task(pump(source, str(number)))
-            for number in range(tally.partition_count)
+            for number in range(counters.partition_count)
         ]
         await done.wait()
         for task in pumps:
             task.cancel()
 
 
-async def read_bare(conn_str: str, tally: Tally) -> None:
-    """Cut events out of the bytes that come, and look at none: what the emulator can give."""
+async def read_bare(conn_str: str, counters: DeliveryCounters) -> None:
+    """Split the received bytes into events without decoding them: the limit of the emulator."""
     done = asyncio.Event()
 
     async def drain(source: EventHubSource, partition_id: str) -> None:
         def count(payloads: Sequence[bytes]) -> None:
-            if payloads and tally.add(partition_id, payloads):
+            if payloads and counters.add(partition_id, payloads):
                 done.set()
 
         client = source._client("$Default")  # noqa: SLF001 - below the library
@@ -134,30 +135,32 @@ async def read_bare(conn_str: str, tally: Tally) -> None:
     async with EventHubSource.from_connection_string(conn_str) as source:
         drains = [
             asyncio.create_task(drain(source, str(number)))
-            for number in range(tally.partition_count)
+            for number in range(counters.partition_count)
         ]
         await done.wait()
         for task in drains:
             task.cancel()
 
 
-async def read_with_aio(conn_str: str, tally: Tally, *, prefetch: int) -> None:
+async def read_with_aio(conn_str: str, counters: DeliveryCounters, *, prefetch: int) -> None:
     """Let Azure's aio client read all partitions."""
     done = asyncio.Event()
 
     async def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and tally.add(context.partition_id, look_at_azure_s(events)):
+        if events and counters.add(context.partition_id, look_at_azure_s(events)):
             done.set()
 
     client = AioConsumerClient.from_connection_string(conn_str, "$Default")
-    task = asyncio.create_task(client.receive_batch(on_batch, **_settings(tally.batch, prefetch)))
+    task = asyncio.create_task(
+        client.receive_batch(on_batch, **_settings(counters.batch, prefetch))
+    )
     await done.wait()
     task.cancel()
 
 
 def read_with_sync(
     conn_str: str,
-    tally: Tally,
+    counters: DeliveryCounters,
     *,
     socket_timeout_s: float | None = None,
     prefetch: int | None = None,
@@ -167,11 +170,11 @@ def read_with_sync(
     done = threading.Event()
 
     def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and tally.add(context.partition_id, look_at_azure_s(events)):
+        if events and counters.add(context.partition_id, look_at_azure_s(events)):
             done.set()
 
-    settings = _settings(tally.batch, prefetch or tally.batch)
-    for number in range(tally.partition_count if is_threaded else 1):
+    settings = _settings(counters.batch, prefetch or counters.batch)
+    for number in range(counters.partition_count if is_threaded else 1):
         client = EventHubConsumerClient.from_connection_string(
             conn_str, "$Default", socket_timeout=socket_timeout_s
         )
@@ -196,10 +199,10 @@ def _settings(batch: int, prefetch: int) -> dict[str, Any]:
 def _in_a_loop(reader: Callable[..., Awaitable[None]], **settings: Any) -> Callable[..., None]:  # noqa: ANN401
     """Make an asynchronous reader an ordinary function."""
 
-    async def run(conn_str: str, tally: Tally) -> None:
-        await reader(conn_str, tally, **settings)
+    async def run(conn_str: str, counters: DeliveryCounters) -> None:
+        await reader(conn_str, counters, **settings)
 
-    return lambda conn_str, tally: asyncio.run(run(conn_str, tally))
+    return lambda conn_str, counters: asyncio.run(run(conn_str, counters))
 
 
 CANDIDATES: Final[dict[str, Callable[..., None]]] = {
@@ -207,13 +210,13 @@ CANDIDATES: Final[dict[str, Callable[..., None]]] = {
     "azure-aio": _in_a_loop(read_with_aio, prefetch=300),
     "azure-aio-3000": _in_a_loop(read_with_aio, prefetch=3000),
     "azure-sync": read_with_sync,
-    "azure-sync-5ms": lambda conn_str, tally: read_with_sync(
-        conn_str, tally, socket_timeout_s=0.005
+    "azure-sync-5ms": lambda conn_str, counters: read_with_sync(
+        conn_str, counters, socket_timeout_s=0.005
     ),
-    "azure-threads": lambda conn_str, tally: read_with_sync(
-        conn_str, tally, socket_timeout_s=0.005, is_threaded=True
+    "azure-threads": lambda conn_str, counters: read_with_sync(
+        conn_str, counters, socket_timeout_s=0.005, is_threaded=True
     ),
-    "eventproc-promised": _in_a_loop(read_with_eventproc, path=ReceivePath.PROMISED),
+    "eventproc-promised": _in_a_loop(read_with_eventproc, path=ReceivePath.PUBLIC),
     "bare": _in_a_loop(read_bare),
 }
 """The plain names are defaults; a number is the prefetch, ``5ms`` the socket timeout. The prefetch

@@ -1,4 +1,4 @@
-"""What the benchmarks have in common: their options, and how their rows are printed.
+"""Shared by the benchmarks: options, and the printing of rows.
 
 A row is a flat mapping of names to numbers and words. ``run.py`` collects the rows of every program
 here that takes ``--format json``, and those of one that takes ``--quick`` in a few seconds.
@@ -30,7 +30,7 @@ def options(
 
 
 def say(what: str) -> None:
-    """Tell how far it is, where it does not disturb the rows."""
+    """Print progress to standard error, apart from the rows."""
     print(f"   {what}", file=sys.stderr, flush=True)
 
 
@@ -55,7 +55,7 @@ def table_of(rows: Sequence[Row], title: str = "") -> Table:
 
 
 def cell_text(cell: Cell) -> str:
-    """A number with as many digits as are worth reading."""
+    """Format a number with its significant digits."""
     if cell is None:
         return "-"
     if isinstance(cell, bool | str):

@@ -1,4 +1,4 @@
-"""Runs every benchmark, and says in one table and one picture what they come to.
+"""Run all benchmarks, and summarize the results in a table and a picture.
 
     make bench                          # all of them, half an hour
     make bench ARGS=--quick             # the smallest sizes: do they run?
@@ -37,7 +37,7 @@ HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE.parent / "build/bench"
 
 FIRST: Final = ("group", "receive", "loop")
-"""What is most worth knowing, should the time not suffice."""
+"""The most important benchmarks, which run first, in case the time is too short for all."""
 
 ARGUMENTS: Final = {
     "receive": ("--body", "100", "--batch", "300", "--candidates",
@@ -45,21 +45,21 @@ ARGUMENTS: Final = {
     "scale": ("4x2", "32x4", "256x32"),
     "rounds": ("4x2", "32x4", "256x32"),
 }  # fmt: skip
-"""Less than everything, where everything takes long: by themselves these programs do it all."""
+"""Arguments of benchmarks that would take too long with their defaults."""
 
 WIDTH: Final = 130
-"""Where the output is no terminal."""
+"""The width of the output if it is not a terminal."""
 
 ROWS_MAX: Final = 20
-"""Of a benchmark that knows only ours, print no more than this."""
+"""The most rows to print of a benchmark without comparisons."""
 
 SHARE_MAX: Final = 0.5
-"""Of the time that is left, the most that one benchmark may take."""
+"""The largest part of the remaining time that one benchmark may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one benchmark."""
+    """The result of one benchmark."""
 
     name: str
     seconds: float
@@ -82,7 +82,7 @@ def programs(wanted: Sequence[str]) -> list[str]:
 
 
 def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
-    """Run one, within the time."""
+    """Run one benchmark; kill it after *seconds_max*."""
     path = HERE / f"{name}.py"
     arguments = ("--quick",) if is_quick else ARGUMENTS.get(name, ())
     command = [sys.executable, str(path), "--format", "json", *arguments]
@@ -92,12 +92,12 @@ def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # so that what it started ends with it
+        start_new_session=True,  # so that its child processes can be killed with it
     )
     try:
         out, err = process.communicate(timeout=seconds_max)
     except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)  # and all that it started
+        os.killpg(process.pid, signal.SIGKILL)  # and its child processes
         process.communicate()
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
@@ -113,7 +113,7 @@ def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
 
 
 def as_rows(text: str) -> Sequence[Row]:
-    """What a benchmark printed: a list of flat mappings."""
+    """Parse the output of a benchmark: a list of flat mappings."""
     rows = json.loads(text)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("not a list of rows")
@@ -121,7 +121,7 @@ def as_rows(text: str) -> Sequence[Row]:
 
 
 def run_all(names: Sequence[str], *, is_quick: bool, minutes: float) -> list[Outcome]:
-    """Run one after the other, and show how far it is."""
+    """Run the benchmarks one after another, and show the progress."""
     outcomes = []
     until_s = time.monotonic() + 60 * minutes
     with Progress(
@@ -149,7 +149,7 @@ def run_all(names: Sequence[str], *, is_quick: bool, minutes: float) -> list[Out
 
 
 def summary(found: Sequence[Comparison]) -> Table:
-    """Ours, theirs, and how many times better."""
+    """Return a table of our figures, theirs, and their ratios."""
     table = Table(title="Ours beside others", title_justify="left", box=SIMPLE_HEAD)
     for name in ("", "case", "figure"):
         table.add_column(name)
@@ -179,7 +179,7 @@ def coloured(ratio: float | None) -> str:
 
 
 def machine() -> str:
-    """Where and when this was."""
+    """Return date, machine and Python version as text."""
     now = datetime.now(UTC).date().isoformat()
     return f"{now}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
@@ -188,9 +188,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", help="which; all if none is named")
+    parser.add_argument("names", nargs="*", help="the benchmarks to run; by default all")
     parser.add_argument("--quick", action="store_true", help="the smallest sizes")
-    parser.add_argument("--minutes", type=float, default=30, help="the most that it may take")
+    parser.add_argument("--minutes", type=float, default=30, help="the limit for all of them")
     parser.add_argument("--plot", type=Path, default=RESULTS / "bench.png")
     parser.add_argument("--again", action="store_true", help="show the last results")
     given = parser.parse_args()

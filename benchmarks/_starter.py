@@ -1,7 +1,7 @@
 """A fresh process that starts receiving, and says how long that took. Started by ``start.py``.
 
-Rule: it needs nothing of this folder, and of eventproc only what every release has, so that another
-checkout's Python can run it.
+It imports nothing from this folder, and only long-standing names of eventproc, so that the Python
+of another checkout can run it.
 """
 
 import json
@@ -53,7 +53,7 @@ async def run() -> None:
         store=store or MemoryCheckpointStore(MemoryAccount()),
         handler=First,
         consumer_group=SETTINGS["group"],
-        config=EventProcessorConfig(unsettled_interval=timedelta(seconds=0.05)),
+        config=EventProcessorConfig(rebalance_interval=timedelta(seconds=0.05)),
     )
     async with processor:
         await first_event.wait()

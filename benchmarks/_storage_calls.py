@@ -1,4 +1,4 @@
-"""Counts the requests that a process sends to blob storage, by whatever client of Azure's."""
+"""Count the requests that a process sends to blob storage with any of Azure's clients."""
 
 from collections import Counter
 from collections.abc import Iterator

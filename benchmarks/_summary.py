@@ -1,4 +1,4 @@
-"""What the rows of all benchmarks come to: ours beside others, measure by measure.
+"""Compare the rows of all benchmarks: ours with others, measure by measure.
 
 Two kinds of rows are compared. Those with ``measure``, ``eventproc`` and ``azure`` are comparisons
 already. Of rows with a ``candidate``, those that are alike in everything but their figures are set
@@ -25,17 +25,17 @@ class Comparison:
 
     benchmark: str
     case: str
-    """In which case, and by which settings."""
+    """The case and the settings."""
 
     figure: str
     ours: float
     other: float
     other_name: str
     times_better: float | None
-    """``None`` where one of the two is 0."""
+    """``None`` if one of the two is 0."""
 
     limit: float | None = None
-    """What the machine itself takes."""
+    """The limit of the machine itself."""
 
     best: float | None = None
     """The best of all others, where there are several."""
@@ -66,7 +66,7 @@ def is_figure(name: str) -> bool:
 
 
 def times_better(ours: float, other: float, *, is_more_better: bool) -> float | None:
-    """How many times better ours is; ``None`` where nobody can say."""
+    """Return how many times better ours is; ``None`` if that is undefined."""
     if ours == other:
         return 1.0
     better, worse = (ours, other) if is_more_better else (other, ours)

@@ -8,16 +8,16 @@
     python benchmarks/group.py --quick
 
 The genuine side is ``EventHubConsumerClient.receive_batch`` for aio, with the
-``BlobCheckpointStore`` of ``azure-eventhub-checkpointstoreblob-aio``. Both meet the same emulator
+``BlobCheckpointStore`` of ``azure-eventhub-checkpointstoreblob-aio``. Both use the same emulator
 and the same Azurite, and have the same interval, expiration, prefetch, batch size and checkpoint
-policy; whatever has no counterpart on the other side is at its default.
+policy; settings without a counterpart on the other side have their defaults.
 
 - *backlog*: one process reads a full hub, looks at each event's body, and stores its progress;
 - *at rest*: a steady trickle, nothing changes: the time from publishing to the handler, processor
   time of the whole fleet, requests to storage;
-- *start*, *join*, *stop*, *kill*: all start at once; one more comes; one is told to stop; one is
+- *start*, *join*, *stop*, *kill*: all start at once; one more joins; one is stopped; one is
   killed. Seconds until every partition is served by exactly one process and all shares are even;
-  how long the unluckiest event waited for its handler; events that were handled again.
+  the longest time that an event waited for its handler; events that were handled again.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from benchmarks._member import Settings
 from benchmarks._rows import Row, options, say, show
 from benchmarks._summary import times_better
 from eventproc.emulator import EventHubsEmulator
-from eventproc.testing.azurite import Azurite
+from eventproc.testing.servers.azurite import Azurite
 
 SIDES: Final = ("eventproc", "azure")
 PATIENCE_S: Final = 120.0
@@ -159,7 +159,7 @@ class Life:
         self._fleet.wait_balanced(self._hold_s, self._patience_s)
         say(f"{self._settings.side}: {what}, balanced after {episode.balanced_after_s}")
         self._measures[f"{what}: balanced after"] = episode.balanced_after_s
-        if what != "start":  # there the oldest events had waited before anybody came
+        if what != "start":  # at the start, the oldest events had waited for the first process
             self._measures[f"{what}: longest wait of an event"] = max(episode.ages_ms) / 1e3
             self._measures[f"{what}: handled again"] = episode.redelivered
 
@@ -180,7 +180,7 @@ class Life:
         }
 
     def _lost(self, sent: int) -> float:
-        """Wait for what is under way; return how many events nobody handled."""
+        """Wait for what is under way; return how many events were not handled."""
         until_s = time.monotonic() + self._patience_s
         while self._fleet.distinct() < sent and time.monotonic() < until_s:
             time.sleep(0.1)

@@ -61,11 +61,11 @@ async def measure(
         source=MemoryEventSource(hub),
         store=MemoryCheckpointStore(MemoryAccount()),
         handler=handler,
-        config=EventProcessorConfig(key_lanes=lanes),
+        config=EventProcessorConfig(key_concurrency=lanes),
     )
     async with processor:
         begun_s = time.perf_counter()
-        while processor.statistics().tally.handled_count < event_count:  # noqa: ASYNC110 - a count
+        while processor.statistics().counters.handled_count < event_count:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0.001)
         return event_count / (time.perf_counter() - begun_s)
 

@@ -7,11 +7,11 @@
 All on one Azurite, in a process of its own, so processor time is the client's alone:
 
 - *list*: all ownership records, by our store, by the genuine one for aio, and as bare requests by
-  aiohttp whose answers nobody reads: what Azurite itself takes;
+  aiohttp whose answers are not read: what Azurite itself takes;
 - *renew*: conditional writes of ownership, many at once (each store bounds them in its own way);
-- *cycle*: one look of a settled processor at a group of so many partitions, a hundredth of them
-  its own (32 at most), and the requests that it makes;
-- *keep*: looking through the leases for one that is due, where none is;
+- *cycle*: one poll by a balanced processor of a group of so many partitions, of which it owns a
+  hundredth (32 at most), and the requests that it sends;
+- *keep*: a search of the leases for one that is due, if none is;
 - *memory*: what an owned partition adds to a processor on a hub and a store in memory.
 """
 
@@ -35,8 +35,8 @@ from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
 from benchmarks._rows import Row, options, say, show
 from benchmarks._storage_calls import counted
-from checkpointstores import azure_layout as layout
 from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.blob import azure_layout as layout
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import (
     ConsumerGroup,
@@ -46,11 +46,11 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.leases import Leases
 from eventproc.logs import get_logger
 from eventproc.models import OwnershipClaim
+from eventproc.ownership.leases import Leases
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.azurite import ACCOUNT_KEY, ACCOUNT_NAME, Azurite
+from eventproc.testing.servers.azurite import ACCOUNT_KEY, ACCOUNT_NAME, Azurite
 
 SIZES: Final = (32, 1_000, 10_000)
 OWNED: Final = (32, 320, 3_200)
@@ -223,7 +223,7 @@ async def renewals(
 
 
 async def cycles(storage: str, size: int, cycle_count: int) -> Row:
-    """Let one processor of a settled group look at it a few times."""
+    """Let one processor of a balanced group poll it a few times."""
     # What the stores of the other questions left is not this processor's to look through.
     gc.collect()
     gc.freeze()
@@ -240,7 +240,7 @@ async def cycles(storage: str, size: int, cycle_count: int) -> Row:
     cycle_s = []
     with counted() as sent:
         async with processor:
-            while not (now := processor.statistics()).is_settled or not now.owned:  # noqa: ASYNC110 - a count
+            while not (now := processor.statistics()).is_balanced or not now.owned:  # noqa: ASYNC110 - a count
                 await asyncio.sleep(0.05)
             before, sent_before = now.cycle_count, Counter(sent)
             cpu_s, seen = time.process_time(), before
@@ -313,7 +313,7 @@ async def allocated_with(size: int) -> int:
         handler=Idle,
     )
     async with processor:
-        while processor.statistics().tally.handled_count < size:  # noqa: ASYNC110 - a count
+        while processor.statistics().counters.handled_count < size:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0.05)
         gc.collect()
         return tracemalloc.get_traced_memory()[0]

@@ -8,14 +8,14 @@ Emulator, publisher and reader are three processes, and each reader is a fresh o
 hub read the same backlog, one after another. Two questions:
 
 - *backlog*: a full hub is read from the oldest event on, and body, sequence number and offset of
-  every event are looked at. The time to the first event and until every partition delivers (both
+  every event are read. The time to the first event and until every partition delivers (both
   from the call that starts to receive); events per second, and processor time per event of the
   reader and of the emulator, from the second tenth of the backlog on;
 - *trickle*: an event every 60 to 100 ms, to one partition after another. The time from publishing
-  to the reader's code. Asked once for each candidate and number of partitions.
+  to the reader's code. Measured once for each candidate and number of partitions.
 
-``bare`` is the floor: a reader that counts the events in the bytes that come. It shows what the
-emulator can give, which must be far more than anybody else takes.
+``bare`` is the limit: a reader that only counts the events in the received bytes. It shows the
+emulator's own throughput, which must be far above that of every other candidate.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from benchmarks._readers import CANDIDATES, SENT_AT, WARM_UP, Tally
+from benchmarks._readers import CANDIDATES, SENT_AT, WARM_UP, DeliveryCounters
 from benchmarks._rows import Row, options, say, show
 from eventproc.emulator import EventHubsEmulator
 
@@ -74,22 +74,22 @@ def trickle(conn_str: str, event_count: int, body_size: int) -> None:
 
 def read(given: argparse.Namespace) -> None:
     """Be one reader; print what it saw as JSON."""
-    tally = Tally(
+    counters = DeliveryCounters(
         wanted=given.events,
         partition_count=given.partitions[0],
         batch=given.batch[0],
         is_timed=given.events < TIMED_BELOW,
     )
-    CANDIDATES[given.candidates[0]](given.conn_str, tally)
+    CANDIDATES[given.candidates[0]](given.conn_str, counters)
     ended, cpu_s = time.monotonic(), time.process_time()
-    count, begun, cpu_before_s = tally.counted_from or (0, tally.first, 0.0)
-    counted = max(tally.count - count, 1)
-    latencies = sorted(tally.latencies) or [0.0]
+    count, begun, cpu_before_s = counters.counted_from or (0, counters.first, 0.0)
+    counted = max(counters.count - count, 1)
+    latencies = sorted(counters.latencies) or [0.0]
     found = {
         "events_per_s": round(counted / (ended - begun)),
         "cpu_us_per_event": round(1e6 * (cpu_s - cpu_before_s) / counted, 2),
-        "first_event_s": round(tally.first - tally.begun, 3),
-        "all_partitions_s": round(max(tally.all_partitions - tally.begun, 0), 3),
+        "first_event_s": round(counters.first - counters.begun, 3),
+        "all_partitions_s": round(max(counters.all_partitions - counters.begun, 0), 3),
         "latency_p50_ms": round(1e3 * latencies[len(latencies) // 2], 1),
         "latency_p99_ms": round(1e3 * latencies[len(latencies) * 99 // 100], 1),
     }
@@ -106,8 +106,8 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def told(process: subprocess.Popen[str]) -> str:
-    """A line of the emulator's; asked for by a line."""
+def read_line(process: subprocess.Popen[str]) -> str:
+    """Return the next line that a process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
@@ -116,14 +116,14 @@ def cpu_s_of(emulator: subprocess.Popen[str]) -> float:
     assert emulator.stdin is not None
     emulator.stdin.write("\n")
     emulator.stdin.flush()
-    return float(told(emulator))
+    return float(read_line(emulator))
 
 
 def finish(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
     """Return what a reader printed; it is killed, since Azure's clients take their time to end."""
     timer = threading.Timer(timeout_s, process.kill)
     timer.start()
-    line = told(process)
+    line = read_line(process)
     timer.cancel()
     process.kill()
     process.wait()
@@ -135,7 +135,7 @@ def emulator_of(partition_count: int) -> Iterator[tuple[subprocess.Popen[str], s
     """A fresh emulator, and its connection string."""
     emulator = start("--role", "emulator", "--partitions", partition_count)
     try:
-        yield emulator, told(emulator)
+        yield emulator, read_line(emulator)
     finally:
         emulator.kill()
         emulator.wait()
@@ -144,7 +144,7 @@ def emulator_of(partition_count: int) -> Iterator[tuple[subprocess.Popen[str], s
 def read_backlog(
     emulator: subprocess.Popen[str], case: dict[str, Any], *reading: object
 ) -> dict[str, Any]:
-    """What a fresh reader of the backlog has to tell, and what it took of the emulator."""
+    """Return the report of a fresh reader, and the processor time of the emulator."""
     count = int(str(reading[-1]))
     before_s = cpu_s_of(emulator)
     answer = finish(start(*role_of(case), *reading), 120)
@@ -157,7 +157,7 @@ def read_trickle(case: dict[str, Any], count: int) -> dict[str, Any]:
     """How late events are that come one after another."""
     with emulator_of(case["partitions"]) as (_, conn_str):
         reader = start(*role_of(case), "--conn-str", conn_str, "--events", count)
-        time.sleep(4 + case["partitions"] / 8)  # they all have to be attached
+        time.sleep(4 + case["partitions"] / 8)  # until all links are attached
         trickle(conn_str, count, case["body_bytes"])
         answer = finish(reader, 60)
     return {k: v for k, v in answer.items() if k.startswith("latency")}
@@ -169,7 +169,7 @@ def role_of(case: dict[str, Any]) -> list[object]:
 
 
 def measure(given: argparse.Namespace) -> Iterator[Row]:
-    """Fill a hub for each number of partitions and size, and let everybody read it."""
+    """Fill a hub for each number of partitions and size, and let each candidate read it."""
     asked = set()
     for partition_count, body_size in product(given.partitions, given.body):
         with emulator_of(partition_count) as (emulator, conn_str):
@@ -201,7 +201,7 @@ def main() -> None:
     parser.add_argument("--body", nargs="+", type=int, default=[100, 1024], help="bytes")
     parser.add_argument("--batch", nargs="+", type=int, default=[300, 3000], help="most events")
     parser.add_argument("--events", type=int, default=96_000, help="in the backlog")
-    parser.add_argument("--trickle", type=int, default=100, help="events; 0: no such question")
+    parser.add_argument("--trickle", type=int, default=100, help="events; 0 to skip this")
     parser.add_argument("--role", choices=("emulator", "reader"), help=argparse.SUPPRESS)
     parser.add_argument("--conn-str", help=argparse.SUPPRESS)
     given = parser.parse_args()

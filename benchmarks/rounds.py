@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from random import Random
 
 from benchmarks._rows import Row, options, say, show
-from eventproc.core.balance import View, decide
+from eventproc.core.balance import GroupView, decide
 from eventproc.core.plan import moves_minimum
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
@@ -26,12 +26,12 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What an event led to."""
+    """The result of an event."""
 
     size: str
     event: str
     rounds: int
-    """Until nobody had anything left to do; the round in which that is found does not count."""
+    """Rounds until no processor has anything left to do, without the last, empty one."""
 
     moves: int
     moves_least: int
@@ -43,12 +43,12 @@ class Outcome:
 
 @dataclass
 class Group:
-    """Who owns what, and who is there."""
+    """Owners and members of a group."""
 
     partition_ids: tuple[str, ...]
     members: set[str]
     owner_by_partition: dict[str, str] = field(default_factory=dict)
-    """Of the living and the leaving; what a dead one had is nobody's."""
+    """Owners that are alive or leaving; partitions of dead owners are missing."""
 
     conflicts: int = 0
     moves: int = 0
@@ -65,7 +65,7 @@ class Group:
         targets: dict[str, list[str]] = {}
         everybody = frozenset(self.members | held.keys())
         for owner_id in sorted(everybody):
-            view = View(
+            view = GroupView(
                 owner_id=owner_id,
                 partition_ids=self.partition_ids,
                 ownership_by_partition=records,
@@ -115,7 +115,7 @@ def measure(size: str) -> list[Outcome]:
 
 
 def settle(group: Group, size: str, event: str) -> Outcome:
-    """Play rounds until nobody has anything left to do."""
+    """Play rounds until no processor has anything left to do."""
     staying = {p: o for p, o in group.owner_by_partition.items() if o in group.members}
     held = Counter(dict.fromkeys(group.members, 0))
     held.update(staying.values())

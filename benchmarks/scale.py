@@ -18,8 +18,8 @@ from pathlib import Path
 
 from benchmarks._rows import Row, options, show
 from eventproc import EventProcessorConfig
-from eventproc.cli.simulate import memory_account
-from eventproc.membership import LeaseMode
+from eventproc.cli.verbs.simulate import memory_account
+from eventproc.models import LeaseMode
 from eventproc.simulation import History, PriceList, Script, parse_event, play, report_of
 from eventproc.simulation.price import HOURS_PER_MONTH
 from eventproc.simulation.report import HOUR_S, EventReport, pages_listed

@@ -1,4 +1,4 @@
-"""How fast Spark reads a hub and runs handlers, on the emulator: everybody side by side in one run.
+"""How fast Spark reads a hub and runs handlers, on the emulator: all candidates in one run.
 
     python benchmarks/spark.py                       # a table
     python benchmarks/spark.py --format json         # for programs
@@ -10,7 +10,7 @@ Who takes part, all with bodies of ``--body`` bytes, in batches of ``--batch`` r
 - *made -> noop*, *made -> nothing*: the bounds of any source in Python, and of any source and sink
   in Python: Arrow batches that are given again and again, and a writer that does nothing;
 - *made -> sink, ...*: the same rows into our sink: what the sink costs without the hub;
-- *receiver*: the library's receivers in one plain process, as a processor's pumps read: the floor
+- *receiver*: the library's receivers in one plain process, as a processor's pumps read: the limit
   of everything that reads the hub;
 - *hub -> ...*: our source, into ``noop``, into the sink with a handler that takes columns or
   events, into ``CheckpointingSink`` in ``foreachBatch`` (which is ``mapInArrow``), and into a
@@ -52,7 +52,7 @@ from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 
 HUB: Final = "bench"
 SENT_AT_ONCE: Final = 2000
-LOOK_EVERY_S: Final = 0.2
+SAMPLE_INTERVAL_S: Final = 0.2
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -65,7 +65,7 @@ Figures = tuple[float, float]
 """Rows per second, and processor microseconds for each row."""
 
 Give = Callable[[DataStreamWriter, Path], DataStreamWriter]
-"""Tells a query where its rows go; there is a folder for it."""
+"""Sets the output of a query; its second argument is a folder that it may use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ def full_hub(partition_count: int, event_count: int, body_size: int) -> Iterator
         emulator.wait()
 
 
-# --- the floor ------------------------------------------------------------------------------------
+# --- the limit ------------------------------------------------------------------------------------
 
 
 def receive(conn_str: str, partition_count: int, event_count: int) -> None:
@@ -151,29 +151,29 @@ def run_receiver(conn_str: str, options: argparse.Namespace) -> Figures:
 
 
 class ProcessorTime:
-    """Processor time of Java and of all processes below it, looked at now and then.
+    """Processor time of Java and of all processes below it, sampled from time to time.
 
-    Of a process that has ended, what it had used when it was last looked at.
+    For a process that has ended, the last sample counts.
     """
 
     def __init__(self) -> None:
         self._own: dict[int, int] = {}
-        self._begun = sum(self._look().values())
-        self._looked_at = time.monotonic()
+        self._begun = sum(self._sample().values())
+        self._sampled_at = time.monotonic()
 
     @property
     def seconds(self) -> float:
         """Since the beginning."""
-        return (sum(self._look().values()) - self._begun) / TICKS_PER_S
+        return (sum(self._sample().values()) - self._begun) / TICKS_PER_S
 
     def wait(self) -> None:
         """Let a moment pass."""
         time.sleep(0.01)
-        if time.monotonic() - self._looked_at > LOOK_EVERY_S:
-            self._look()
-            self._looked_at = time.monotonic()
+        if time.monotonic() - self._sampled_at > SAMPLE_INTERVAL_S:
+            self._sample()
+            self._sampled_at = time.monotonic()
 
-    def _look(self) -> dict[int, int]:
+    def _sample(self) -> dict[int, int]:
         parents: dict[int, int] = {}
         ticks: dict[int, int] = {}
         for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -260,7 +260,7 @@ def to_each_batch(writer: DataStreamWriter, folder: Path) -> DataStreamWriter:
 def candidates(
     spark: SparkSession, conn_str: str, options: argparse.Namespace
 ) -> dict[str, Callable[[], Figures]]:
-    """Return everybody who takes part, by name."""
+    """Return the candidates by name."""
     batches = options.events // options.batch
 
     def hub(schema: str | None) -> DataFrame:

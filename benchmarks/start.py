@@ -6,7 +6,7 @@
     python benchmarks/start.py --quick
 
 Every process is one processor alone in a new group on a hub of four partitions, with events waiting
-in each; they take turns, so that all meet the same machine. ``unsettled_interval`` is 50 ms: what a
+in each; they take turns, so that all meet the same machine. ``rebalance_interval`` is 50 ms: what a
 newcomer waits for others on purpose is not what is measured here.
 
 - *import*: eventproc, its source and its store;
@@ -32,7 +32,7 @@ from azure.storage.blob import ContainerClient
 
 from benchmarks._rows import Row, options, say, show
 from eventproc.emulator import EventHubsEmulator
-from eventproc.testing.azurite import Azurite
+from eventproc.testing.servers.azurite import Azurite
 
 PARTITIONS: Final = 4
 ROUNDS: Final = 11
@@ -48,7 +48,7 @@ def candidates(beside: str | None) -> Mapping[str, Candidate]:
     """By name; the first is what the others are compared with."""
     found = {
         "eventproc": (sys.executable, {"EVENTPROC_RECEIVE_PATH": "direct"}),
-        "eventproc-promised": (sys.executable, {"EVENTPROC_RECEIVE_PATH": "promised"}),
+        "eventproc-promised": (sys.executable, {"EVENTPROC_RECEIVE_PATH": "public"}),
     }
     if beside:
         found[beside] = (str(Path(beside).absolute() / ".venv/bin/python"), {})

@@ -1,4 +1,4 @@
-"""What metrics and spans cost: a handler that does nothing, told of and not told of.
+"""What metrics and spans cost: a handler that does nothing, with and without telemetry.
 
     python benchmarks/telemetry.py [--format json]
 

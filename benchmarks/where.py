@@ -6,7 +6,7 @@
 
 A whole processor reads a full hub of the emulator, its handler looks at the body and the number of
 each event, and its progress goes to a store in memory. Once in a millisecond of its processor time
-it is asked in which file it is; what the standard library does for somebody counts as his. The
+its current file is sampled; calls of the standard library count for their caller. The
 last row is the limit: as many bytes as there were, received from a plain socket by asyncio.
 """
 
@@ -45,7 +45,7 @@ AREAS: Final = {
     "asyncio/": "asyncio, sockets",
     "selectors.py": "asyncio, sockets",
 }
-"""By how a file's path begins, from where its packages lie; the first one counts."""
+"""Areas by the beginning of a file's path in its packages' folder; the first match counts."""
 
 ROOT: Final = f"{Path(__file__).parents[1]}/"
 LIBRARY: Final = re.compile(r".*(site-packages|python3\.\d+)/")
@@ -65,7 +65,7 @@ class Looking(PartitionHandler):
 
 
 def area_of(frame: FrameType | None) -> str:
-    """Whose work a frame is: of the innermost caller that belongs to anybody."""
+    """Return the area of a frame: that of the innermost caller that has one."""
     while frame is not None:
         path = LIBRARY.sub("", frame.f_code.co_filename.removeprefix(ROOT))
         for beginning, area in AREAS.items():
@@ -85,11 +85,11 @@ async def receive(conn_str: str, event_count: int) -> tuple[Counter[str], float]
     )
     signal.signal(signal.SIGPROF, lambda _, frame: samples.update([area_of(frame)]))
     async with processor:
-        while not processor.statistics().tally.handled_count:  # noqa: ASYNC110 - a count
+        while not processor.statistics().counters.handled_count:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0.001)
         cpu_s = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
-        while processor.statistics().tally.handled_count < event_count:  # noqa: ASYNC110 - a count
+        while processor.statistics().counters.handled_count < event_count:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0.01)
         signal.setitimer(signal.ITIMER_PROF, 0)
         cpu_s = time.process_time() - cpu_s

@@ -1,6 +1,6 @@
-"""Get uv without touching the machine: the one on the PATH if it will do, else from PyPI.
+"""Get uv without changing the machine: the one on the PATH if it is new enough, else from PyPI.
 
-Runs before anything is installed, so it uses the standard library only.
+This runs before anything is installed, so it imports only the standard library.
 Usage: ``python bootstrap/uv.py .tools/bin/uv`` leaves a working ``uv`` at that path.
 """
 
@@ -17,7 +17,7 @@ import urllib.request
 from pathlib import Path
 
 UV_MIN = (0, 8)
-"""Older ones do not read dependency groups and the lock file's format."""
+"""Older versions cannot read dependency groups or the lock file."""
 
 UV_REQUIREMENT = "uv>=0.8,<1"
 
@@ -39,15 +39,17 @@ def uv_on_path() -> Path | None:
     found = shutil.which("uv")
     if found is None:
         return None
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.search(r"(\d+)\.(\d+)", said)
+    output = subprocess.run(
+        [found, "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    version = re.search(r"(\d+)\.(\d+)", output)
     if version is None or (int(version[1]), int(version[2])) < UV_MIN:
         return None
     return Path(found).absolute()
 
 
 def uv_from_pypi(folder: Path) -> Path:
-    """Install uv into *folder* with whichever pip there is, and return its path."""
+    """Install uv into *folder* with pip, downloaded if need be, and return its path."""
     if run_module("pip", "--version"):
         install([sys.executable, "-m", "pip"], folder)
     else:  # Debian's python3 comes without pip and without ensurepip: pip runs from its own wheel
@@ -70,7 +72,7 @@ def install(pip: list[str], folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"]
     command = [*pip, "install", *quiet, "--target", str(folder), UV_REQUIREMENT]
-    # pip's advice about running as root is about the machine's packages; this folder is ours
+    # pip warns about running as root, which does not matter for a folder of this project
     environment = os.environ | {"PIP_ROOT_USER_ACTION": "ignore", "PIP_USER": "0"}
     if subprocess.run(command, env=environment, check=False).returncode != 0:
         sys.exit(

@@ -1,1 +1,1 @@
-"""Where a group keeps its ownership and checkpoints; one module for each kind of store."""
+"""Stores for a group's ownership, members and checkpoints: memory, SQLite, Azure Blob Storage."""

@@ -1,33 +1,39 @@
-"""The reference implementation of the port: a dictionary that several stores can share.
+"""The reference implementation of ``CheckpointStore``: dictionaries that several stores can share.
 
-For tests, simulations and first steps. Nothing survives the process.
+For tests, simulations and first steps. The records are lost when the process ends.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Lock
 
-from checkpointstores._names import require_partition_id
+from checkpointstores.names import require_partition_id
 from eventproc.errors import ConfigurationError
-from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionOwnership,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
+from eventproc.settings import checked
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+def _steady_utc() -> Callable[[], datetime]:
+    """Return a clock that starts at the wall clock's time and then runs monotonically."""
+    begun_at, begun_s = datetime.now(UTC), time.monotonic()
+    return lambda: begun_at + timedelta(seconds=time.monotonic() - begun_s)
 
 
 @dataclass(slots=True)
@@ -40,27 +46,28 @@ class _GroupRecords:
 
 
 class MemoryAccount:
-    """What a storage account is to blob stores: the data, and the clock that stamps it.
+    """The data of memory stores, and the clock for their time stamps.
 
-    Give one account to several ``MemoryCheckpointStore`` and they see the same records, as
-    several processes would.
+    Several ``MemoryCheckpointStore`` on one account see the same records, like several processes on
+    one storage account.
     """
 
-    def __init__(self, *, now: Callable[[], datetime] = _utc_now) -> None:
+    @checked
+    def __init__(self, *, now: Callable[[], datetime] | None = None) -> None:
         """*now* is the account's clock; a simulation passes its virtual one."""
-        self.now = now
+        self.now = now or _steady_utc()
         self.lock = Lock()
-        """Held while records are changed: each processor has its store in a thread of its own."""
+        """Held while records are changed: each processor uses its store in a thread of its own."""
 
         self._records_by_group: dict[tuple[str, str, str], _GroupRecords] = {}
         self._writes = 0
 
     def records(self, group: ConsumerGroup) -> _GroupRecords:
-        """The group's records, to be read and changed by its stores."""
+        """Return the records of a group, for its stores to read and change."""
         return self._records_by_group.setdefault(group.key, _GroupRecords())
 
     def new_etag(self) -> str:
-        """A version that was never given before."""
+        """Return an ETag that was never used before."""
         self._writes += 1
         return f"0x{self._writes:08X}"
 
@@ -68,20 +75,21 @@ class MemoryAccount:
 class MemoryCheckpointStore(CheckpointStore):
     """Keeps a group's records in this process.
 
-    Every call lets other tasks run once before it acts, as a call over a network would, and then
-    acts in one piece, whatever other threads do.
+    Each call first yields to other tasks once, like a call over a network, and then acts atomically
+    with respect to tasks and threads.
     """
 
+    @checked
     def __init__(
         self,
         account: MemoryAccount | None = None,
         *,
         now: Callable[[], datetime] | None = None,
     ) -> None:
-        """Stand on *account*, or on a new one of its own whose clock is *now*."""
+        """Use *account*, or a new account whose clock is *now*."""
         if account is not None and now is not None:
-            raise ConfigurationError("an account brings its own clock: give account or now")
-        self.account = account or MemoryAccount(now=now or _utc_now)
+            raise ConfigurationError("an account has its own clock: give account or now")
+        self.account = account or MemoryAccount(now=now)
         self._is_open = False
 
     async def open(self) -> None:
@@ -91,7 +99,7 @@ class MemoryCheckpointStore(CheckpointStore):
         self._is_open = False
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
-        records = await self._turn(group)
+        records = await self._records(group)
         return OwnershipSnapshot(
             ownerships=tuple(records.ownership_by_partition.values()), as_of=self.account.now()
         )
@@ -101,7 +109,7 @@ class MemoryCheckpointStore(CheckpointStore):
     ) -> Sequence[ClaimResult]:
         for claim in claims:
             require_partition_id(claim.partition_id)
-        records = await self._turn(group)
+        records = await self._records(group)
         with self.account.lock:
             return [self._claim(records.ownership_by_partition, claim) for claim in claims]
 
@@ -121,13 +129,13 @@ class MemoryCheckpointStore(CheckpointStore):
         return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=written)
 
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        records = await self._turn(group)
+        records = await self._records(group)
         return MembershipSnapshot(
             members=tuple(records.member_by_owner.values()), as_of=self.account.now()
         )
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        records = await self._turn(group)
+        records = await self._records(group)
         with self.account.lock:
             current = records.member_by_owner.get(member.owner_id)
             if member.etag != (current.etag if current else None):
@@ -141,7 +149,7 @@ class MemoryCheckpointStore(CheckpointStore):
             return MemberResult(outcome=WriteOutcome.WON, member=written)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        records = await self._turn(group)
+        records = await self._records(group)
         with self.account.lock:
             current = records.member_by_owner.get(member.owner_id)
             if current is not None and current.etag != member.etag:
@@ -150,7 +158,7 @@ class MemoryCheckpointStore(CheckpointStore):
             return WriteOutcome.WON
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
-        records = await self._turn(group)
+        records = await self._records(group)
         with self.account.lock:
             checkpoints = tuple(records.checkpoint_by_partition.values())
         return [
@@ -167,13 +175,13 @@ class MemoryCheckpointStore(CheckpointStore):
 
     async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
         require_partition_id(partition_id)
-        return (await self._turn(group)).checkpoint_by_partition.get(partition_id)
+        return (await self._records(group)).checkpoint_by_partition.get(partition_id)
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
         require_partition_id(update.partition_id)
-        records = await self._turn(group)
+        records = await self._records(group)
         with self.account.lock:
             return self._update(records.checkpoint_by_partition, update)
 
@@ -206,8 +214,11 @@ class MemoryCheckpointStore(CheckpointStore):
         checkpoints[update.partition_id] = written
         return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
 
-    async def _turn(self, group: ConsumerGroup) -> _GroupRecords:
-        """Let others run once; from here on nothing awaits, so the call acts in one piece."""
+    async def _records(self, group: ConsumerGroup) -> _GroupRecords:
+        """Yield to other tasks once, then return the group's records.
+
+        The callers do not await afterwards, so they act atomically.
+        """
         if not self._is_open:
             raise RuntimeError("the store is not open: use `async with store` or `await open()`")
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Process partitioned event streams with a fleet of equal processes.
+"""Process partitioned event streams with a group of equal processes.
 
 Users import from here, from ``eventproc.sources.eventhubs`` or ``eventproc.sources.kafka``,
 ``eventproc.testing`` and ``checkpointstores``.
@@ -11,7 +11,6 @@ from eventproc.config import (
     FailureAction,
     FailurePolicy,
 )
-from eventproc.deadletter import DeadLetter
 from eventproc.errors import (
     ConfigurationError,
     DeadLetterError,
@@ -28,6 +27,8 @@ from eventproc.errors import (
     StateUnreadableError,
     StoreCorruptError,
     StoreError,
+    StoreRejectedError,
+    StoreReplacedError,
     StoreUnavailableError,
 )
 from eventproc.handler import (
@@ -37,19 +38,21 @@ from eventproc.handler import (
     PartitionContext,
     PartitionHandler,
 )
-from eventproc.membership import LeaseMode
 from eventproc.models import (
     Checkpoint,
     CloseReason,
     ConsumerGroup,
+    DeadLetter,
     EventPosition,
+    LeaseMode,
     LoadBalancingStrategy,
     PartitionOwnership,
     ReceivedEvent,
 )
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, PartitionReceiver
 from eventproc.processor import EventProcessor
-from eventproc.statistics import ProcessorStatistics, PumpStatistics, Tally
+from eventproc.statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
+from eventproc.version import __version__
 
 __all__ = [
     "Backoff",
@@ -65,6 +68,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetterError",
     "DeadLetterSink",
+    "DeliveryCounters",
     "DuplicateOwnerError",
     "EventPosition",
     "EventProcError",
@@ -93,6 +97,8 @@ __all__ = [
     "StateUnreadableError",
     "StoreCorruptError",
     "StoreError",
+    "StoreRejectedError",
+    "StoreReplacedError",
     "StoreUnavailableError",
-    "Tally",
+    "__version__",
 ]

@@ -1,131 +1,140 @@
-"""How an ``EventProcessor`` behaves: one frozen value, checked when it is built."""
+"""The settings of an ``EventProcessor``: frozen dataclasses, checked when they are built."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
 from eventproc.errors import ConfigurationError
-from eventproc.membership import LeaseMode
 from eventproc.models import (
     COMPLETED_RANGES_MAX,
     EventPosition,
+    LeaseMode,
     LoadBalancingStrategy,
     ReceivedEvent,
 )
+from eventproc.settings import Count, PositiveSpan, Span, Wanted, Within, check_settings, shown
 
 INTERVALS_PER_EXPIRATION_MIN: Final = 3
-"""Azure's troubleshooting guides: the expiration at least three times the interval."""
+"""The least ``ownership_expiration``, in intervals, as in Azure's troubleshooting guides."""
+
+REBALANCE_INTERVAL: Final = timedelta(milliseconds=250)
+
+IN_FLIGHT_EVENTS_MAX: Final = 2 * COMPLETED_RANGES_MAX
+"""A checkpoint can hold so many completed ranges above its position."""
+
+Rate: TypeAlias = Annotated[float, Within(above=0), Wanted("a positive number of events a second")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointPolicy:
-    """When progress is written on its own accord: whichever of the two comes first.
+    """When checkpoints are written automatically: after ``max_events`` or ``interval``.
 
-    It is always written when a partition is closed in good order. With both ``None`` only
-    ``context.checkpoint()`` and the close write.
+    The first of the two that is reached counts. A checkpoint is also written when a partition is
+    drained. With both ``None``, only that and ``context.checkpoint()`` write one.
     """
 
-    every_events: int | None = 1000
+    max_events: Count | None = 1000
     """After this many handled events."""
 
-    every: timedelta | None = timedelta(seconds=5)
-    """When the oldest handled event that is not yet checkpointed is this old."""
+    interval: PositiveSpan | None = timedelta(seconds=5)
+    """When the oldest handled event without a checkpoint is this old."""
 
-    unwritten_events_max: int | None = 100_000
-    """While the store fails, handling goes on until so many handled events are not checkpointed;
-    then it waits for the store, for all of them would come again after a crash. A hundred times
-    ``every_events``: a healthy store is never waited for. ``None``, and where nothing is written
-    on its own accord: no limit."""
+    max_uncommitted_events: Count | None = 100_000
+    """While the store fails, handling continues until so many handled events have no checkpoint;
+    then it waits for the store, because all of them would be delivered again after a crash. The
+    default is a hundred times ``max_events``, so a healthy store causes no wait. ``None``, or no
+    automatic checkpoints: no limit."""
 
     def __post_init__(self) -> None:
-        """Refuse a policy that would never or always write."""
-        if self.unwritten_events_max is not None and self.unwritten_events_max < 1:
-            raise ConfigurationError(
-                f"unwritten_events_max is {self.unwritten_events_max}: give 1 or more"
-            )
-        if self.every_events is not None and self.every_events < 1:
-            raise ConfigurationError(f"every_events is {self.every_events}: give 1 or more")
-        if self.every is not None and self.every <= timedelta(0):
-            raise ConfigurationError(f"every is {self.every}: give a positive time")
+        """Refuse values that are out of bounds."""
+        check_settings(self)
 
     @classmethod
     def manual(cls) -> "CheckpointPolicy":
-        """Only ``context.checkpoint()`` and the close write."""
-        return cls(every_events=None, every=None, unwritten_events_max=None)
+        """Write only on ``context.checkpoint()`` and when a partition is drained."""
+        return cls(max_events=None, interval=None, max_uncommitted_events=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Waits between attempts: ``first``, then doubled each time, up to ``most``."""
+    """Waits between attempts: ``initial``, then doubled each time, up to ``maximum``."""
 
-    first: timedelta = timedelta(milliseconds=100)
-    most: timedelta = timedelta(seconds=30)
+    initial: PositiveSpan = timedelta(milliseconds=100)
+    """The wait after the first failure."""
+
+    maximum: PositiveSpan = timedelta(seconds=30)
+    """The longest wait. Each wait is shortened at random, by up to half."""
 
     def __post_init__(self) -> None:
-        """Refuse waits that are not waits."""
-        if not timedelta(0) < self.first <= self.most:
+        """Refuse values that are out of bounds, and ``initial`` above ``maximum``."""
+        check_settings(self)
+        if self.initial > self.maximum:
             raise ConfigurationError(
-                f"backoff from {self.first} to {self.most}: the first wait must be positive and "
-                "not above the last"
+                f"initial ({shown(self.initial)}) must not be above maximum ({shown(self.maximum)})"
             )
 
 
 class FailureAction(Enum):
-    """What becomes of an event that failed as often as it may."""
+    """What happens to an event that is given up."""
 
     DEAD_LETTER = "dead_letter"
-    """It is stored with its story in the processor's ``dead_letters``, then passed over."""
+    """The event is stored with its error in the processor's ``dead_letters``, then skipped."""
 
     SKIP = "skip"
-    """It is passed over. It is counted and logged, nothing else is kept of it."""
+    """The event is counted, logged and skipped; its content is not kept."""
 
     STOP = "stop"
-    """Nothing more is received from its partition, which stays owned, so that no other processor
-    fails on it, until ``processor.resume(partition_id)`` or until another processor gets it."""
+    """Nothing more is received from the event's partition until ``processor.resume(partition_id)``
+    is called, or until another processor becomes its owner. The partition stays owned, so that it
+    does not fail on one processor after the other."""
 
 
 DELIVERIES_MIN: Final = 3
-"""The first unheard of delivery may have had many events, and so may the second have, where the
-position was stored in between; the third has one."""
+"""The first delivery without a result may have many events, the second fewer; the third has one."""
+
+Deliveries: TypeAlias = Annotated[
+    int,
+    Within(least=DELIVERIES_MIN),
+    Wanted(
+        f"a whole number of {DELIVERIES_MIN} or more, because in the first ones the process may "
+        "have died of another event of the same batch"
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailurePolicy:
-    """When to give an event up, and what becomes of it. By default none is given up for errors.
+    """When an event is given up, and what happens to it. By default no event is given up.
 
-    How long to wait between attempts is the configuration's ``handler_backoff``.
+    The wait between attempts is ``EventProcessorConfig.handler_backoff``.
     """
 
-    attempts_max: int | None = None
-    """Failed calls for this event alone, by one owner, before it is given up; ``None``: for ever.
-    A new owner counts anew."""
+    attempts_max: Count | None = None
+    """An event is given up after so many failed calls with this event alone, by one owner; a new
+    owner starts at zero. ``None``: the event is retried without limit."""
 
-    then: FailureAction = FailureAction.STOP
+    action: FailureAction = FailureAction.STOP
+    """What happens to an event that is given up."""
 
     transient: tuple[type[Exception], ...] = ()
-    """Errors that are no event's own fault, like a database that is away: never counted."""
+    """Errors that are not caused by an event, such as an unreachable database; they do not count
+    for ``attempts_max``."""
 
-    deliveries_max: int | None = None
-    """How often an event may be delivered and nothing be heard of it again, because the process
-    died, before it is given up. Kept with the checkpoint, so it counts over all processors; it
-    costs one write more at each start of a partition. 5 is what Kafka's share groups take.
-    ``None``: for ever, and nothing is counted."""
+    deliveries_max: Deliveries | None = None
+    """An event is given up after so many deliveries in which the process died. The count is stored
+    with the checkpoint, so it includes the deliveries by all owners. It costs one more write at
+    each start and each end of a partition, and some after a crash (see docs/delivery.md). Kafka's
+    share groups use 5. ``None``: deliveries are not counted."""
 
     def __post_init__(self) -> None:
-        """Refuse counts that cannot be."""
-        if self.attempts_max is not None and self.attempts_max < 1:
-            raise ConfigurationError(f"attempts_max is {self.attempts_max}: give 1 or more")
-        if self.deliveries_max is not None and self.deliveries_max < DELIVERIES_MIN:
-            raise ConfigurationError(
-                f"deliveries_max is {self.deliveries_max}: give {DELIVERIES_MIN} or more, because "
-                "the first ones may have died of another event of the same batch"
-            )
+        """Refuse values that are out of bounds."""
+        check_settings(self)
 
 
 def partition_key_of(event: ReceivedEvent) -> str | None:
-    """The key that events are kept in order by, unless told otherwise."""
+    """Return the event's partition key: the default ``key_selector``."""
     return event.partition_key
 
 
@@ -133,154 +142,135 @@ def partition_key_of(event: ReceivedEvent) -> str | None:
 class EventProcessorConfig:
     """Every setting of an ``EventProcessor``.
 
-    All processors of a group should have the same ``ownership_expiration``. In a group shared
-    with Azure's own processors, let it be at least their expiration: 180 s for Python and Java,
-    120 s for .NET, 60 s for JavaScript and Go.
+    All processors of a group should have the same ``ownership_expiration``. In a group shared with
+    processors of an Azure SDK, it should be at least theirs: 180 s for Python and Java, 120 s for
+    .NET, 60 s for JavaScript and Go.
     """
 
     load_balancing_strategy: LoadBalancingStrategy = LoadBalancingStrategy.COOPERATIVE
+    """How partitions move to their planned owner. ``COOPERATIVE``: the present owner drains a
+    partition and hands it over. ``GREEDY``: the planned owner steals, one partition in each cycle,
+    and claims all free ones at once. ``BALANCED``: one claim or steal in each cycle."""
 
-    load_balancing_interval: timedelta = timedelta(seconds=10)
-    """Between two looks at a group where nothing has to change; 10 s as in Java, JS and Go."""
+    load_balancing_interval: PositiveSpan = timedelta(seconds=10)
+    """Time between two polls of a balanced group. 10 s as in the Azure SDKs for Java, JavaScript
+    and Go."""
 
-    unsettled_interval: timedelta = timedelta(milliseconds=250)
-    """Between two looks while something that concerns this processor still has to change."""
+    rebalance_interval: PositiveSpan = REBALANCE_INTERVAL
+    """Time between two polls while a rebalance concerns this processor."""
 
-    ownership_expiration: timedelta = timedelta(seconds=60)
-    """A record that was not written for this long belongs to a dead processor."""
+    ownership_expiration: PositiveSpan = timedelta(seconds=60)
+    """A record that was not written for this long has no live owner."""
 
     lease_mode: LeaseMode = LeaseMode.PARTITION
-    """What is renewed: each ownership record, or one presence record for all of a processor's
-    partitions. ``SESSION`` costs two storage operations for each processor and interval however
-    many partitions there are, and cannot share a group with processors of other SDKs. All
-    processors of a group must have the same."""
+    """What a processor renews: each ownership record (``PARTITION``), or one member record for all
+    of its partitions (``SESSION``). ``SESSION`` costs two storage operations for each processor and
+    interval, however many partitions it owns, and excludes processors of Azure SDKs from the group.
+    All processors of a group must have the same."""
 
-    handoff_timeout: timedelta = timedelta(seconds=30)
-    """How long an owner may keep what the plan gives away before it is stolen."""
+    handoff_timeout: PositiveSpan = timedelta(seconds=30)
+    """How long an owner may take to hand a partition over before its planned owner steals it."""
 
-    shutdown_timeout: timedelta = timedelta(seconds=30)
-    """The budget of ``stop()``, and of a handler to finish when its partition is handed over."""
+    shutdown_timeout: PositiveSpan = timedelta(seconds=30)
+    """The time for ``stop()``, and for a handler to finish when its partition is handed over."""
 
-    leaving_notice: timedelta | None = None
-    """How long ``stop()`` serves on after it told the group that it leaves, so that the others
-    look often by the time they get its partitions, which are then without an owner's
-    attention for an ``unsettled_interval`` and not for a ``load_balancing_interval``. ``None``: as
-    long as the others may take to notice, and at most a third of ``shutdown_timeout``. Nobody is
-    waited for where nobody else is there."""
+    drain_delay: Span | None = None
+    """How long ``stop()`` serves on after it announced that it leaves. In that time the other
+    members notice, and begin to poll every ``rebalance_interval``, so that they take over its
+    partitions quickly. ``None``: the time that the others may need to notice, at most a third of
+    ``shutdown_timeout``. Without other members there is no delay."""
 
-    generation: str = ""
-    """Which deployment this processor belongs to: a version, an image tag. One that starts while
-    others of another generation are there waits in reserve until one of them goes, and takes over
-    what that one had: so a rolling deploy moves each partition once. Empty: it takes its share at
-    once, whoever is there."""
+    deployment_id: str = ""
+    """The deployment that this processor belongs to: a version, an image tag. A processor that
+    starts while members of another deployment are there is a standby until one of them leaves, and
+    takes over that one's partitions, so a rolling deployment moves each partition once. Empty: the
+    processor takes its share at once."""
 
-    reserve_patience: timedelta = timedelta(minutes=5)
-    """How long to wait in reserve; then a processor takes its share in any case, as a canary
+    standby_timeout: PositiveSpan = timedelta(minutes=5)
+    """How long a processor is a standby. After that it takes its share in any case, as a canary
     should."""
 
-    keeps_ownership_on_stop: bool = False
-    """Whether ``stop()`` leaves the partitions to this processor's next start under the same
-    ``owner_id``, so that a restart moves nothing. They are not served in between; who does not
-    come back within ``ownership_expiration`` is replaced. Needs an ``owner_id``."""
+    static_membership: bool = False
+    """Whether ``stop()`` keeps the partitions for this processor's next start under the same
+    ``owner_id``, so that a restart moves no partition. They are not served in between. Other
+    members take them over if it does not start within ``ownership_expiration``. Needs an
+    ``owner_id``."""
 
     initial_position: EventPosition = field(default_factory=EventPosition.earliest)
     """Where to begin a partition that has no checkpoint."""
 
     initial_positions: Mapping[str, EventPosition] = field(default_factory=dict)
-    """The same for single partitions, by partition id."""
+    """Where to begin single partitions that have no checkpoint, by partition id."""
 
     checkpoint_policy: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+    """When checkpoints are written automatically."""
 
-    batch_size_max: int = 300
-    """Most events in one call of ``process_events``."""
+    batch_size_max: Count = 300
+    """The most events in one call of ``process_events``."""
 
-    key_lanes: int = 1
+    key_concurrency: Count = 1
     """How many calls of ``process_events`` may be under way at once in one partition, each with
     events of one key. 1: one call at a time, everything in order."""
 
-    key_of: Callable[[ReceivedEvent], str | bytes | None] = partition_key_of
-    """What must stay in order among itself where ``key_lanes`` is above 1: events for which this
-    returns the same. That holds for ``None`` as well: events without a key are one key. For no
-    order at all return something that is different for each event."""
+    key_selector: Callable[[ReceivedEvent], str | bytes | None] = partition_key_of
+    """Returns the key of an event, if ``key_concurrency`` is above 1: events with equal keys are
+    handled in order. ``None`` is a key like any other. If no order is needed, return a different
+    value for each event."""
 
-    lane_window: int = 1000
-    """With key lanes: how many events may lie above the checkpoint's position, handled or not.
-    When it is full, nothing more is received from this partition."""
+    max_in_flight_events: Annotated[int, Within(least=1, most=IN_FLIGHT_EVENTS_MAX)] = 1000
+    """With ``key_concurrency`` above 1: how many events may lie above the checkpoint's position,
+    handled or not. At that number, nothing more is received from the partition."""
 
     failure_policy: FailurePolicy = field(default_factory=FailurePolicy)
+    """When an event that fails is given up, and what happens to it."""
 
     handler_backoff: Backoff = field(default_factory=Backoff)
-    """Between attempts at a batch that the handler failed."""
+    """The waits before the handler is called again after it failed."""
 
-    partition_rate_max: float | None = None
-    """Most events a second handed to the handler of one partition; ``None``: no limit."""
+    partition_rate_max: Rate | None = None
+    """The most events per second delivered to the handler of one partition; ``None``: no limit."""
 
-    rate_max: float | None = None
-    """The same for all partitions of this processor together."""
+    rate_max: Rate | None = None
+    """The most events per second delivered in all partitions of this processor together; ``None``:
+    no limit."""
 
-    idle_after: timedelta | None = None
-    """Call ``process_idle`` each time that nothing came for this long; ``None``: never."""
+    idle_timeout: PositiveSpan | None = None
+    """``on_idle`` is called each time that no event was received for this long; ``None``: never."""
 
-    stall_timeout: timedelta | None = None
-    """When a partition with work gets nothing done for this long, say so and open its receiver
-    again; after as long once more, give it up. One call of the handler that lasts this long is
-    cut off, and the partition given up at once. ``None``: wait for ever."""
+    stall_timeout: PositiveSpan | None = None
+    """A partition that has work and completes none of it for this long is stalled: a warning is
+    logged and its receiver opened again. After the same time once more, its pump stops, and the
+    partition goes to another member if there is one. One call of the handler that lasts this long
+    is cancelled, and the pump stops at once. ``None``: no check."""
 
-    receiver_backoff: Backoff = field(default_factory=lambda: Backoff(most=timedelta(seconds=5)))
-    """Between attempts to open a receiver that broke, and to store progress. Capped low: when the
-    hub or the store is back, nobody should sit out a long wait."""
+    receiver_backoff: Backoff = field(default_factory=lambda: Backoff(maximum=timedelta(seconds=5)))
+    """The waits before a failed receiver is opened again, and before a failed checkpoint is written
+    again. The maximum is low, so that work continues soon after an outage of the hub or store."""
 
-    partition_ids_interval: timedelta = timedelta(seconds=10)
-    """Between two questions whether the hub has grown. Each costs a connection to the hub."""
+    partition_ids_interval: PositiveSpan = timedelta(seconds=10)
+    """Time between two reads of the hub's partition ids, because a hub may grow. Each read costs a
+    connection to the hub."""
 
     uses_store_thread: bool = True
     """Whether the store and the renewals have a thread of their own, so that a handler that blocks
-    the event loop cannot delay them. Off only where time is virtual."""
+    the event loop does not delay them. ``False`` only for tests on virtual time."""
 
     def __post_init__(self) -> None:
-        """Refuse, with the remedy, what cannot work."""
-        for name in (
-            "load_balancing_interval",
-            "unsettled_interval",
-            "ownership_expiration",
-            "handoff_timeout",
-            "partition_ids_interval",
-            "shutdown_timeout",
-            "reserve_patience",
-            "idle_after",
-            "stall_timeout",
-        ):
-            span = getattr(self, name)
-            if span is not None and span <= timedelta(0):
-                raise ConfigurationError(f"{name} is {getattr(self, name)}: give a positive time")
+        """Refuse settings that cannot work; each error names the remedy."""
+        check_settings(self)
         least = INTERVALS_PER_EXPIRATION_MIN * self.load_balancing_interval
         if self.ownership_expiration < least:
             raise ConfigurationError(
-                f"ownership_expiration ({self.ownership_expiration}) must be at least "
+                f"ownership_expiration ({shown(self.ownership_expiration)}) must be at least "
                 f"{INTERVALS_PER_EXPIRATION_MIN} times load_balancing_interval "
-                f"({self.load_balancing_interval}), that is {least}: a processor that misses one "
-                "look must not seem dead"
+                f"({shown(self.load_balancing_interval)}), that is {shown(least)}: a processor "
+                "that misses one poll must not count as dead"
             )
-        if self.unsettled_interval > self.load_balancing_interval:
+        if self.rebalance_interval > self.load_balancing_interval:
             raise ConfigurationError(
-                f"unsettled_interval ({self.unsettled_interval}) must not be above "
-                f"load_balancing_interval ({self.load_balancing_interval})"
+                f"rebalance_interval ({shown(self.rebalance_interval)}) must not be above "
+                f"load_balancing_interval ({shown(self.load_balancing_interval)})"
             )
-        for name in ("batch_size_max", "key_lanes", "lane_window"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"{name} is {getattr(self, name)}: give 1 or more")
-        if self.lane_window > 2 * COMPLETED_RANGES_MAX:
-            raise ConfigurationError(
-                f"lane_window is {self.lane_window}: give {2 * COMPLETED_RANGES_MAX} or less, for "
-                "a checkpoint must be able to tell what is handled in it"
-            )
-        for name in ("partition_rate_max", "rate_max"):
-            rate = getattr(self, name)
-            if rate is not None and not 0 < rate < float("inf"):
-                raise ConfigurationError(
-                    f"{name} is {rate}: give a positive number of events a second, None for no "
-                    "limit, or pause"
-                )
 
     def position_without_checkpoint(self, partition_id: str) -> EventPosition:
         """Where to begin this partition if it has no checkpoint."""

@@ -1,8 +1,10 @@
 """Every exception that eventproc raises on purpose.
 
 Each level of the tree answers one question: is it ours, whose fault is it, may I retry?
-Losing a race is not here: a claim that somebody else won is a result, not an error.
+Losing a race is not here: a claim that another processor won is a result, not an error.
 """
+
+from typing import ClassVar
 
 
 class EventProcError(Exception):
@@ -28,6 +30,9 @@ class DuplicateOwnerError(ConfigurationError):
 class StoreError(EventProcError):
     """A checkpoint store could not do what it was asked."""
 
+    is_final: ClassVar[bool] = False
+    """Whether a retry fails until an operator has done what the message says."""
+
 
 class StoreUnavailableError(StoreError):
     """The store did not answer, or answered that it cannot now. Safe to retry.
@@ -37,8 +42,27 @@ class StoreUnavailableError(StoreError):
     """
 
 
+class StoreRejectedError(StoreError):
+    """The store refuses for good: no container, a credential that is refused or lacks a right.
+
+    The message names the store, what is missing, and the remedy.
+    """
+
+    is_final = True
+
+
 class StoreCorruptError(StoreError):
-    """What the store holds, or how it is set up, makes retrying pointless."""
+    """What the store holds is damaged; the message names it and the remedy."""
+
+    is_final = True
+
+
+class StoreReplacedError(StoreCorruptError):
+    """The place that the store has open is not the one that other processes find any more.
+
+    The SQLite file was deleted, moved or replaced. This ends the processor: otherwise two groups
+    would serve the same partitions without knowing of each other.
+    """
 
 
 class SourceError(EventProcError):
@@ -56,7 +80,7 @@ class SourceRejectedError(SourceError):
 class ReceiverDisplacedError(SourceUnavailableError):
     """Another receiver took the link to this partition.
 
-    A hint that the partition has a new owner, not a proof: only the ownership record tells.
+    A hint that the partition has a new owner, not a proof: only the ownership record decides.
     """
 
 
@@ -67,7 +91,7 @@ class DeadLetterError(EventProcError):
 class OwnershipLostError(EventProcError):
     """This processor no longer owns the partition: stop, and never retry.
 
-    Raised to a handler that asks for a checkpoint after the partition went to somebody else.
+    Raised to a handler that asks for a checkpoint after another processor became the owner.
     """
 
     def __init__(self, partition_id: str) -> None:
@@ -79,17 +103,17 @@ class OwnershipLostError(EventProcError):
 
 
 class HandlerCancelledError(EventProcError):
-    """A handler, or a sink, ended as if it was cancelled, and nobody had cancelled it.
+    """A handler or a sink raised ``CancelledError``, although its call was not cancelled.
 
-    It awaited something that was: a task or a future of its own. Its events are not handled.
+    It awaited a task or future of its own that was cancelled. Its events are not handled.
     """
 
-    def __init__(self, stray: BaseException) -> None:
+    def __init__(self, cancellation: BaseException) -> None:
         super().__init__(
-            "CancelledError came out although nobody cancelled this: a task or future that was "
-            "awaited in it had been cancelled"
+            "CancelledError was raised although this call was not cancelled: a task or future that "
+            "it awaited had been cancelled"
         )
-        self.__cause__ = stray
+        self.__cause__ = cancellation
 
 
 class StateTooLargeError(EventProcError, ValueError):
@@ -97,11 +121,11 @@ class StateTooLargeError(EventProcError, ValueError):
 
 
 class StateUnreadableError(EventProcError, ValueError):
-    """A handler's stored state is not what its codec reads; the message says where it differs."""
+    """The codec cannot read a handler's stored state; the message says where it differs."""
 
 
 class StateRefusedError(EventProcError):
-    """A handler set ``context.state`` although ``key_lanes`` is above 1.
+    """A handler set ``context.state`` although ``key_concurrency`` is above 1.
 
     State belongs to one position: what is handled below it. With key lanes, events above the
     position are handled as well, so no state is that of a position.
@@ -109,8 +133,8 @@ class StateRefusedError(EventProcError):
 
     def __init__(self, partition_id: str) -> None:
         super().__init__(
-            f"state of partition {partition_id!r} was set although key_lanes is above 1: there, "
+            f"state of partition {partition_id!r} was set with key_concurrency above 1: there, "
             "events above the position are handled as well, so no state belongs to a position; "
-            "keep it elsewhere, or set key_lanes to 1"
+            "keep it elsewhere, or set key_concurrency to 1"
         )
         self.partition_id = partition_id

@@ -1,41 +1,43 @@
-"""What users subclass, and what their code is given.
+"""The handler classes that users subclass, and the context that their methods receive.
 
-One handler instance serves one partition, one call at a time unless ``key_lanes`` is above 1. The
-order of its life is: ``initialize``, any number of ``process_events`` (and ``process_error`` and
-``process_idle``), ``close``.
+One handler serves one partition, with one call at a time if ``key_concurrency`` is 1. The order of
+calls: ``initialize``; any number of ``process_events``, ``process_error``, ``on_idle``; ``close``.
 """
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Annotated, TypeAlias
 
+from eventproc.concurrency.tasks import CallEndedEarlyError
 from eventproc.errors import EventProcError, OwnershipLostError
 from eventproc.logs import shown
 from eventproc.models import CloseReason, ConsumerGroup, ReceivedEvent
+from eventproc.settings import Wanted
 
 
 class PartitionContext(ABC):
-    """What a handler may know of its partition, and ask of it."""
+    """A handler's view of its partition: position, lag, state, checkpoints and pauses."""
 
     @property
     @abstractmethod
     def partition_id(self) -> str:
-        """Which partition this is."""
+        """The partition's id."""
 
     @property
     @abstractmethod
     def consumer_group(self) -> ConsumerGroup:
-        """The group it is read for."""
+        """The consumer group of this processor."""
 
     @property
     @abstractmethod
     def owner_id(self) -> str:
-        """The processor that owns it."""
+        """The processor that owns the partition."""
 
     @property
     @abstractmethod
     def sequence_number(self) -> int | None:
-        """The last handled event; ``None`` before the first where there was none to go on from."""
+        """The last handled event; ``None`` if none was handled and no checkpoint was found."""
 
     @property
     @abstractmethod
@@ -45,27 +47,35 @@ class PartitionContext(ABC):
     @property
     @abstractmethod
     def lag(self) -> int | None:
-        """Events in the hub that are not handled yet; ``None`` while the hub did not say."""
+        """Events in the hub that are not handled yet; ``None`` until the hub has reported it."""
 
     @property
     @abstractmethod
     def lag_seconds(self) -> float | None:
         """By how much the last handled event is older than the newest in the hub; 0 at the end.
 
-        By the hub's own clock. ``None`` while the hub did not say, or nothing was handled yet.
+        By the hub's own clock. ``None`` until the hub has reported it and an event was handled.
         """
 
     @property
     @abstractmethod
     def is_owned(self) -> bool:
-        """Whether the lease may be trusted now. Ask before an effect that cannot be undone."""
+        """Whether the lease is trusted now. Check it before an effect that cannot be undone."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the partition closes after this call; its next owner gets the remaining events.
+
+        Always ``False`` in a Spark sink, which handles its batch to the end.
+        """
+        return False
 
     @property
     def is_replay(self) -> bool:
-        """Whether it is known that these events may have been handled before.
+        """Whether these events are known to be a replay: they may have been handled before.
 
-        A Spark sink knows it of a whole batch. A processor does not keep account of it: there it is
-        ``False`` although events come again after a crash or a theft.
+        A Spark sink knows this of a whole batch. A processor does not track it: there it is
+        ``False``, although events are delivered again after a crash or a steal.
         """
         return False
 
@@ -80,9 +90,9 @@ class PartitionContext(ABC):
         """Replace the state. It is stored in the same write as the position it belongs to.
 
         Raises:
-            TypeError: it is not bytes.
-            StateTooLargeError: above ``STATE_BYTES_MAX``.
-            StateRefusedError: with ``key_lanes`` above 1, where no position has a state of its own.
+            TypeError: the value is not bytes.
+            StateTooLargeError: it is larger than ``STATE_BYTES_MAX``.
+            StateRefusedError: ``key_concurrency`` is above 1, so no state belongs to a position.
         """
 
     @property
@@ -90,52 +100,50 @@ class PartitionContext(ABC):
     def state_sequence_number(self) -> int | None:
         """The position that the restored state belongs to.
 
-        It differs from ``sequence_number`` only after a processor of another SDK, which knows
-        nothing of state, moved the checkpoint.
+        It differs from ``sequence_number`` only after a processor of an Azure SDK, which does not
+        write state, moved the checkpoint.
         """
 
     @abstractmethod
     async def checkpoint(self, event: ReceivedEvent | None = None) -> None:
-        """Store that everything up to ``event`` is handled; returns when it is stored.
+        """Store that every event up to ``event`` is handled, with the state; return when stored.
 
-        Without an event: up to the last event of the call before, or of this call once it ended.
-        State goes along.
+        Without an event: up to the last event of the previous call, or of this one after it ended.
 
-        With ``key_lanes`` above 1 an event stands for itself and for those before it in the same
-        call, and for nothing outside of it; what is stored is everything that is known to be
-        handled in the partition.
+        With ``key_concurrency`` above 1, ``event`` stands for itself and those before it in the
+        same call. The checkpoint contains all events of the partition that are known to be handled.
 
         Raises:
-            ValueError: the event is none that this partition's handler was given.
-            OwnershipLostError: the partition belongs to somebody else now; nothing was stored.
-                A call during which the loss is noticed may be cancelled before it gets this.
+            ValueError: the event was not given to this partition's handler.
+            OwnershipLostError: another processor owns the partition now; nothing was stored.
+                A call during which the loss is noticed may be cancelled before this is raised.
         """
 
     @abstractmethod
     def done(self, event: ReceivedEvent) -> None:
-        """Say that everything up to ``event`` is handled, without waiting for a write.
+        """Report that every event up to ``event`` is handled, without waiting for a checkpoint.
 
-        Should this call fail later, those events do not come again, and the state is taken back
-        no further than to here. With ``key_lanes`` above 1: the event, and those before it in the
-        same call.
+        If this call fails later, those events are not delivered again, and the state is restored to
+        its value at this point. With ``key_concurrency`` above 1: the event, and those before it in
+        the same call.
         """
 
     @abstractmethod
     def pause(self) -> None:
         """Receive nothing more from this partition until ``resume``; it stays owned.
 
-        The call under way goes on. A pause ends with the ownership.
+        The call under way continues. A pause ends when the ownership ends.
         """
 
     @abstractmethod
     def resume(self) -> None:
-        """Take back ``pause``."""
+        """End a pause."""
 
 
 class BatchError(EventProcError):
-    """Raise it from ``process_events`` to say which events failed; all others are handled.
+    """Raise it from ``process_events`` to name the events that failed; all others are handled.
 
-    Only those that failed come again, each by itself, then what was not tried.
+    Only the failed events are delivered again, one at a time, and after them the untried ones.
     """
 
     def __init__(
@@ -148,7 +156,7 @@ class BatchError(EventProcError):
 
         Args:
             failed: Events that failed, each with its error.
-            untried: Events that were not touched yet, because of that.
+            untried: Events that were not handled because of that.
         """
         if not failed:
             raise ValueError("no event failed: return instead of raising BatchError")
@@ -161,28 +169,28 @@ class BatchError(EventProcError):
 
     @property
     def shown(self) -> Exception:
-        """What to tell people: the error of the one event that failed, else this."""
+        """The error to report: that of the only failed event, otherwise this one."""
         return self.failed[0][1] if len(self.failed) == 1 else self
 
 
 class PartitionHandler:
-    """Subclass this. One instance serves one partition, one call at a time.
+    """Subclass this to handle events with coroutines. One instance serves one partition.
 
-    Write ``process_event``, or ``process_events`` where several at once are cheaper. Calls run on
-    the event loop of the processor: code that blocks belongs into a ``BlockingPartitionHandler``.
+    Define ``process_event``, or ``process_events`` if handling several at once is cheaper. Calls
+    run on the processor's event loop: code that blocks belongs in a ``BlockingPartitionHandler``.
 
-    With ``key_lanes`` above 1 in the configuration, ``process_events`` and ``process_error`` are
-    called for several keys at once, so what they share in ``self`` is shared by calls under way.
-    Each call has events of one key, in order, and never two calls have the same key.
+    With ``key_concurrency`` above 1, ``process_events`` and ``process_error`` are called for
+    several keys at once, so calls under way share the attributes of ``self``. Each call has events
+    of one key, in order, and two calls under way never have the same key.
     """
 
     async def initialize(self, context: PartitionContext) -> None:
-        """Called once, before the first event. What it raises is retried."""
+        """Called once, before the first event, and again if it raises."""
 
     async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
-        """Handle one event. It may come again after a crash or a theft.
+        """Handle one event. It may be delivered again after a crash or a steal.
 
-        What it raises concerns this event alone: the events before it are done.
+        An error concerns this event alone: the events before it are handled.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define process_event or process_events"
@@ -191,14 +199,16 @@ class PartitionHandler:
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Handle a batch, in order. It may come again after a crash or a theft.
+        """Handle a batch, in order. It may be delivered again after a crash or a steal.
 
-        What it raises goes to ``process_error``; then, after a wait that grows, the events of the
-        call come again one by one, so that the culprit shows itself. Events up to one that was
-        given to ``context.done`` or ``context.checkpoint`` do not come again, and after a
-        ``BatchError`` only what it names.
+        An error is passed to ``process_error``. Then, after a back-off, the events of the call are
+        delivered again one at a time, which shows the one that fails. Not delivered again are
+        events up to one that was passed to ``context.done`` or ``context.checkpoint``; after a
+        ``BatchError``, only the events that it names are.
         """
         for index, event in enumerate(events):
+            if context.is_ending:
+                raise CallEndedEarlyError
             try:
                 await self.process_event(context, event)
             except OwnershipLostError:
@@ -207,18 +217,22 @@ class PartitionHandler:
                 raise BatchError([(event, error)], untried=events[index + 1 :]) from error
             context.done(event)
 
-    async def process_idle(self, context: PartitionContext) -> None:
-        """Called each time that no event came for ``idle_after``; never beside another call."""
+    async def on_idle(self, context: PartitionContext) -> None:
+        """Called each time that no event came for ``idle_timeout``; never during another call."""
 
     async def process_error(self, context: PartitionContext, error: Exception) -> None:
-        """Called with what ``initialize`` or ``process_events`` raised, before the next try."""
+        """Called with an error of ``initialize`` or ``process_events``, before the next attempt.
+
+        Also called with a ``StoreRejectedError`` or ``StoreCorruptError`` if the partition cannot
+        be served because of its checkpoint: after each attempt, and before ``initialize``.
+        """
 
     async def close(self, context: PartitionContext, reason: CloseReason) -> None:
         """Called once, at the end. ``context.checkpoint`` works unless ownership was lost."""
 
 
 class BlockingPartitionContext:
-    """The same knowledge for ordinary functions, which run in a thread of their own."""
+    """The context for ordinary functions, which run in a thread; see ``PartitionContext``."""
 
     def __init__(self, context: PartitionContext, loop: asyncio.AbstractEventLoop) -> None:
         self._context = context
@@ -227,22 +241,22 @@ class BlockingPartitionContext:
 
     @property
     def partition_id(self) -> str:
-        """Which partition this is."""
+        """The partition's id."""
         return self._context.partition_id
 
     @property
     def consumer_group(self) -> ConsumerGroup:
-        """The group it is read for."""
+        """The consumer group of this processor."""
         return self._context.consumer_group
 
     @property
     def owner_id(self) -> str:
-        """The processor that owns it."""
+        """The processor that owns the partition."""
         return self._context.owner_id
 
     @property
     def sequence_number(self) -> int | None:
-        """The last handled event; ``None`` before the first where there was none to go on from."""
+        """The last handled event; ``None`` if none was handled and no checkpoint was found."""
         return self._context.sequence_number
 
     @property
@@ -252,7 +266,7 @@ class BlockingPartitionContext:
 
     @property
     def lag(self) -> int | None:
-        """Events in the hub that are not handled yet; ``None`` while the hub did not say."""
+        """Events in the hub that are not handled yet; ``None`` until the hub has reported it."""
         return self._context.lag
 
     @property
@@ -262,25 +276,30 @@ class BlockingPartitionContext:
 
     @property
     def is_owned(self) -> bool:
-        """Whether the lease may be trusted now. A thread cannot be stopped: look at this."""
+        """Whether the lease is trusted now. A thread cannot be stopped, so check this."""
         return self._context.is_owned
 
     @property
+    def is_ending(self) -> bool:
+        """Whether the partition closes after this call; see ``PartitionContext.is_ending``."""
+        return self._context.is_ending
+
+    @property
     def is_replay(self) -> bool:
-        """Whether it is known that these events may have been handled before."""
+        """Whether these events are known to be a replay; see ``PartitionContext.is_replay``."""
         return self._context.is_replay
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for this call any more: its events come again, here or elsewhere.
+        """Whether this call was cancelled: its events are delivered again, here or elsewhere.
 
-        It is so as soon as the partition is lost, the lease lapsed, the call hung for
-        ``stall_timeout``, or a shutdown's time is over. Return then, in whatever way.
+        A call is cancelled when the partition is lost, the lease is not trusted, the call lasts for
+        ``stall_timeout``, or the time for a shutdown is over. Return then, or raise anything.
         """
         return self._is_cancelled()
 
     def watch(self, is_cancelled: Callable[[], bool]) -> None:
-        """For the thread that makes the calls: how to find out."""
+        """Set the function behind ``is_cancelled``; called by the thread that makes the calls."""
         self._is_cancelled = is_cancelled
 
     @property
@@ -298,12 +317,12 @@ class BlockingPartitionContext:
         return self._context.state_sequence_number
 
     def checkpoint(self, event: ReceivedEvent | None = None) -> None:
-        """Store that everything up to ``event`` is handled; returns when it is stored.
+        """Store that every event up to ``event`` is handled, with the state; return when stored.
 
         Raises:
-            OwnershipLostError: the partition belongs to somebody else now; nothing was stored.
-            CancelledError: of ``concurrent.futures``: ``is_cancelled``, and the state was taken
-                back; the event comes again.
+            OwnershipLostError: another processor owns the partition now; nothing was stored.
+            CancelledError: of ``concurrent.futures``: the call was cancelled and its state
+                undone; the event is delivered again.
         """
         asyncio.run_coroutine_threadsafe(self._checkpoint(event), self._loop).result()
 
@@ -311,7 +330,7 @@ class BlockingPartitionContext:
         await self._context.checkpoint(event)
 
     def done(self, event: ReceivedEvent) -> None:
-        """Say that everything up to ``event`` is handled; see ``PartitionContext.done``."""
+        """Report that every event up to ``event`` is handled; see ``PartitionContext.done``."""
         self._context.done(event)
 
     def pause(self) -> None:
@@ -319,7 +338,7 @@ class BlockingPartitionContext:
         self._loop.call_soon_threadsafe(self._context.pause)
 
     def resume(self) -> None:
-        """Take back ``pause``."""
+        """End a pause."""
         self._loop.call_soon_threadsafe(self._context.resume)
 
 
@@ -327,14 +346,14 @@ class BlockingPartitionHandler:
     """Subclass this to handle events with ordinary functions.
 
     Each partition has a thread of its own, so a call that blocks delays only its own partition.
-    A thread cannot be stopped from outside: a long call should look at ``context.is_cancelled``.
+    A thread cannot be stopped from outside: a long call should check ``context.is_cancelled``.
 
-    With ``key_lanes`` above 1 there is a thread for each lane as well, and ``process_events`` and
-    ``process_error`` run in them for several keys at once: guard what they share.
+    With ``key_concurrency`` above 1, each lane has a thread as well, and ``process_events`` and
+    ``process_error`` run in them for several keys at once: use locks for what they share.
     """
 
     def initialize(self, context: BlockingPartitionContext) -> None:
-        """Called once, before the first event. What it raises is retried."""
+        """Called once, before the first event, and again if it raises."""
 
     def process_event(self, context: BlockingPartitionContext, event: ReceivedEvent) -> None:
         """Handle one event; see ``PartitionHandler.process_event``."""
@@ -349,6 +368,8 @@ class BlockingPartitionHandler:
         for index, event in enumerate(events):
             if context.is_cancelled:
                 return
+            if context.is_ending:
+                raise CallEndedEarlyError
             try:
                 self.process_event(context, event)
             except OwnershipLostError:
@@ -357,15 +378,21 @@ class BlockingPartitionHandler:
                 raise BatchError([(event, error)], untried=events[index + 1 :]) from error
             context.done(event)
 
-    def process_idle(self, context: BlockingPartitionContext) -> None:
-        """Called each time that no event came for ``idle_after``; never beside another call."""
+    def on_idle(self, context: BlockingPartitionContext) -> None:
+        """Called each time that no event came for ``idle_timeout``; never during another call."""
 
     def process_error(self, context: BlockingPartitionContext, error: Exception) -> None:
-        """Called with what ``initialize`` or ``process_events`` raised, before the next try."""
+        """Called with an error of ``initialize`` or ``process_events``, before the next attempt.
+
+        Also called if the partition's checkpoint cannot be used; see ``PartitionHandler``.
+        """
 
     def close(self, context: BlockingPartitionContext, reason: CloseReason) -> None:
         """Called once, at the end."""
 
 
-HandlerFactory = Callable[[], PartitionHandler | BlockingPartitionHandler]
-"""What makes a handler for a partition: usually the handler class itself."""
+HandlerFactory: TypeAlias = Annotated[
+    Callable[[], PartitionHandler | BlockingPartitionHandler],
+    Wanted("the handler class itself, or a function that makes a handler for a partition"),
+]
+"""Makes a handler for a partition: usually the handler class itself."""

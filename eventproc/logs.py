@@ -1,40 +1,205 @@
-"""Where log events come from: structlog's interface on the standard library's loggers.
+"""The loggers of eventproc, and formatters for log lines.
 
-A library must not configure logging. Nothing is printed until the host program configures the
-standard ``logging`` module; then every field arrives as an attribute of the record.
-Each event is a past-tense fact; the catalogue is ``docs/log-events.md``.
+Loggers have structlog's interface and use the standard library's ``logging``. Event names are in
+the past tense; ``docs/log-events.md`` lists them. The message of a record is the event with its
+fields; the event and each field are also attributes of the record.
+
+A library must not configure logging, so the root logger is not changed. If the program has not set
+up logging, warnings and errors go to standard error, as with ``logging.lastResort``.
 """
 
+import json
 import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, Final, Literal, TextIO
 
 import structlog
 
-logging.getLogger("eventproc").addHandler(logging.NullHandler())
+from eventproc.settings import checked
 
 Logger = structlog.stdlib.BoundLogger
 """What ``get_logger`` returns; ``bind`` adds fields once for many events."""
 
+LineFormat = Literal["text", "json"]
+Level = Literal["debug", "info", "warning", "error"]
+
+_OURS: Final = "eventproc"
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+    *("message", "asctime", "taskName", "event")
+}
+"""Attributes of every record, and the event; the others are the event's fields."""
+
+_OMITTED_IN_TEXT: Final = ("owner_id", "consumer_group")
+"""Fields that are equal on every line of a processor: left out of text lines, kept in JSON."""
+
 
 def shown(error: BaseException) -> str:
-    """What an error says of itself; also one whose own ``repr`` fails, as users' may."""
+    """Return the ``repr`` of an error, or its class if that fails, as a user's may."""
     try:
         return repr(error)
     except Exception:  # noqa: BLE001 - the user's code
         return f"{type(error).__qualname__}, whose repr fails"
 
 
+# From an event to a record.
+
+
+class _FieldText:
+    """Fields as text on one line; formatted only if a handler writes the record."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self._fields = fields
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={' '.join(str(v).split())}" for name, v in self._fields.items())
+
+
+def _to_record(
+    _logger: object, _level: str, event_dict: structlog.typing.EventDict
+) -> tuple[tuple[object, ...], dict[str, Any]]:
+    """Return the arguments of ``logging.Logger.log``."""
+    event, exc_info = event_dict.pop("event"), event_dict.pop("exc_info", None)
+    entry = {k: v for k, v in event_dict.items() if v is not None and k not in _OMITTED_IN_TEXT}
+    message = (f"{event} %s", _FieldText(entry)) if entry else (event,)
+    return message, {"extra": {"event": event, **event_dict}, "exc_info": exc_info}
+
+
 def get_logger(name: str, **fields: object) -> Logger:
     """Return a logger below ``eventproc`` whose events all carry ``fields``."""
     logger: Logger = structlog.wrap_logger(
         logging.getLogger(name),
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.stdlib.add_log_level,
-            structlog.processors.format_exc_info,
-            structlog.stdlib.render_to_log_kwargs,
-        ],
+        processors=[structlog.stdlib.filter_by_level, _to_record],
         wrapper_class=structlog.stdlib.BoundLogger,
         context_class=dict,
         cache_logger_on_first_use=True,
     ).bind(**fields)
     return logger
+
+
+# From a record to a line.
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    return {
+        name: value
+        for name, value in vars(record).items()
+        if name not in _STANDARD and value is not None
+    }
+
+
+class TextLines(logging.Formatter):
+    """Formats text lines: time, level, logger, the event and its fields; then a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; a traceback follows on further lines."""
+        exception = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return f"{self.line(record)}{exception}"
+
+    def line(self, record: logging.LogRecord) -> str:
+        """Return the line without a traceback."""
+        at = datetime.fromtimestamp(record.created).astimezone()
+        # The message of an event contains its fields; records of other libraries may have extra.
+        extra = {} if hasattr(record, "event") else _fields(record)
+        text = f"{record.getMessage()} {_FieldText(extra)}".rstrip()
+        return f"{at:%H:%M:%S}.{int(record.msecs):03} {record.levelname:<7} {record.name}: {text}"
+
+
+class JsonLines(logging.Formatter):
+    """Formats JSON lines: one object for each event, with ``time``, ``event`` and its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        entry: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": getattr(record, "event", None) or record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+class _PlaceLines(TextLines):
+    """Formats text lines with the place where an error was raised instead of a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        frames = extract_tb(record.exc_info[2]) if record.exc_info else []
+        if not frames:
+            return self.line(record)
+        last = frames[-1]
+        place = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
+        return f"{self.line(record)} (raised at {place})"
+
+
+# Where lines go.
+
+
+class Listener(logging.Handler):
+    """Base of handlers that only observe records; ``_LastResort`` still writes these records."""
+
+
+class _LastResort(logging.StreamHandler[TextIO]):
+    """Writes warnings and errors to standard error if the program has not set up logging.
+
+    It writes nothing if the record reaches any other handler, including a ``NullHandler``, or if
+    ``logging.lastResort`` is ``None``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setLevel(logging.WARNING)
+        self.setFormatter(_PlaceLines())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, if no other handler gets the record."""
+        if logging.lastResort is not None and not self._has_other_handler(record.name):
+            self.stream = sys.stderr  # Read at each call: a program may have replaced it.
+            super().emit(record)
+
+    def _has_other_handler(self, name: str) -> bool:
+        logger: logging.Logger | None = logging.getLogger(name)
+        while logger is not None:
+            if any(not isinstance(each, Listener | _LastResort) for each in logger.handlers):
+                return True
+            logger = logger.parent if logger.propagate else None
+        return False
+
+
+class _Configured(logging.StreamHandler[TextIO]):
+    """The handler that ``configure`` installs, and replaces when it is called again."""
+
+
+logging.getLogger(_OURS).addHandler(_LastResort())
+
+
+@checked
+def configure(line_format: LineFormat = "text", *, level: Level = "info") -> None:
+    """Write the log events of eventproc to standard error, one line each.
+
+    For programs that do not set up Python's ``logging`` themselves. Loggers of other libraries are
+    not changed; eventproc's events are written nowhere else from then on. Each call replaces the
+    one before.
+
+    Args:
+        line_format: ``text`` for people, with tracebacks below the lines; ``json`` for programs.
+        level: The lowest level that is written.
+
+    Raises:
+        ConfigurationError: an argument has another value.
+    """
+    ours = logging.getLogger(_OURS)
+    for earlier in [each for each in ours.handlers if isinstance(each, _Configured)]:
+        ours.removeHandler(earlier)
+    output = _Configured(sys.stderr)
+    output.setFormatter(TextLines() if line_format == "text" else JsonLines())
+    ours.addHandler(output)
+    ours.setLevel(level.upper())
+    ours.propagate = False

@@ -1,8 +1,7 @@
-"""What the processor asks of the world: a checkpoint store and an event source.
+"""The interfaces that a processor uses: checkpoint store, event source, dead-letter sink.
 
-What the methods mean is an executable suite: ``eventproc.testing.check_checkpoint_store`` runs
-every clause below against any store. Exceptions of a third party never cross a port: an adapter
-raises the errors of ``eventproc.errors`` from them.
+``eventproc.testing.check_checkpoint_store`` tests every rule below against any store. Adapters
+translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
 
 from abc import ABC, abstractmethod
@@ -11,17 +10,19 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-from eventproc.deadletter import DeadLetter
-from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    DeadLetter,
     EventPosition,
     LastEnqueued,
-    Numbering,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
+    OffsetFormat,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionProperties,
@@ -31,11 +32,18 @@ from eventproc.models import (
 
 
 class CheckpointStore(ABC):
-    """Where a consumer group keeps ownership, checkpoints and presence.
+    """Where a consumer group keeps ownership records, member records and checkpoints.
 
-    One rule carries the whole protocol: a write is made only if the record still has the etag
-    that the caller read. Methods may be called concurrently. A store belongs to the event loop
-    that opened it.
+    The whole protocol rests on one rule: a record is written only if it still has the ETag that the
+    caller read. Methods may be called concurrently. A store belongs to the event loop that opened
+    it.
+
+    A method that reads raises ``StoreRejectedError`` if the store refuses for good (for example, a
+    role is missing), and ``StoreCorruptError`` if a record is damaged. A method that writes raises
+    neither: the outcome is unknown, and ``error`` of the result says why.
+
+    If a store raises anything else, the processor treats it as no answer, and logs it with its
+    traceback (``store_call_failed``).
     """
 
     async def __aenter__(self) -> Self:
@@ -57,20 +65,20 @@ class CheckpointStore(ABC):
         """Connect, and check that the store can be used.
 
         Raises:
-            ConfigurationError: the store can never work as it is set up: a container that does
-                not exist, a credential that is refused.
+            ConfigurationError: the store cannot work as it is set up: a container does not exist,
+                a credential is refused.
             StoreUnavailableError: no answer; try again.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of all connections. Closing twice is fine."""
+        """Close all connections. Closing twice is allowed."""
 
     @abstractmethod
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
         """Read every ownership record of the group, whatever its age.
 
-        One record that cannot be parsed is left out (and logged); it never fails the listing.
+        A record that cannot be parsed is left out and logged; it does not fail the listing.
 
         Raises:
             StoreUnavailableError: no answer; try again.
@@ -80,15 +88,15 @@ class CheckpointStore(ABC):
     async def claim_ownership(
         self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
     ) -> Sequence[ClaimResult]:
-        """Carry out each claim on its own and report each: won, lost or unknown; in order.
+        """Write each claim on its own, and return the outcome of each, in order.
 
-        Never raises for a single claim. A claim that was repeated inside the store after an
-        unanswered attempt recognises its own earlier write and is won.
+        Never raises for a single claim. If the store repeats a write that got no answer, it
+        recognises its own earlier write, and the outcome is ``WON``.
         """
 
     @abstractmethod
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        """Read every presence record of the group, whatever its age.
+        """Read every member record of the group, whatever its age.
 
         Raises:
             StoreUnavailableError: no answer; try again.
@@ -96,14 +104,14 @@ class CheckpointStore(ABC):
 
     @abstractmethod
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        """Write a presence record if it still has ``member.etag`` (``None``: if there is none).
+        """Write a member record if it still has ``member.etag`` (``None``: if there is none).
 
-        Writing the same again renews its time. Never raises for a lost or unknown outcome.
+        Writing the same content again renews its time. Never raises for a lost or unknown outcome.
         """
 
     @abstractmethod
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        """Delete a presence record if it still has ``member.etag``. One already gone is won."""
+        """Delete a member record if it still has ``member.etag``; ``WON`` too if there is none."""
 
     @abstractmethod
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
@@ -117,8 +125,8 @@ class CheckpointStore(ABC):
     async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
         """Read one checkpoint with its state.
 
-        Returns ``None`` where there is no record. A record that names no usable position comes
-        back with neither offset nor sequence number, so that it can still be replaced.
+        Returns ``None`` if there is no record. A record without a usable position is returned with
+        neither offset nor sequence number, so that it can be replaced.
 
         Raises:
             StoreUnavailableError: no answer; try again.
@@ -128,52 +136,52 @@ class CheckpointStore(ABC):
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
-        """Write position and state in one step, if nobody wrote since ``update.replaces``.
+        """Write position and state in one step, if ``update.replaces`` is still what is stored.
 
-        Repeating the content that is stored is a write like any other: it changes the etag,
-        which is how a new owner shuts out the former one. Never raises for a lost or unknown
-        outcome. A write that was repeated inside the store after an unanswered attempt
-        recognises its own earlier write by ``update.writer`` and is won.
+        Writing the stored content again also changes the ETag; that is how a new owner fences the
+        former one. Never raises for a lost or unknown outcome. If the store repeats a write that
+        got no answer, it recognises its own earlier write by ``update.writer``, and the outcome is
+        ``WON``.
         """
 
 
 class DeadLetterSink(ABC):
-    """Where events go that were given up. Belongs to the processor's event loop.
+    """Where events that were given up are stored. Belongs to the processor's event loop.
 
-    One for each processor; its partitions may store letters concurrently.
+    One for each processor; its partitions may store dead letters concurrently.
     """
 
     @abstractmethod
     async def open(self) -> None:
-        """Connect, and check as far as possible that letters can be stored.
+        """Connect, and check as far as possible that dead letters can be stored.
 
         Raises:
-            ConfigurationError: it can never work as it is set up.
+            ConfigurationError: the sink cannot work as it is set up.
             DeadLetterError: no answer; try again.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of all connections. Closing twice is fine."""
+        """Close all connections. Closing twice is allowed."""
 
     @abstractmethod
     async def store(self, letter: DeadLetter) -> None:
-        """Return when the letter is stored for good. One that is stored already may come again.
+        """Return when the dead letter is stored durably. The same one may be stored again later.
 
         Raises:
-            DeadLetterError: it is not known to be stored. It will be tried again until it is: the
-                position does not move past an event whose letter is not stored.
+            DeadLetterError: it is not known to be stored. The processor tries again until it is:
+                the position does not move past an event whose dead letter is not stored.
         """
 
 
 class PartitionReceiver(ABC):
-    """An open link to one partition. One caller at a time."""
+    """An open link to one partition. Called by one task at a time."""
 
     @abstractmethod
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         """Return the next events in order: as soon as there is one, or empty after ``wait_max``.
 
-        What was returned is never returned again. A cancelled call loses no event.
+        An event is returned once. A cancelled call loses no event.
 
         Raises:
             ReceiverDisplacedError: another receiver took the link.
@@ -183,18 +191,18 @@ class PartitionReceiver(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the link. Closing twice is fine, and it never raises."""
+        """Close the link. Closing twice is allowed; never raises."""
 
     @property
     @abstractmethod
     def last_enqueued(self) -> LastEnqueued | None:
-        """The newest event of the partition, as last told by the source; ``None`` if untold."""
+        """The newest event of the partition, as last reported by the source, if it was."""
 
     @property
     def first_sequence_number(self) -> int | None:
-        """The lowest number that this link can deliver, where numbers have gaps that mean nothing.
+        """The lowest number that this link can deliver, if gaps between numbers are normal.
 
-        Then only what lies below it was lost. ``None`` where every gap is a loss.
+        Then only events below it were lost. ``None``: every gap is a loss.
         """
         return None
 
@@ -219,29 +227,34 @@ class EventSource(ABC):
     @property
     @abstractmethod
     def fully_qualified_namespace(self) -> str:
-        """The first part of every record's key; known before the source is open."""
+        """The namespace: the first part of each record's key. Known before the source is open."""
 
     @property
     @abstractmethod
     def eventhub_name(self) -> str:
-        """The second part of every record's key; known before the source is open."""
+        """The hub: the second part of each record's key. Known before the source is open."""
 
     @property
-    def numbering(self) -> Numbering:
-        """Whose sequence numbers and offsets these are: a group keeps those of one kind."""
-        return Numbering.AMQP
+    def descriptors_per_partition(self) -> int:
+        """How many file descriptors each receiver uses; 0 if receivers share a connection."""
+        return 0
+
+    @property
+    def offset_format(self) -> OffsetFormat:
+        """The format of sequence numbers and offsets; a group uses one format only."""
+        return OffsetFormat.AMQP
 
     @abstractmethod
     async def open(self) -> None:
-        """Get ready to be asked. Opening an open source is fine."""
+        """Prepare the source for calls. Opening an open source is allowed."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of all connections. Closing twice is fine."""
+        """Close all connections. Closing twice is allowed."""
 
     @abstractmethod
     async def check_consumer_group(self, name: str) -> None:
-        """Make sure that the consumer group exists and may be read, before anything is claimed.
+        """Check that the consumer group exists and may be read; called before anything is claimed.
 
         Raises:
             ConfigurationError: it does not exist, or the credential may not read it.
@@ -250,16 +263,16 @@ class EventSource(ABC):
 
     @abstractmethod
     async def partition_ids(self) -> Sequence[str]:
-        """Read the partition ids anew; a hub may grow.
+        """Read the current partition ids; a hub may grow.
 
         Raises:
             SourceUnavailableError: no answer; try again.
-            SourceRejectedError: no such hub, or no right to ask.
+            SourceRejectedError: no such hub, or a role is missing.
         """
 
     @abstractmethod
     async def partition_properties(self, partition_id: str) -> PartitionProperties:
-        """Read where a partition begins and ends. Costly: not for polling.
+        """Read where a partition begins and ends. Expensive: not for polling.
 
         Raises:
             SourceUnavailableError: no answer; try again.
@@ -267,9 +280,9 @@ class EventSource(ABC):
         """
 
     async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
-        """Read where several partitions begin and end, in the order in which they are named.
+        """Read where several partitions begin and end, in the given order.
 
-        Here one question follows the other; a source that can ask cheaper does.
+        By default one call for each partition; a source may override it with a cheaper way.
 
         Raises:
             SourceUnavailableError: no answer; try again.
@@ -283,8 +296,8 @@ class EventSource(ABC):
     ) -> PartitionReceiver:
         """Open a link that begins at ``position``.
 
-        It displaces any other of the group where the transport can do that. No protection rests
-        on it: only the ownership record tells who may go on.
+        It displaces another link of the group to this partition, if the transport can do that. The
+        protocol does not rely on it: only the ownership record decides which processor is owner.
 
         Raises:
             SourceUnavailableError: no answer; try again.

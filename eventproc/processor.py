@@ -1,51 +1,51 @@
-"""The processor: read, decide, write, adjust, sleep.
+"""``EventProcessor``: starts, stops, and repeats the cycle of load balancing.
 
-One processor serves its share of a hub's partitions and knows of the others only through the
-store. All of them are identical; none is in charge.
+A processor serves its share of a hub's partitions. Processors know each other only through the
+store; they are equal, and none coordinates the others.
 """
 
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from types import TracebackType
 from typing import Final, Self
 
-from eventproc.balancer import Round
+from eventproc.concurrency.loop import is_loop_running
+from eventproc.concurrency.tasks import end
 from eventproc.config import EventProcessorConfig
 from eventproc.core.policy import backoff_s
-from eventproc.door import check_dead_letters, check_handler, check_owner_id, check_restart
-from eventproc.errors import (
-    ConfigurationError,
-    DuplicateOwnerError,
-    SourceError,
-    StoreError,
-)
+from eventproc.errors import ConfigurationError, SourceError, StoreError
 from eventproc.handler import HandlerFactory
 from eventproc.logs import get_logger
-from eventproc.membership import Member
-from eventproc.models import ConsumerGroup, LoadBalancingStrategy
+from eventproc.models import ConsumerGroup, LoadBalancingStrategy, Member
+from eventproc.ownership.balancer import CycleResult
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
-from eventproc.session import JITTER, Parts, Session
-from eventproc.signals import StopSignals, stop_signals
-from eventproc.statistics import ProcessorStatistics, Tally
+from eventproc.runtime.guarded_store import GuardedStore
+from eventproc.runtime.run import DISPLACING, JITTER, RunParts, Session
+from eventproc.runtime.signals import StopSignals, stop_signals
+from eventproc.settings import checked
+from eventproc.statistics import DeliveryCounters, ProcessorStatistics
 from eventproc.telemetry import Telemetry, Watch, global_telemetry
+from eventproc.validation.handlers import check_handler, check_processor, first_checked
 from eventproc.version import EVENTPROC_VERSION
 
 PAUSE_MIN_S: Final = 0.02
-"""Between two cycles, however often something changes: no fight may become a busy loop."""
+"""The shortest pause between two cycles, so that frequent changes cause no busy loop."""
 
 
 class EventProcessor:
-    """Serves a fair share of an event hub's partitions with handlers of the user's.
+    """Serves a fair share of a hub's partitions with the user's handlers.
 
-    ``processor.run()`` in an ordinary program blocks until SIGINT or SIGTERM; inside a running
-    event loop it is ``await processor.run()``. ``async with processor:`` runs it beside other code.
-    It may be started again after it stopped.
+    ``processor.run()`` blocks until SIGINT or SIGTERM. Inside an event loop, use
+    ``await processor.serve()``, or ``async with processor:`` to run it beside other code. A
+    processor may be started again after it stopped.
     """
 
+    @checked
     def __init__(
         self,
         *,
@@ -60,41 +60,39 @@ class EventProcessor:
         clock: Callable[[], float] | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
-        """Put a processor together; nothing is opened yet.
+        """Check the arguments; nothing is opened before ``start``.
 
         Args:
             source: Where events come from. One for each processor.
             store: Where the group keeps ownership and checkpoints. One for each processor.
             handler: Makes the handler of a partition: usually the handler class.
-            dead_letters: Where events go that are given up, if the configuration's failure policy
-                says so. One for each processor.
-            consumer_group: Whose ownership and checkpoints these are.
-            owner_id: A name that stays the same over restarts; a crashed processor that comes
-                back under its name in time takes up what it had. Drawn at random if not given.
+            dead_letters: Where events that are given up are stored, if the failure policy's action
+                is ``DEAD_LETTER``. One for each processor.
+            consumer_group: The consumer group that the processor is a member of.
+            owner_id: A name that stays the same over restarts: a crashed processor that restarts
+                under it before its leases expire keeps its partitions. Random if not given.
             config: Every other setting.
-            rng: Where chance comes from: jitter, and drawn names.
-            clock: Seconds, running while the machine sleeps; for lease times.
-            telemetry: Where metrics and spans go: to OpenTelemetry's global providers if not given.
+            rng: Source of randomness, for jitter and random names.
+            clock: Returns seconds, also counting suspended time; for lease times.
+            telemetry: Where metrics and spans go; OpenTelemetry's global providers if not given.
 
         Raises:
-            ConfigurationError: something given cannot work.
+            ConfigurationError: the arguments cannot work; the message names the remedy.
         """
-        check_handler(handler)
         self._rng = rng or Random()  # noqa: S311 - jitter and names, no secrets
         self._config = config or EventProcessorConfig()
         name = owner_id if owner_id is not None else self._draw_owner_id()
-        check_owner_id(name)
-        check_dead_letters(self._config, dead_letters)
-        check_restart(self._config, owner_id)
+        check_processor(self._config, owner_id, dead_letters)
+        check_handler(handler, key_concurrency=self._config.key_concurrency)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,
             eventhub_name=source.eventhub_name,
             name=consumer_group,
         )
         self._log = get_logger("eventproc.processor", owner_id=name, consumer_group=consumer_group)
-        self._parts = Parts(
+        self._parts = RunParts(
             source=source,
-            store=store,
+            store=GuardedStore(store, self._log),
             handler=handler,
             dead_letters=dead_letters,
             group=group,
@@ -104,9 +102,9 @@ class EventProcessor:
                 hands_over=(
                     self._config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
                 ),
-                generation=self._config.generation,
+                deployment_id=self._config.deployment_id,
                 lease_mode=self._config.lease_mode,
-                numbering=source.numbering,
+                offset_format=source.offset_format,
                 version=EVENTPROC_VERSION,
             ),
             config=self._config,
@@ -121,9 +119,10 @@ class EventProcessor:
         self._stopping = asyncio.Lock()
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
-        self._is_settled = False
+        self._is_balanced = False
         self._is_failing = False
         self._store_failure_count = 0
+        self._is_store_refused = False
         self._cycle_count = 0
         self._cycle_s = 0.0
         self._claim_count = self._steal_count = 0
@@ -134,24 +133,25 @@ class EventProcessor:
 
     @property
     def owner_id(self) -> str:
-        """The name by which ownership records know this processor."""
+        """The name of this processor in ownership and member records."""
         return self._parts.member.owner_id
 
     @property
     def consumer_group(self) -> ConsumerGroup:
-        """Whose partitions it serves."""
+        """The consumer group that this processor is a member of."""
         return self._parts.group
 
     def statistics(self) -> ProcessorStatistics:
-        """How this processor does, now; counts stay after its stop. Call it on its own loop."""
+        """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
         session, counted = self._session, self._newest_session
         return ProcessorStatistics(
             owner_id=self.owner_id,
             owned=tuple(sorted(session.leases.held)) if session else (),
             pumps=session.pumps.statistics() if session else (),
             stopped=session.pumps.stopped if session else (),
-            tally=counted.pumps.tally() if counted else Tally(),
-            is_settled=self._is_settled,
+            counters=counted.pumps.counters() if counted else DeliveryCounters(),
+            abandoned=counted.pumps.abandoned if counted else (),
+            is_balanced=self._is_balanced,
             cycle_count=self._cycle_count,
             cycle_seconds=self._cycle_s,
             claim_count=self._claim_count,
@@ -166,59 +166,62 @@ class EventProcessor:
     def pause(self, partition_id: str) -> bool:
         """Receive nothing from this partition until ``resume``; it stays owned.
 
-        Returns whether this processor owns it. A pause ends with the ownership: a new owner knows
-        nothing of it. Call it on the processor's own loop.
+        Returns whether this processor owns it. A pause ends when the ownership ends: a new owner is
+        not paused. Call it on the processor's own event loop.
         """
         return self._session is not None and self._session.pause(partition_id)
 
     def resume(self, partition_id: str) -> bool:
-        """Take back ``pause``, or try again a partition that the failure policy stopped.
+        """End a pause, or serve a partition again that the failure policy stopped.
 
-        Returns whether this processor owns it. Call it on the processor's own loop.
+        Returns whether this processor owns it. Call it on the processor's own event loop.
         """
         return self._session is not None and self._session.resume(partition_id)
 
     # Running.
 
-    def run(self) -> Awaitable[None]:
-        """Serve until told to stop.
+    def run(self) -> None:
+        """Serve partitions, and block until the processor has stopped.
 
-        In an ordinary program this blocks, and SIGINT or SIGTERM stop it in good order; a second
-        signal ends the process at once, and so does the end of ``shutdown_timeout``, three seconds
-        later, where something that the handler left running is in the way. Inside a running event
-        loop, await what it returns; signals are the program's own business there.
+        SIGINT or SIGTERM stop it as ``stop`` does. A second signal ends the process at once, and so
+        does a stop that takes three seconds longer than ``shutdown_timeout``.
 
         Raises:
-            ConfigurationError: something given cannot work; nothing was claimed.
+            ConfigurationError: the processor cannot work as configured, or ``run`` was called
+                inside a running event loop; nothing was claimed.
             DuplicateOwnerError: another live processor has the same ``owner_id``.
             StoreUnavailableError: the store did not answer at the start.
             SourceUnavailableError: the hub did not answer at the start.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            with stop_signals(self._config.shutdown_timeout, self._log) as signals:
-                asyncio.run(self._run_until_signal(signals))
-            return _Nothing()
-        return self._run()
+        if is_loop_running():
+            raise ConfigurationError(
+                "run() blocks, and was called inside a running event loop: use "
+                "`await processor.serve()`, or `async with processor:` beside other code"
+            )
+        with stop_signals(self._config.shutdown_timeout, self._log) as signals:
+            asyncio.run(self._serve_until_signal(signals))
 
-    async def _run(self) -> None:
+    async def serve(self) -> None:
+        """Serve partitions until ``stop`` is called or this call is cancelled; then stop.
+
+        Raises the errors of ``run``. Signals are left to the program.
+        """
         async with self:
             await self._finished.wait()
 
-    async def _run_until_signal(self, signals: StopSignals) -> None:
+    async def _serve_until_signal(self, signals: StopSignals) -> None:
         def on_signal(name: str) -> None:
             self._log.info("signal_received", signal=name)
-            # Python 3.11's wait_for may swallow a cancellation, and Azure's client waits by it:
-            # then the start goes on to its end, and finds that it is to stop.
+            # Python 3.11's wait_for, which Azure's client uses, may swallow a cancellation. Then
+            # the start completes, and ``serve`` finds the processor finished.
             self._finished.set()
-            running.cancel()
+            serving.cancel()
 
-        running = asyncio.ensure_future(self._run())
-        signals.tell(on_signal)
-        await asyncio.wait([running])
-        if not running.cancelled():
-            running.result()
+        serving = asyncio.ensure_future(self.serve())
+        signals.subscribe(on_signal)
+        await asyncio.wait([serving])
+        if not serving.cancelled():
+            serving.result()
 
     async def __aenter__(self) -> Self:
         """Start."""
@@ -231,7 +234,7 @@ class EventProcessor:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop; raise what ended the processor, if something did and nothing else is raised."""
+        """Stop; raise the error that ended the processor, unless the block raised one itself."""
         try:
             await self.stop()
         except Exception as failure:
@@ -240,16 +243,17 @@ class EventProcessor:
             self._log.error("processor_failed", error=repr(failure), exc_info=failure)
 
     async def start(self) -> None:
-        """Check everything at the door, make this processor known, and begin to serve.
+        """Open source and store, check the group, write the member record, and begin to serve.
 
-        Raises the errors of ``run``. Starting one that runs is refused.
+        Raises the errors of ``serve``, and ``ConfigurationError`` if the processor runs already.
         """
         if self._session is not None:
             raise ConfigurationError(f"processor {self.owner_id!r} is running already")
-        # One that failed half-way may have written its presence over the sign of a live namesake:
-        # under its incarnation the next start would take that record for its own.
+        # A start that failed may have overwritten the member record of a live processor with the
+        # same owner id. With the same incarnation, this start would take that record for its own.
         member = replace(self._parts.member, incarnation=f"{self._rng.getrandbits(64):016x}")
-        parts = replace(self._parts, member=member)
+        handler = first_checked(self._parts.handler, key_concurrency=self._config.key_concurrency)
+        parts = replace(self._parts, member=member, handler=handler)
         session = self._session = Session(parts, changed=self._wake.set)
         self._finished.clear()
         try:
@@ -261,23 +265,23 @@ class EventProcessor:
         self._cycle_count = self._claim_count = self._steal_count = 0
         self._parts.watch.begin()
         self._log.info("processor_started", partition_count=len(session.partition_ids))
-        self._cycling = asyncio.create_task(self._serve(session), name="eventproc-cycles")
+        self._cycling = asyncio.create_task(self._serve_session(session), name="eventproc-cycles")
         self._cycling.add_done_callback(lambda _: self._finished.set())
 
     async def stop(self) -> None:
-        """Stop in good order, within ``shutdown_timeout`` whatever the handlers do.
+        """Stop within ``shutdown_timeout``, whatever the handlers do.
 
-        Takes no new events, lets calls under way finish, checkpoints, hands over or releases every
-        partition, and takes the presence back. Stopping one that does not run is fine.
+        Takes no new events, lets calls under way finish, writes checkpoints, hands over or releases
+        every partition, and deletes the member record. Does nothing if the processor does not run.
 
-        Raises whatever had ended the processor before.
+        Raises the error that ended the processor before, if one did.
         """
         async with self._stopping:
             session, cycling = self._session, self._cycling
             if session is None or cycling is None:
                 return
             self._log.info("processor_stopping")
-            if not self._is_failing:  # Else it is closing the session itself.
+            if not self._is_failing:  # Otherwise the task closes the session itself.
                 cycling.cancel()
             await asyncio.wait([cycling])
             try:
@@ -293,59 +297,59 @@ class EventProcessor:
 
     # The claim loop.
 
-    async def _serve(self, session: Session) -> None:
-        """Look at the group for ever; what ends that ends the whole processor at once."""
+    async def _serve_session(self, session: Session) -> None:
+        """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""
         reading = asyncio.create_task(self._read_partition_ids(session))
-        cycling = asyncio.create_task(self._cycle_for_ever(session))
-        tasks = [reading, cycling, session.renewing]
+        cycling = asyncio.create_task(self._repeat_cycles(session))
+        # In this order, an error of the cycle is raised first: it may be a duplicate owner id.
+        tasks = [cycling, session.renewing, reading]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            for task in tasks:
+                if task in done:
+                    task.result()
         except Exception as error:
             self._is_failing = True
             self._log.error("processor_failed", error=repr(error), exc_info=error)
-            await session.close(is_displaced=isinstance(error, DuplicateOwnerError))
+            await session.close(is_displaced=isinstance(error, DISPLACING))
             raise
         finally:
-            for task in (reading, cycling):
-                task.cancel()
-            await asyncio.wait([reading, cycling])
+            await end([reading, cycling])
 
-    async def _cycle_for_ever(self, session: Session) -> None:
+    async def _repeat_cycles(self, session: Session) -> None:
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
             begun_s = loop.time()
             try:
                 done = await session.cycle()
+            except DISPLACING:
+                raise
             except StoreError as error:
                 self._note_store_failure(error, loop.time() - begun_s)
             else:
-                self._note_round(done, loop.time() - begun_s)
+                self._note_cycle(done, loop.time() - begun_s)
             await self._pause()
 
     async def _pause(self) -> None:
-        """Sleep until the next cycle is due, or until something here has changed."""
+        """Sleep until the next cycle is due, or until a change here asks for one."""
         await asyncio.sleep(PAUSE_MIN_S)
         if self._store_failure_count:
             pause_s = backoff_s(
                 self._store_failure_count,
-                first=self._config.unsettled_interval,
-                most=self._config.load_balancing_interval,
+                initial=self._config.rebalance_interval,
+                maximum=self._config.load_balancing_interval,
             )
-        elif self._is_settled:
+        elif self._is_balanced:
             pause_s = self._config.load_balancing_interval.total_seconds()
         else:
-            pause_s = self._config.unsettled_interval.total_seconds()
-        try:
+            pause_s = self._config.rebalance_interval.total_seconds()
+        with suppress(TimeoutError):
             async with asyncio.timeout(pause_s * self._rng.uniform(1 - JITTER, 1 + JITTER)):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
 
     async def _read_partition_ids(self, session: Session) -> None:
-        """Read the partition ids again and again: hubs grow."""
+        """Read the partition ids periodically, because a hub may grow."""
         is_failing = False
         while True:
             await asyncio.sleep(self._config.partition_ids_interval.total_seconds())
@@ -353,11 +357,11 @@ class EventProcessor:
                 partition_ids = tuple(await self._parts.source.partition_ids())
             except SourceError as error:
                 if not is_failing:
-                    self._log.warning("partition_ids_unavailable", error=str(error))
+                    self._log.warning("partition_ids_failed", error=str(error))
                 is_failing = True
                 continue
             if is_failing:
-                self._log.info("partition_ids_available")
+                self._log.info("partition_ids_recovered")
             is_failing = False
             if partition_ids != session.partition_ids:
                 self._log.info(
@@ -368,7 +372,7 @@ class EventProcessor:
                 session.partition_ids = partition_ids
                 self._wake.set()
 
-    def _note_round(self, done: Round, seconds: float) -> None:
+    def _note_cycle(self, done: CycleResult, seconds: float) -> None:
         self._parts.watch.cycle(seconds)
         if self._store_failure_count:
             self._log.info("store_recovered", failure_count=self._store_failure_count)
@@ -381,20 +385,15 @@ class EventProcessor:
             self._log.info("partition_claimed", partition_id=partition_id)
         for partition_id in done.stolen:
             self._log.info("partition_stolen", partition_id=partition_id)
-        if done.moves.is_settled != self._is_settled:
-            self._is_settled = done.moves.is_settled
-            self._log.info("balance_changed", is_settled=self._is_settled)
+        if done.moves.is_balanced != self._is_balanced:
+            self._is_balanced = done.moves.is_balanced
+            self._log.info("balance_changed", is_balanced=self._is_balanced)
         self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
 
     def _note_store_failure(self, error: StoreError, seconds: float) -> None:
         self._parts.watch.cycle(seconds, error)
-        if self._store_failure_count == 0:
-            self._log.warning("store_unavailable", error=str(error))
+        if self._store_failure_count == 0 or (error.is_final and not self._is_store_refused):
+            log = self._log.error if error.is_final else self._log.warning
+            log("store_failed", error=str(error))
         self._store_failure_count += 1
-
-
-class _Nothing(Awaitable[None]):
-    """What ``run`` returns after it blocked: done, with nothing to say."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield from ()
+        self._is_store_refused = error.is_final

@@ -1,7 +1,7 @@
-"""How long to wait before the next attempt: tenacity's strategies, asked as values.
+"""Waits between attempts, computed by tenacity's strategies.
 
-Only its waits are used. Its loop and its clock are not: a pump's waits are cut when it has to end,
-and run on whatever time its loop has.
+Tenacity's retry loop and clock are not used: a pump's waits end when the pump stops, and they run
+on the time of its event loop, which may be virtual.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 from eventproc.config import Backoff
 
 _RETRYING = AsyncRetrying()
-"""A strategy is asked with the state of a call, and that has to belong to something."""
+"""A strategy takes the state of a call, which must belong to a retrying object."""
 
 
 def waits(backoff: Backoff, rng: Random) -> Callable[[int], float]:
-    """Return what tells the seconds to wait after the n-th failure in a row, from 1.
+    """Return a function: seconds to wait after the n-th failure in a row, n beginning at 1.
 
-    Between half of the strategy's wait and all of it, so that a fleet that failed together does
-    not come back together. Chance comes from *rng*: tenacity's own jitter has a global one.
+    The result is between half of the strategy's wait and all of it, so that processors that failed
+    together do not retry together. Jitter comes from *rng*; tenacity's own uses a global one.
     """
     strategy = wait_exponential(
-        multiplier=backoff.first.total_seconds(), max=backoff.most.total_seconds()
+        multiplier=backoff.initial.total_seconds(), max=backoff.maximum.total_seconds()
     )
 
     def wait_s(attempt: int) -> float:

@@ -1,9 +1,9 @@
-"""A handler's state as a value of a type, in place of bytes.
+"""A handler's state as a value of a type, instead of bytes.
 
-Rule 1: what cannot be read is never taken for nothing: to count from nothing at a late position
-would be wrong without anybody noticing.
-Rule 2: a field that is missing takes its default and one that is not known is passed over, so a
-shape may grow while a group is at work.
+Rule 1: a state that cannot be read is an error and never replaced by an empty one: a count that
+restarts at zero in the middle of a partition would be wrong, and nothing would show it.
+Rule 2: a missing field takes its default and an unknown field is ignored, so a type may get new
+fields while the group runs.
 """
 
 from abc import ABC, abstractmethod
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class Stateful(Protocol):
-    """What a state is kept in: the context of a handler, coroutines or ordinary functions alike."""
+    """An object with a state: the context of a handler, of coroutines or of ordinary functions."""
 
     @property
     def partition_id(self) -> str:
-        """Which partition this is."""
+        """The partition's id."""
 
     @property
     def state(self) -> bytes | None:
@@ -34,37 +34,37 @@ class Stateful(Protocol):
 
 
 class StateCodec(ABC, Generic[T]):
-    """How a value becomes bytes, and they a value again."""
+    """Converts values to bytes and back."""
 
     @abstractmethod
     def encode(self, value: T) -> bytes:
-        """Return the bytes of a value; never empty, because an empty state is none."""
+        """Return the bytes of a value; never empty, because empty bytes mean no state."""
 
     @abstractmethod
     def decode(self, data: bytes) -> T:
         """Return the value of bytes.
 
         Raises:
-            StateUnreadableError: They are not what this codec writes.
+            StateUnreadableError: this codec cannot read them.
         """
 
 
 class JsonCodec(StateCodec[T]):
-    """Values of one type as JSON: dataclasses, and what they are made of.
+    """Converts dataclasses, and the types of their fields, to JSON.
 
     Fields may be numbers, text, bytes (written as base64), dates and times, decimals, enums, lists,
-    sets, tuples, dictionaries and dataclasses again. What is read is checked against the type.
-    Equal values are equal bytes.
+    sets, tuples, dictionaries and dataclasses. JSON that is read is checked against the type. Equal
+    values give equal bytes.
     """
 
     def __init__(self, shape: type[T], *, indent: int = 0) -> None:
-        """Refuse a type that JSON could not give back. *indent*: blanks, for people who read it."""
+        """Refuse a type that JSON cannot represent. *indent*: spaces, for readable output."""
         self._shape = shape
         self._indent = indent
         try:
             self._encoder = msgspec.json.Encoder(order="deterministic")
             self._decoder = msgspec.json.Decoder(shape)
-            msgspec.json.schema(shape)  # Refuses what the decoder would refuse when it meets it.
+            msgspec.json.schema(shape)  # Refuses types that the decoder refuses only when used.
         except TypeError as error:
             raise ConfigurationError(f"{shape!r} cannot be kept as JSON: {error}") from error
 
@@ -75,7 +75,7 @@ class JsonCodec(StateCodec[T]):
         """Return the JSON text of a value, in UTF-8.
 
         Raises:
-            TypeError: The value has parts that JSON cannot keep.
+            TypeError: the value has parts that JSON cannot represent.
         """
         text = self._encoder.encode(value)
         return msgspec.json.format(text, indent=self._indent) if self._indent else text
@@ -84,15 +84,15 @@ class JsonCodec(StateCodec[T]):
         """Return the value of a JSON text."""
         try:
             return self._decoder.decode(data)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:  # the latter: nested too deeply
             name = getattr(self._shape, "__name__", str(self._shape))
-            raise StateUnreadableError(f"this is no {name} as JSON: {error}") from error
+            raise StateUnreadableError(f"this is not a {name} as JSON: {error}") from error
 
 
 class TypedState(Generic[T]):
     """The state of every partition as a value of one type. Make one for a handler class.
 
-    The value counts as changed when it is saved, and is stored with the next checkpoint.
+    A value is changed by ``save``, and stored with the next checkpoint.
     """
 
     def __init__(
@@ -102,9 +102,12 @@ class TypedState(Generic[T]):
         initial: Callable[[], T] | None = None,
         codec: StateCodec[T] | None = None,
     ) -> None:
-        """*initial* makes the value of a partition without state; by default *shape* does.
+        """Choose type, initial value and codec.
 
-        *codec* is ``JsonCodec(shape)`` by default.
+        Args:
+            shape: The type of the values.
+            initial: Makes the value of a partition without state; by default ``shape``.
+            codec: Converts values to bytes and back; by default ``JsonCodec(shape)``.
         """
         self._initial = initial or shape
         self._codec = codec or JsonCodec(shape)
@@ -113,7 +116,7 @@ class TypedState(Generic[T]):
         """Return the partition's value.
 
         Raises:
-            StateUnreadableError: There is a state that the codec cannot read.
+            StateUnreadableError: the codec cannot read the partition's state.
         """
         data = context.state
         if not data:
@@ -123,15 +126,15 @@ class TypedState(Generic[T]):
         except StateUnreadableError as error:
             raise StateUnreadableError(
                 f"state of partition {context.partition_id!r} ({len(data)} bytes): {error}; give "
-                "the shape a default for what is new, or drop the state with `eventproc "
+                "new fields of the type a default, or remove the state with `eventproc "
                 "checkpoints reset`"
             ) from error
 
     def save(self, context: Stateful, value: T) -> None:
-        """Keep the value with the partition's position.
+        """Set the partition's state to the value.
 
         Raises:
-            StateTooLargeError: It has more bytes than a state may have.
+            StateTooLargeError: the value has more bytes than a state may have.
         """
         context.state = self._codec.encode(value)
 

@@ -1,126 +1,157 @@
-"""How a processor does: a snapshot to look at, to log, or to turn into metrics."""
+"""Snapshots of a processor and its partitions, for logs, metrics and health checks."""
 
 from dataclasses import dataclass, fields
 from typing import Self
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
-    """Everything that is counted of delivery. Each pump has one; a processor adds them up."""
+class DeliveryCounters:
+    """Counters of delivery. Each pump has one; a processor adds them up."""
 
     received_count: int = 0
-    """Events that came from the source, those that were handled before included."""
+    """Events received from the source, including those that were handled before."""
 
     handled_count: int = 0
-    """Events that the handler took."""
+    """Events that the handler handled."""
 
     handler_error_count: int = 0
-    """Calls that failed."""
+    """Handler calls that failed."""
 
     retried_count: int = 0
-    """Events handed over again after a failed call."""
+    """Events delivered again after a failed call."""
 
     dead_lettered_count: int = 0
-    skipped_count: int = 0
-    receiver_error_count: int = 0
-    stall_count: int = 0
+    """Events that were given up and stored as dead letters."""
 
-    def add(self, other: "Tally") -> None:
-        """Count another one's in."""
+    skipped_count: int = 0
+    """Events that were given up and skipped."""
+
+    receiver_error_count: int = 0
+    """Failures of receivers."""
+
+    stall_count: int = 0
+    """Stalls that were detected."""
+
+    def add(self, other: "DeliveryCounters") -> None:
+        """Add another one's counts to this one."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def copy(self) -> Self:
-        """What it says now."""
+        """Return a copy."""
         return type(self)(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PumpStatistics:
-    """How one partition does."""
+    """A snapshot of one partition that is served."""
 
     partition_id: str
     sequence_number: int | None
-    """The last handled event; with key lanes the last one below which all is handled."""
+    """The last handled event; with key lanes the last one up to which all are handled."""
 
     checkpointed_sequence_number: int | None
+    """The last event that the stored checkpoint covers."""
+
     lag: int | None
-    """Events in the hub that are not handled yet; ``None`` while the hub did not say."""
+    """Events in the hub that are not handled yet; ``None`` until the hub has reported it."""
 
     lag_seconds: float | None
     """By how much the last handled event is older than the newest in the hub."""
 
     checkpoint_age_seconds: float
-    """For how long the oldest handled event waits for a checkpoint that covers it; 0: none does.
-    A crash would repeat what was handled in that time."""
+    """Age of the oldest handled event that no checkpoint covers; 0: there is none. After a crash,
+    the events of that time would be delivered again."""
+
+    checkpoint_error: str | None = None
+    """Why the store refuses the partition's checkpoint, or that it is damaged: an operator has to
+    act. If the checkpoint cannot be adopted, the partition is not served. ``None``: no error."""
 
     is_paused: bool
-    is_stalled: bool
-    """There is work, and none of it got done for ``stall_timeout``."""
+    """Receiving is paused."""
 
-    tally: Tally
+    is_stalled: bool
+    """The partition has work, and completed none of it for ``stall_timeout``."""
+
+    counters: DeliveryCounters
     """Counted since the pump was started."""
 
     @property
     def handled_count(self) -> int:
-        """Events that the handler took."""
-        return self.tally.handled_count
+        """Events that the handler handled."""
+        return self.counters.handled_count
 
     @property
     def handler_error_count(self) -> int:
-        """Calls that failed."""
-        return self.tally.handler_error_count
+        """Handler calls that failed."""
+        return self.counters.handler_error_count
 
     @property
     def receiver_error_count(self) -> int:
-        """How often receiving broke."""
-        return self.tally.receiver_error_count
+        """Failures of receivers."""
+        return self.counters.receiver_error_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorStatistics:
-    """How one processor does. Counts are since its newest start, and stay after its stop."""
+    """A snapshot of one processor. Counts are since its latest start, and stay after its stop."""
 
     owner_id: str
     owned: tuple[str, ...]
-    """The partitions whose lease it keeps."""
+    """The partitions whose lease it holds."""
 
     pumps: tuple[PumpStatistics, ...]
-    """The partitions that it serves now."""
+    """A snapshot of each partition that it serves now."""
 
     stopped: tuple[str, ...]
     """Partitions that the failure policy stopped: owned and not served until ``resume``."""
 
-    tally: Tally
-    """All partitions together, also those that it served before."""
+    counters: DeliveryCounters
+    """The sum over all partitions, including those that it served before."""
 
-    is_settled: bool
-    """Whether the newest look at the group left nothing to change for this processor."""
+    abandoned: tuple[str, ...] = ()
+    """After a stop: partitions whose last checkpoint could not be stored. The events handled there
+    since the checkpoint before are delivered again."""
+
+    is_balanced: bool
+    """Whether the latest cycle found nothing to change for this processor."""
 
     cycle_count: int
+    """Cycles that were completed."""
+
     cycle_seconds: float
-    """How long the newest look at the group took."""
+    """How long the latest cycle took."""
 
     claim_count: int
+    """Partitions that were claimed."""
+
     steal_count: int
+    """Partitions that were stolen from another processor."""
+
     hand_over_count: int
+    """Partitions that were handed over to another processor."""
+
     lost_count: int
+    """Partitions that another processor took."""
+
     conflict_count: int
-    """Claims and steals that somebody else won."""
+    """Claims and steals that another processor won."""
 
     ownership_write_count: int
+    """Writes of ownership records."""
+
     lease_margin_seconds: float | None
-    """For how long the least trusted lease may still be trusted; ``None`` without a lease."""
+    """For how long the lease closest to its end is still trusted; ``None`` without a lease."""
 
     @property
     def lag(self) -> int | None:
-        """Events not handled yet over all served partitions; ``None`` if one did not say."""
+        """Events not handled yet in all served partitions; ``None`` if it is unknown for one."""
         lags = [pump.lag for pump in self.pumps]
         return None if None in lags else sum(lag for lag in lags if lag is not None)
 
     @property
     def lag_seconds(self) -> float | None:
-        """The largest of all served partitions; ``None`` if one did not say."""
+        """The largest of all served partitions; ``None`` if it is unknown for one."""
         lags = [pump.lag_seconds for pump in self.pumps]
         if None in lags:
             return None

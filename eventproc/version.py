@@ -1,4 +1,4 @@
-"""Which eventproc this is."""
+"""The version of the installed package."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
@@ -12,4 +12,6 @@ def _eventproc_version() -> str:
 
 
 EVENTPROC_VERSION: Final = _eventproc_version()
-"""Read once: it lies in a file, and an event loop is no place to read files."""
+"""Read once, at import: reading it is file access, which would block an event loop."""
+
+__version__: Final = EVENTPROC_VERSION

@@ -1,4 +1,4 @@
-"""A handler of ordinary functions: each partition gets a thread, and nobody waits for another."""
+"""A handler of ordinary functions: each partition has a thread, so none waits for another."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ class Slow(BlockingPartitionHandler):
         self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
         """Handle a batch, in order."""
-        assert context.is_owned, "ask before an effect that cannot be undone"
+        assert context.is_owned, "check this before an effect that cannot be undone"
         time.sleep(0.2)
         threads.add(threading.get_ident())
         print(f"partition {context.partition_id}: {len(events)} event\n", end="")

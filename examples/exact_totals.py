@@ -1,7 +1,7 @@
-"""Totals that stay exact although processes are killed and publishers send twice.
+"""Totals that stay exact if processes are killed and publishers send events twice.
 
-The state goes with the position, in one write: events that come again after a crash come to the
-state of the same moment. The publisher's own repetitions are known by their message ids.
+State and position are stored in one write, so events that are delivered again after a crash are
+added to the state from before them. Events that were published twice have the same message id.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.state import TypedState
 
 REMEMBERED = 1_000
-"""Message ids of so many events: a publisher repeats what it sent a moment ago, not last week."""
+"""How many message ids to keep: a publisher repeats only what it has just sent."""
 
 
 @dataclass
 class Totals:
-    """What is kept for each partition."""
+    """The state of each partition."""
 
     count: int = 0
     cents: int = 0
@@ -27,12 +27,12 @@ STATE = TypedState(Totals)
 
 
 class ExactTotals(PartitionHandler):
-    """Adds up the amounts in the bodies; what has a message id counts once for it."""
+    """Adds up the amounts in the bodies; counts each message id once."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Add what is new."""
+        """Add the amounts of events whose message id is new."""
         with STATE.edit(context) as totals:
             known = set(totals.recent_ids)
             for event in events:

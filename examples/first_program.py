@@ -1,4 +1,4 @@
-"""The smallest whole program: an event hub on this machine, ten events, a handler, a store."""
+"""The smallest complete program: an event hub on this machine, a handler and a store."""
 
 import asyncio
 import tempfile
@@ -17,7 +17,7 @@ all_greeted = asyncio.Event()
 
 
 class Greet(PartitionHandler):
-    """Says hello to everybody who comes along."""
+    """Greets each person by name."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
@@ -34,7 +34,7 @@ NAMES = ["Ada", "Alan", "Barbara", "Donald", "Edsger", "Frances", "Grace", "John
 
 
 async def main(hub: str, file: Path) -> None:
-    """Process until everybody was greeted. A real program just says ``processor.run()``."""
+    """Process until all were greeted. A real program just calls ``processor.run()``."""
     processor = EventProcessor(
         source=EventHubSource.from_connection_string(hub),
         store=SqliteCheckpointStore(file),

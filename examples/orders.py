@@ -10,7 +10,7 @@ from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
 
 
 class OrderHandler(PartitionHandler):
-    """Counts; the count is stored together with the position, so it survives any crash."""
+    """Counts orders; the count is stored with the position, so it stays exact after a crash."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]

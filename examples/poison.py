@@ -1,6 +1,6 @@
-"""Keys side by side, and a poison event that goes to the dead letters with its story.
+"""Handle several keys at once, and store a poison event as a dead letter with its error.
 
-1,000 orders of ten customers in one partition; each takes a millisecond, one cannot be read.
+One partition has 1,000 orders of ten customers. Each takes a millisecond, and one is invalid.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.deadletters import MemoryDeadLetterSink
+from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
 COUNT = 1_000
 
 
 class Orders(PartitionHandler):
-    """Handles one order at a time; its lanes, ten of them."""
+    """Handles one order of each customer at a time, and ten customers at once."""
 
     async def process_event(self, _: PartitionContext, event: ReceivedEvent) -> None:
-        """Read the order. What this raises concerns this one event only."""
+        """Read the order. An error concerns this event only."""
         int(event.body)
         await asyncio.sleep(0.001)
 
 
 async def main() -> None:
-    """Process them all."""
+    """Process all orders."""
     hub = MemoryHub(partition_count=1)
     for number in range(COUNT):
         body = b"twelve" if number == 12 else str(number).encode()  # noqa: PLR2004
@@ -43,12 +43,12 @@ async def main() -> None:
         handler=Orders,
         dead_letters=dead_letters,
         config=EventProcessorConfig(
-            key_lanes=10,
-            failure_policy=FailurePolicy(attempts_max=3, then=FailureAction.DEAD_LETTER),
+            key_concurrency=10,
+            failure_policy=FailurePolicy(attempts_max=3, action=FailureAction.DEAD_LETTER),
         ),
     )
     async with processor:
-        while processor.statistics().tally.handled_count < COUNT - 1:  # noqa: ASYNC110
+        while processor.statistics().counters.handled_count < COUNT - 1:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     (letter,) = dead_letters.letters
     print(f"{COUNT - 1} orders handled; dead after {letter.attempt_count} attempts:")

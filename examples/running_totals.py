@@ -1,7 +1,7 @@
-"""State that is exact although events come twice: it is stored with the position, in one write.
+"""State that stays exact if events are delivered twice: state and position are one write.
 
-A processor handles some events and is cut off before it stores them; the next one gets them again.
-The total is right, because state and position come from the same moment.
+A handler fails in the middle of a batch, and the batch is delivered again. The total is right,
+because state and position are of the same moment.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ done = asyncio.Event()
 
 
 class Total(PartitionHandler):
-    """Adds up amounts; its second batch fails once, half-way."""
+    """Adds up amounts; fails once in the middle of a batch."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Add the amounts to the state. Nothing is kept if this raises."""
+        """Add the amounts to the state, which is unchanged if this raises."""
         total = int(context.state or 0)
         for event in events:
             amount = int(event.body)

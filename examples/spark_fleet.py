@@ -1,4 +1,4 @@
-"""Count orders by customer with processors that live on Spark's executors, until Ctrl-C.
+"""Count orders by customer with processors on Spark's executors, until Ctrl+C.
 
 In one terminal: ``eventproc emulator --hub orders:8``. In another, with the variable that it
 prints: ``python examples/spark_fleet.py``, and publish with any client. Stop it and start it again:
@@ -19,11 +19,11 @@ from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
 from spark_integration import Secret, SourceRecipe, StoreRecipe, run_on_executors
 
 GROUP = Path("spark-fleet.db").absolute()
-"""SQLite for one machine; a cluster shares ``blob:CONTAINER``."""
+"""SQLite works on one machine; on a cluster, use ``blob:CONTAINER``."""
 
 
 class Orders(PartitionHandler):
-    """Stands for what you do with orders; its output is in the executors' logs."""
+    """A placeholder for your handler; its output is in the executors' logs."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]

@@ -1,8 +1,8 @@
 """Handle orders on Spark's executors; run it again, and only new ones are handled.
 
 In one terminal: ``eventproc emulator --hub orders:8``. In another, with the variable that it
-prints: ``python examples/spark_sink.py``, and publish in between with any client. How far the
-group is, ``eventproc checkpoints list`` tells, as if a fleet of processors had written it.
+prints: ``python examples/spark_sink.py``, and publish in between with any client.
+``eventproc checkpoints list`` shows the progress, as for a group of processors.
 """
 
 import os
@@ -17,7 +17,7 @@ from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
 from spark_integration import CheckpointingSink
 
 OFFSETS = Path("spark-sink").absolute()
-"""Where Spark keeps how far it has read."""
+"""Where Spark stores the offsets that it has read."""
 
 NAMES = {
     "connectionString": "env:EVENTPROC_CONNECTION_STRING",

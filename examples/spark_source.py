@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 import spark_integration
 
 OFFSETS = Path("spark-orders").absolute()
-"""Where Spark keeps how far it has read."""
+"""Where Spark stores the offsets that it has read."""
 
 
 def show(orders: DataFrame, batch_id: int) -> None:
-    """Stand for what you do with a batch."""
+    """A placeholder for your work on a batch."""
     print(f"batch {batch_id}: {orders.count()} orders")
     orders.groupBy("partitionKey").count().orderBy("partitionKey").show()
 

@@ -1,6 +1,6 @@
 """Tests of a handler, without a broker and without waiting.
 
-``pytest examples/testing_a_handler.py`` runs them, and so does this file: they are functions.
+Run them with ``pytest examples/testing_a_handler.py``, or run this file.
 """
 
 import json
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
-from eventproc.testing import HandlerStage
+from eventproc.testing import HandlerTestHarness
 
 
 class Turnover(PartitionHandler):
@@ -25,29 +25,29 @@ class Turnover(PartitionHandler):
 
 
 def test_amounts_are_added_up() -> None:
-    """The state is stored five seconds later, by the default policy."""
-    with HandlerStage(Turnover) as stage:
-        stage.publish("10", "20", partition_key="Ada")
-        stage.publish("5", partition_key="Alan")
-        stage.settle()
-        stage.assert_handled("10", "20", "5")
-        assert stage.state() is None
-        stage.advance(timedelta(seconds=5))
-        assert stage.state() == b'{"Ada": 30, "Alan": 5}'
+    """By the default policy, the state is stored after five seconds."""
+    with HandlerTestHarness(Turnover) as harness:
+        harness.publish("10", "20", partition_key="Ada")
+        harness.publish("5", partition_key="Alan")
+        harness.settle()
+        harness.assert_handled("10", "20", "5")
+        assert harness.state() is None
+        harness.advance(timedelta(seconds=5))
+        assert harness.state() == b'{"Ada": 30, "Alan": 5}'
 
 
 def test_no_amount_is_counted_twice_whatever_happens() -> None:
-    """A failing call, a crash after the work, a move to another process, a theft."""
-    with HandlerStage(Turnover) as stage:
-        stage.fail_call(1)
-        stage.crash_call(3)
-        for trouble in (stage.kill, stage.move, stage.steal):
-            stage.publish("1", partition_key="Ada")
-            stage.settle()
+    """Not by a failing call, a crash after the work, a kill, a move or a steal."""
+    with HandlerTestHarness(Turnover) as harness:
+        harness.fail_call(1)
+        harness.crash_call(3)
+        for trouble in (harness.kill, harness.move, harness.steal):
+            harness.publish("1", partition_key="Ada")
+            harness.settle()
             trouble()
-        stage.settle()
-        stage.assert_nothing_lost()
-    assert stage.state() == b'{"Ada": 3}'
+        harness.settle()
+        harness.assert_nothing_lost()
+    assert harness.state() == b'{"Ada": 3}'
 
 
 if __name__ == "__main__":

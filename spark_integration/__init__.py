@@ -1,20 +1,25 @@
-"""Event hubs inside Spark: ``register(spark)`` makes ``format("eventproc")`` known.
+"""Event Hubs in Apache Spark: a source, a sink, and processors that run on executors.
 
-``run_on_executors(spark, ...)`` runs a fleet of processors there.
+``register(spark)`` makes ``format("eventproc")`` known to a session, for reading and for writing;
+``CheckpointingSink`` is the sink for ``foreachBatch``; ``run_on_executors(spark, ...)`` starts a
+fleet of processors. ``docs/spark.md`` says what each of them guarantees.
 
-Importing this package needs neither PySpark nor Java. ``docs/spark.md`` says what you may rely on.
+Importing this package needs neither PySpark nor Java.
 
-For whatever else is to run inside Spark, this is there to build on:
+Modules to build on, for other code that runs inside Spark:
 
-- ``Secret``, ``SourceRecipe``, ``StoreRecipe``: what travels to other machines instead of a
-  connection. ``recipe.make()`` gives an async context manager there.
-- ``options.parse_source_options``: options with the checks at the door; unknown ones are refused.
-- ``worker.settle_in``: first call in every Python process of Spark.
-- ``planning``, ``offsets``, ``positions``: pure; ``reading.read_ranges``: exact, without Spark.
-- ``columns.SCHEMA``: the columns, in the order in which every part of the package has them.
+- ``recipes.SourceRecipe``, ``recipes.StoreRecipe``, ``secrets.Secret``: sent to other machines
+  instead of a connection. There ``recipe.make()`` returns an async context manager.
+- ``options.parse_source_options``: reads and checks options; an unknown option is an error.
+- ``python_worker.init_python_worker``: call it first in every Python process of Spark.
+- ``positions``, ``source.planning``, ``source.offsets``: pure functions.
+- ``source.reading.read_ranges``: reads planned ranges of events, without Spark.
+- ``columns.SCHEMA``: the columns, in the order that the whole package uses.
 
-Modules that import ``pyspark`` or ``pyarrow`` stand above all others: ``columns``, ``tasks``, the
-readers, ``datasource``.
+``pyspark`` and ``pyarrow`` are imported only in the upper layers: ``columns``, ``datasource``,
+``source.batch_reader``, ``source.stream_reader``, ``source.tasks``, and in ``sink`` the modules
+``batch``, ``events``, ``rows``, ``stream_writer`` and ``task``. Functions elsewhere import them
+when they are called.
 """
 
 from spark_integration.errors import (
@@ -24,14 +29,14 @@ from spark_integration.errors import (
     OrderLostError,
     RefusedInSparkError,
 )
-from spark_integration.fleet import Fleet
-from spark_integration.fleet_door import run_on_executors
-from spark_integration.fleet_status import FleetError, FleetMember, FleetStatistics, Phase
+from spark_integration.fleet.fleet import Fleet
+from spark_integration.fleet.launch import run_on_executors
+from spark_integration.fleet.statistics import FleetError, FleetMember, FleetStatistics, Phase
 from spark_integration.recipes import SourceRecipe, StoreRecipe
 from spark_integration.registration import register
 from spark_integration.secrets import Secret
-from spark_integration.sink import CheckpointingSink
-from spark_integration.sink_records import BatchSummary
+from spark_integration.sink.records import BatchSummary
+from spark_integration.sink.sink import CheckpointingSink
 
 __all__ = [
     "BatchSummary",

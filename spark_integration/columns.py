@@ -1,7 +1,7 @@
-"""Events as Arrow columns, and what the columns are called.
+"""Converts events to Arrow columns; defines the names and types of the columns.
 
-Names and types are those of the Scala connector for Event Hubs. Values of ``properties`` and
-``systemProperties`` are JSON, as there: that keeps ``1`` apart from ``"1"``.
+Names and types are those of the Scala connector for Event Hubs. As there, values of ``properties``
+and ``systemProperties`` are JSON, so that ``1`` and ``"1"`` stay different.
 """
 
 import base64
@@ -40,13 +40,13 @@ SCHEMA: Final = StructType(
         StructField("systemProperties", _TEXTS),
     ]
 )
-"""What the source offers; a query may ask for some of the columns by ``.schema(...)``."""
+"""All columns of the source. A query may select some of them by ``.schema(...)``."""
 
 ROWS_MAX: Final = 10_000
-"""In one Arrow batch: Spark's own default."""
+"""Most rows in one Arrow batch: Spark's own default."""
 
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
-"""In one Arrow batch: events may have a megabyte and more."""
+"""Most bytes of bodies in one Arrow batch: a single event may have more than a megabyte."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -65,10 +65,10 @@ Chunk = tuple[str, Sequence[ReceivedEvent]]
 
 
 def check_schema(schema: StructType) -> None:
-    """Refuse columns that the source does not have.
+    """Check that the source has these columns.
 
     Raises:
-        ConfigurationError: a column is unknown, or has another type.
+        ConfigurationError: a column is unknown or has a different type.
     """
     types = {known.name: known.dataType for known in SCHEMA}
     for wanted in schema:
@@ -79,14 +79,15 @@ def check_schema(schema: StructType) -> None:
         if wanted.dataType != types[wanted.name]:
             raise ConfigurationError(
                 f"column {wanted.name!r} is of type {types[wanted.name].simpleString()}, not "
-                f"{wanted.dataType.simpleString()}: convert it behind the source"
+                f"{wanted.dataType.simpleString()}: cast it after load()"
             )
 
 
 def to_record_batches(schema: StructType, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
-    """Put events of one partition or several into Arrow batches of a moderate size.
+    """Convert events of one or several partitions to Arrow batches.
 
-    The events of a partition keep their order.
+    A batch has at most ``ROWS_MAX`` rows, and at most ``BODY_BYTES_MAX`` unless it has one row. The
+    events of a partition keep their order.
     """
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     partitions: list[str] = []
@@ -101,11 +102,11 @@ def to_record_batches(schema: StructType, chunks: Iterable[Chunk]) -> Iterator[p
 
     for partition_id, received in chunks:
         sizes = [len(event.body) for event in received]
-        together = body_bytes + sum(sizes)
-        if len(events) + len(received) <= ROWS_MAX and together <= BODY_BYTES_MAX:
+        total_bytes = body_bytes + sum(sizes)
+        if len(events) + len(received) <= ROWS_MAX and total_bytes <= BODY_BYTES_MAX:
             partitions += [partition_id] * len(received)
             events += received
-            body_bytes = together
+            body_bytes = total_bytes
             continue
         for event, size in zip(received, sizes, strict=True):
             if events and (len(events) >= ROWS_MAX or body_bytes + size > BODY_BYTES_MAX):
@@ -135,14 +136,14 @@ def _numbers(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa
 
 
 def _times(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
-    """Instants, counted without any time zone on the way."""
+    """Convert to microseconds since 1970 in UTC, without going through any local time zone."""
     spans = [(event.enqueued_time - _EPOCH) // _MICROSECOND for event in events]
     return pa.array(spans, pa.int64()).cast(kind)
 
 
 def _publishers(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
-    named = [event.system_properties.get(_PUBLISHER) for event in events]
-    return pa.array([None if name is None else str(name) for name in named], kind)
+    names = [event.system_properties.get(_PUBLISHER) for event in events]
+    return pa.array([None if name is None else str(name) for name in names], kind)
 
 
 def _keys(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
@@ -173,7 +174,7 @@ _COLUMNS: Final[Mapping[str, Callable[[pa.DataType, list[str], list[ReceivedEven
 def _map_array(
     kind: pa.MapType, maps: Sequence[Mapping[str, object]], left_out: frozenset[str]
 ) -> pa.Array:
-    """Build a map column from flat lists: an object for each map would cost several times more."""
+    """Build a map column from flat lists: one object for each map would be several times slower."""
     starts, names, values = [0], [], []
     for entries in maps:
         for name, value in entries.items():
@@ -189,7 +190,7 @@ def _map_array(
 
 
 def to_json(value: object) -> str:
-    """A property as JSON; bytes that are no text as ``{"base64": "..."}``."""
+    """Return a property's value as JSON; bytes become ``{"base64": "..."}``."""
     if type(value) is int:
         return str(value)
     return json.dumps(value, default=_plain, ensure_ascii=False)

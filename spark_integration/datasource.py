@@ -1,19 +1,19 @@
-"""``format("eventproc")``: the class that Spark knows, and nothing more."""
+"""The data source ``format("eventproc")``: connects options and schemas to readers and writer."""
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from spark_integration.batch_reader import EventProcReader
 from spark_integration.columns import SCHEMA, check_schema
 from spark_integration.options import parse_source_options
-from spark_integration.sink_options import parse_sink_options
-from spark_integration.sink_rows import check_rows
-from spark_integration.stream_reader import EventProcStreamReader
-from spark_integration.stream_writer import EventProcStreamWriter
+from spark_integration.sink.options import parse_sink_options
+from spark_integration.sink.rows import check_rows
+from spark_integration.sink.stream_writer import EventProcStreamWriter
+from spark_integration.source.batch_reader import EventProcReader
+from spark_integration.source.stream_reader import EventProcStreamReader
 
 
 class EventProcDataSource(DataSource):
-    """Register it by ``spark_integration.register(spark)``."""
+    """The class that ``spark_integration.register(spark)`` registers."""
 
     @classmethod
     def name(cls) -> str:
@@ -21,24 +21,25 @@ class EventProcDataSource(DataSource):
         return "eventproc"
 
     def schema(self) -> StructType:
-        """The columns that a query gets if it does not ask for some of them.
+        """The columns of a query that does not give a schema.
 
-        Asked by ``load()``: what a stream cannot do is refused there, before any query runs.
+        Spark calls this in ``load()``, without saying whether it loads a stream or a batch. So
+        this checks the options that neither accepts, before any query runs.
         """
-        parse_source_options(self.options, is_stream=True)
+        parse_source_options(self.options, is_stream=None)
         return SCHEMA
 
     def reader(self, schema: StructType) -> EventProcReader:
-        """``spark.read``."""
+        """The reader of ``spark.read``."""
         check_schema(schema)
         return EventProcReader(parse_source_options(self.options, is_stream=False), schema)
 
     def streamReader(self, schema: StructType) -> EventProcStreamReader:
-        """``spark.readStream``."""
+        """The reader of ``spark.readStream``."""
         check_schema(schema)
         return EventProcStreamReader(parse_source_options(self.options, is_stream=True), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> EventProcStreamWriter:  # noqa: ARG002, FBT001 - Spark calls it so
-        """``writeStream``."""
+        """The writer of ``writeStream``."""
         check_rows(schema)
         return EventProcStreamWriter(parse_sink_options(self.options))

@@ -1,34 +1,35 @@
-"""What only those can meet who work inside Spark."""
+"""Errors that occur only inside Spark."""
 
 from eventproc.errors import EventProcError, SourceError
 
 
 class EventsLostError(SourceError):
-    """The hub no longer has events that were to be read: retention has passed them.
+    """Retention deleted events before the source could read them.
 
-    With ``failOnDataLoss=false`` they are counted and skipped instead. A hub that was deleted and
-    created anew gives this error, too.
+    With ``failOnDataLoss=false`` the source counts and skips them instead. A hub that was deleted
+    and created again can cause this error, too.
     """
 
 
 class FencedError(EventProcError):
-    """Somebody else has written a checkpoint of this batch's partitions: nothing goes back.
+    """Another writer has changed a checkpoint of this batch; it was not overwritten.
 
-    Another driver of the same query, another query, or a processor works for the same consumer
-    group. What this driver did not commit, whoever took over handles.
+    Another driver of the same query, another query or a processor works for the same consumer
+    group. That writer handles the events that this driver did not commit.
     """
 
 
 class OrderLostError(EventProcError):
-    """The rows of a partition did not come to the sink in order, in one task.
+    """The rows of a partition did not reach the sink in order and in one task.
 
-    A shuffle lies in between, or the source cut the partition into several tasks.
+    The query shuffles rows between source and sink, or ``maxEventsPerTask`` divided the partition
+    among several tasks.
     """
 
 
 class HandlerFailedError(EventProcError):
-    """The handler failed as often as it may; its own error is the cause."""
+    """The handler failed ``maxAttempts`` times; its own error is the cause."""
 
 
 class RefusedInSparkError(EventProcError):
-    """A handler asked its context for what cannot be had in a Spark sink; the message says why."""
+    """A handler used a part of its context that a Spark sink does not support."""

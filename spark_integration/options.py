@@ -1,7 +1,7 @@
-"""The options of the source: one frozen value, checked when it is built. Pure.
+"""The options of the source, parsed and checked. Pure.
 
-Names are those of the Scala connector for Event Hubs where it has them; ``eventhubs.`` may stand
-before any of them, and case does not matter, as everywhere in Spark.
+Options that the Scala connector for Event Hubs has, too, have its names. A name may have the prefix
+``eventhubs.``, and case does not matter, as everywhere in Spark.
 """
 
 import difflib
@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from enum import Enum
+from typing import Final, TypeVar
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition
@@ -30,6 +31,7 @@ SOURCE_OPTIONS: Final = (
     "checkpointStore",
     "storageConnectionString",
     "maxEventsPerTrigger",
+    "alignBy",
     "maxTasks",
     "maxEventsPerTask",
     "failOnDataLoss",
@@ -42,17 +44,42 @@ SOURCE_OPTIONS: Final = (
 """Every option that the source knows; ``docs/spark.md`` explains them."""
 
 EVENTS_PER_PARTITION: Final = 10_000
-"""In a micro-batch, unless ``maxEventsPerTrigger`` says something else: half a second of reading
-for each partition, against some 0.3 s that any micro-batch costs."""
+"""Most events of one partition in a micro-batch, unless ``maxEventsPerTrigger`` is given.
+
+Reading them takes about 0.5 s for each partition; the fixed cost of a micro-batch is about 0.3 s.
+"""
+
+EnumT = TypeVar("EnumT", bound=Enum)
+
+_WITHOUT_EFFECT_ON_A_STREAM: Final = dict.fromkeys(
+    ("endingPosition", "endingPositions"),
+    "has no effect on a stream, which has no end: remove it, or read a batch (spark.read)",
+)
+_WITHOUT_EFFECT_ON_A_BATCH: Final = {
+    "maxEventsPerTrigger": "has no effect on a batch, which is read as a whole: remove it; to "
+    "divide it into more tasks, give maxEventsPerTask",
+    "alignBy": "has no effect on a batch, which is read as a whole: remove it",
+    "pollInterval": "has no effect on a batch, which asks the hub once: remove it",
+}
 
 _PREFIX: Final = "eventhubs."
 _DURATION: Final = re.compile(r"(?:PT)?(\d+(?:\.\d+)?)\s*(ms|s|m|h)?", re.IGNORECASE)
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+class Alignment(Enum):
+    """How partitions share a micro-batch that cannot hold their whole backlog."""
+
+    BACKLOG = "backlog"
+    """Each in proportion to its backlog."""
+
+    ENQUEUED_TIME = "enqueuedTime"
+    """All end at the same enqueued time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What the source was told. Printing it shows no secret."""
+    """The checked options. Printing them shows no secret."""
 
     source: SourceRecipe
     consumer_group: str
@@ -60,53 +87,67 @@ class SourceOptions:
     ending: Positions
     store: StoreRecipe | None
     events_per_trigger_max: int | None
+    alignment: Alignment
     tasks_max: int | None
     events_per_task_max: int | None
     fails_on_data_loss: bool
     is_exclusive: bool
     prefetch: int
     patience: timedelta
-    """How long the hub may be out of reach before a batch fails."""
+    """How long the hub may be unreachable before a batch fails."""
 
     silence_max: timedelta
-    """How long a planned event may take to come before the receiver is doubted."""
+    """How long to wait for a planned event before asking the hub whether it still exists."""
 
     poll_interval: timedelta
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit together."""
+        """Check that the options are consistent."""
         by_checkpoints = self.starting.is_by_checkpoints or self.ending.is_by_checkpoints
+        if self.store is not None and not by_checkpoints:
+            raise ConfigurationError(
+                "checkpointStore has no effect on a source whose positions do not come from "
+                "checkpoints: set startingPositions=checkpoints, or remove it"
+            )
         if by_checkpoints and self.store is None:
             raise ConfigurationError(
-                "positions are to come from checkpoints: which store? Give the option "
+                "positions are to be read from checkpoints, but from which store? Give the option "
                 "checkpointStore (sqlite:PATH, blob:CONTAINER or module:function)"
             )
         if self.tasks_max is not None and self.events_per_task_max is not None:
             raise ConfigurationError(
-                "give maxTasks (partitions share tasks) or maxEventsPerTask (partitions are cut "
-                "into several), not both"
+                "give maxTasks (partitions share tasks) or maxEventsPerTask (a partition is "
+                "divided among several), not both"
             )
         if self.is_exclusive and self.events_per_task_max is not None:
             raise ConfigurationError(
-                "useExclusiveReceiver allows one reader of a partition, and maxEventsPerTask "
-                "makes several: give one of them"
+                "useExclusiveReceiver allows one reader of a partition, but maxEventsPerTask "
+                "creates several: give one of them"
             )
 
     def hub_options(self, *, prefetch: int | None = None) -> EventHubOptions:
-        """How to connect; a receiver holds at most ``prefetch`` events in memory."""
+        """Return the options of a connection; a receiver buffers at most ``prefetch`` events."""
         return EventHubOptions(
             prefetch=max(1, min(self.prefetch, prefetch or self.prefetch)),
             is_exclusive=self.is_exclusive,
+            tracks_last_enqueued=False,  # the driver asks where partitions end before a batch
         )
 
 
-def parse_source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
+def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) -> SourceOptions:
     """Read and check the options of ``format("eventproc")``.
 
+    Args:
+        options: the values by name.
+        is_stream: ``None`` if it is not known yet: options that only a stream or only a batch has
+            are accepted then.
+
     Raises:
-        ConfigurationError: an option is unknown, or says what cannot work.
+        ConfigurationError: an option is unknown, invalid, or has no effect.
     """
-    given = Given(options, known=SOURCE_OPTIONS, part="source")
+    given = OptionReader(options, known=SOURCE_OPTIONS, part="source")
+    if is_stream is not None:
+        given.refuse(_WITHOUT_EFFECT_ON_A_STREAM if is_stream else _WITHOUT_EFFECT_ON_A_BATCH)
     storage = given.text("storageConnectionString")
     connection = given.text("connectionString")
     store = given.text("checkpointStore")
@@ -129,10 +170,9 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sour
             given.text("endingPositions"),
             otherwise=EventPosition.latest(),
         ),
-        store=None
-        if store is None
-        else StoreRecipe(spec=store, storage=None if storage is None else Secret(storage)),
+        store=parse_store(store, storage),
         events_per_trigger_max=given.count("maxEventsPerTrigger"),
+        alignment=given.one_of("alignBy", Alignment, otherwise=Alignment.BACKLOG),
         tasks_max=given.count("maxTasks"),
         events_per_task_max=given.count("maxEventsPerTask"),
         fails_on_data_loss=given.flag("failOnDataLoss", otherwise=True),
@@ -144,42 +184,75 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sour
     )
 
 
-class Given:
-    """Options by their names in lower case, without prefix."""
+def parse_store(spec: str | None, storage: str | None) -> StoreRecipe | None:
+    """Parse ``checkpointStore`` and ``storageConnectionString``.
+
+    Raises:
+        ConfigurationError: they are inconsistent.
+    """
+    if spec is not None:
+        return StoreRecipe(spec=spec, storage=None if storage is None else Secret(storage))
+    if storage is not None:
+        raise ConfigurationError(
+            "storageConnectionString has no effect without checkpointStore=blob:CONTAINER: give "
+            "both or neither"
+        )
+    return None
+
+
+class OptionReader:
+    """Typed access to options, by name without case and prefix."""
 
     def __init__(self, options: Mapping[str, str], *, known: Sequence[str], part: str) -> None:
-        """Refuse options that the *part* (``source`` or ``sink``) does not know."""
+        """Check that the *part* (``source`` or ``sink``) knows every option."""
         self._values = {name.lower().removeprefix(_PREFIX): options[name] for name in options}
         name_by_lower = {name.lower(): name for name in known}
         for name in sorted(set(self._values) - set(name_by_lower)):
             close = difflib.get_close_matches(name, name_by_lower, n=1)
-            remedy = f"did you mean {name_by_lower[close[0]]}?" if close else "remove it"
+            remedy = f"did you mean {name_by_lower[close[0]]}?" if close else "remove it."
             raise ConfigurationError(
-                f"{name!r} is no option of the eventproc {part}: {remedy} The options are "
+                f"{name!r} is not an option of the eventproc {part}: {remedy} The options are "
                 f"{', '.join(known)}"
             )
 
+    def refuse(self, reasons: Mapping[str, str]) -> None:
+        """Raise ``ConfigurationError`` if one of these options is given, with its reason."""
+        for name, reason in reasons.items():
+            if self.text(name) is not None:
+                raise ConfigurationError(f"{name} {reason}")
+
     def text(self, name: str) -> str | None:
-        """Return what was given, or ``None``."""
+        """Return the option as it was given, or ``None``."""
         return self._values.get(name.lower())
 
     def count(self, name: str) -> int | None:
-        """Return a whole number from 1 on."""
+        """Return a whole number of 1 or more, or ``None``."""
         text = self.text(name)
         if text is None:
             return None
         if not text.strip().isdecimal() or int(text) < 1:
-            raise ConfigurationError(f"{name} is {text!r}: give a whole number from 1 on")
+            raise ConfigurationError(f"{name} is {text!r}: give a whole number of 1 or more")
         return int(text)
 
     def flag(self, name: str, *, otherwise: bool) -> bool:
-        """Return true or false."""
+        """Return a boolean option."""
         text = self.text(name)
         if text is None:
             return otherwise
         if text.strip().lower() not in {"true", "false"}:
             raise ConfigurationError(f"{name} is {text!r}: give true or false")
         return text.strip().lower() == "true"
+
+    def one_of(self, name: str, kind: type[EnumT], *, otherwise: EnumT) -> EnumT:
+        """Return the member of an enumeration with this value, in any case."""
+        text = self.text(name)
+        if text is None:
+            return otherwise
+        by_value = {str(choice.value).lower(): choice for choice in kind}
+        if text.strip().lower() not in by_value:
+            *others, last = (choice.value for choice in kind)
+            raise ConfigurationError(f"{name} is {text!r}: give {', '.join(others)} or {last}")
+        return by_value[text.strip().lower()]
 
     def span(self, name: str, *, otherwise: timedelta) -> timedelta:
         """Return a duration above zero."""

@@ -1,4 +1,4 @@
-"""Where reading begins and ends, as people and other connectors write it. Pure.
+"""Parses the positions at which reading starts and ends. Pure.
 
 The JSON form is that of the Scala connector for Event Hubs:
 ``{"offset": "-1", "seqNo": -1, "enqueuedTime": null, "isInclusive": true}``.
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from eventproc.core.numbering import numbering_in
+from eventproc.core.offset_format import offset_format_in
 from eventproc.errors import ConfigurationError
-from eventproc.models import Checkpoint, EventPosition, Numbering
+from eventproc.models import Checkpoint, EventPosition, OffsetFormat
 
 CHECKPOINTS: Final = "checkpoints"
 _FORMS: Final = (
@@ -28,11 +28,11 @@ class Positions:
     """A position for each partition of a hub."""
 
     otherwise: EventPosition
-    """For a partition that is not named."""
+    """The position of every partition that ``by_partition`` does not name."""
 
     by_partition: Mapping[str, EventPosition] = field(default_factory=dict)
     is_by_checkpoints: bool = False
-    """After the checkpoints of the consumer group, in its store; ``otherwise`` without one."""
+    """Whether to start after the consumer group's checkpoints, or at ``otherwise`` without one."""
 
     def of(self, partition_id: str) -> EventPosition:
         """The position of one partition."""
@@ -42,17 +42,17 @@ class Positions:
 def parse_positions(
     name: str, one: str | None, several: str | None, *, otherwise: EventPosition
 ) -> Positions:
-    """Read the pair of options ``startingPosition`` and ``startingPositions``, or the endings.
+    """Parse ``startingPosition`` and ``startingPositions``, or the same pair of ending options.
 
     Args:
         name: ``startingPosition`` or ``endingPosition``, for messages.
-        one: the option for all partitions.
-        several: the option for each partition: JSON, or ``checkpoints``.
-        otherwise: where neither says anything; with ``checkpoints`` it is the oldest event, so
-            that nothing is missed.
+        one: the value of the option for all partitions.
+        several: the value of the option by partition: JSON, or ``checkpoints``.
+        otherwise: the default. With ``checkpoints`` the default is the oldest event instead, so
+            that no event is missed.
 
     Raises:
-        ConfigurationError: one of them has another form.
+        ConfigurationError: a value is malformed.
     """
     default = otherwise if one is None else parse_position(name, one)
     if several is None:
@@ -65,10 +65,10 @@ def parse_positions(
 
 
 def parse_position(option: str, text: str) -> EventPosition:
-    """Read one position.
+    """Parse one position.
 
     Raises:
-        ConfigurationError: it has another form; the message names the option.
+        ConfigurationError: it is malformed; the message names the option.
     """
     text = text.strip()
     if text.startswith("{"):
@@ -101,24 +101,24 @@ def _by_partition(option: str, text: str) -> dict[str, EventPosition]:
 
 
 def _partition_id(option: str, key: str) -> str:
-    """The partition that a key names: alone, or as the Scala connector does."""
+    """Return the partition that a key names: a plain id, or the Scala connector's JSON."""
     if not key.startswith("{"):
         return key
     named = _json(option, key)
     if not isinstance(named, dict) or "partitionId" not in named:
-        raise ConfigurationError(f"{option} has the key {key!r}, which names no partitionId")
+        raise ConfigurationError(f"{option} has the key {key!r}, which lacks a partitionId")
     return str(named["partitionId"])
 
 
 def _from_json(option: str, document: object) -> EventPosition:
-    """A position in the Scala connector's form, in which -1 and null mean: not given."""
+    """Parse a position in the Scala connector's form, in which -1 and null mean: not given."""
     if not isinstance(document, dict):
         raise ConfigurationError(f"{option} is {document!r}: {_FORMS}")
     unknown = set(document) - {"offset", "seqNo", "enqueuedTime", "isInclusive"}
     if unknown:
         raise ConfigurationError(
-            f"{option} has {', '.join(sorted(map(repr, unknown)))}, which is none of offset, "
-            "seqNo, enqueuedTime and isInclusive"
+            f"{option} has the unknown field {', '.join(sorted(map(repr, unknown)))}: give offset, "
+            "seqNo, enqueuedTime or isInclusive"
         )
     is_inclusive = bool(document.get("isInclusive", True))
     number, time, offset = (document.get(key) for key in ("seqNo", "enqueuedTime", "offset"))
@@ -129,7 +129,7 @@ def _from_json(option: str, document: object) -> EventPosition:
     if time is not None:
         return EventPosition(enqueued_time=_time(option, str(time)), is_inclusive=is_inclusive)
     if offset is None:
-        raise ConfigurationError(f"{option} is {document!r}, which names no position: {_FORMS}")
+        raise ConfigurationError(f"{option} is {document!r}, which lacks a position: {_FORMS}")
     if str(offset) == _BEFORE_ALL:
         return EventPosition.earliest()
     if str(offset) == _AFTER_ALL:
@@ -139,7 +139,7 @@ def _from_json(option: str, document: object) -> EventPosition:
 
 def _number(option: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ConfigurationError(f"{option} has seqNo {value!r}: give a whole number from 0 on")
+        raise ConfigurationError(f"{option} has seqNo {value!r}: give a whole number of 0 or more")
     return value
 
 
@@ -155,18 +155,20 @@ def _json(option: str, text: str) -> object:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"{option} is {text!r}, which is no JSON: {error}") from error
+        raise ConfigurationError(
+            f"{option} is {text!r}, which is not valid JSON: {error}"
+        ) from error
 
 
 def refuse_kafka(checkpoint: Checkpoint | None) -> None:
-    """Refuse a checkpoint whose numbers are Kafka's: here all numbers are Event Hubs' over AMQP.
+    """Check that a checkpoint has the offset format of Event Hubs over AMQP, which Spark reads.
 
     Raises:
-        ConfigurationError: it is one.
+        ConfigurationError: it has Kafka's.
     """
-    if checkpoint is not None and numbering_in(checkpoint) is Numbering.KAFKA:
+    if checkpoint is not None and offset_format_in(checkpoint) is OffsetFormat.KAFKA:
         raise ConfigurationError(
-            f"the consumer group's checkpoint of partition {checkpoint.partition_id!r} stands at "
-            f"{checkpoint.offset!r}: a processor wrote it that reads over Kafka, whose offsets "
-            "mean nothing over AMQP. Give another consumerGroup"
+            f"the consumer group's checkpoint of partition {checkpoint.partition_id!r} is at "
+            f"{checkpoint.offset!r}: a processor that reads over Kafka wrote it, and Kafka's "
+            "offsets cannot be used over AMQP. Give another consumerGroup"
         )

@@ -1,7 +1,6 @@
-"""How to make a source or a store on any machine of the cluster.
+"""Recipes: picklable descriptions from which any machine of the cluster makes a source or a store.
 
-Rule: what crosses a process boundary is a recipe: a frozen value that can be pickled. A
-connection never does.
+Rule: only recipes cross process boundaries, never connections.
 """
 
 import importlib
@@ -9,38 +8,45 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore, EventSource
+from eventproc.settings import SECRET, check_settings
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecipe:
-    """A connection string, or a function that makes the source."""
+    """Makes a source from a connection string, or by a function."""
 
-    connection: Secret | None = None
+    connection: Annotated[Secret | None, SECRET] = None
     eventhub_name: str | None = None
     function: str | None = None
     """``module:function``, importable on the driver and the executors. It takes the
     ``EventHubOptions`` to use and returns an ``EventSource``, or any async context manager that
-    gives an open one (so that a credential can be closed behind it)."""
+    yields an open one (which can close a credential afterwards)."""
 
     def __post_init__(self) -> None:
-        """Refuse two ways, and none."""
+        """Check that exactly one way is given."""
+        check_settings(self)
         if (self.connection is None) == (self.function is None):
             raise ConfigurationError(
                 "which event hub? Give the option connectionString (env:NAME, file:PATH, or the "
                 "string itself) or sourceRecipe (module:function), and only one of them"
             )
+        if self.function is not None and self.eventhub_name is not None:
+            raise ConfigurationError(
+                f"eventHubName has no effect beside sourceRecipe={self.function}, which names the "
+                "event hub itself: remove it"
+            )
 
     def make(self, options: EventHubOptions) -> AbstractAsyncContextManager[EventSource]:
-        """Make the source; nothing is connected yet.
+        """Make the source, without connecting it.
 
         Raises:
-            ConfigurationError: it cannot be made here.
+            ConfigurationError: the secret or the function does not exist on this machine.
         """
         if self.function is not None:
             return load("sourceRecipe", self.function)(options)  # type: ignore[no-any-return]
@@ -52,14 +58,15 @@ class SourceRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreRecipe:
-    """``sqlite:PATH``, ``blob:CONTAINER``, or ``module:function``."""
+    """Makes a checkpoint store from ``sqlite:PATH``, ``blob:CONTAINER``, or ``module:function``."""
 
     spec: str
-    storage: Secret | None = None
+    storage: Annotated[Secret | None, SECRET] = None
     """The storage account's connection string, for ``blob``."""
 
     def __post_init__(self) -> None:
-        """Refuse what names no store."""
+        """Check that the two fields name one store."""
+        check_settings(self)
         kind, _, place = self.spec.partition(":")
         if not kind or not place:
             raise ConfigurationError(
@@ -71,12 +78,17 @@ class StoreRecipe:
                 f"checkpointStore is {self.spec!r}, which needs the option storageConnectionString "
                 "(env:NAME, file:PATH, or the string itself)"
             )
+        if kind != "blob" and self.storage is not None:
+            raise ConfigurationError(
+                f"storageConnectionString has no effect on checkpointStore={self.spec}: remove it, "
+                "or give blob:CONTAINER"
+            )
 
     def make(self) -> AbstractAsyncContextManager[CheckpointStore]:
-        """Make the store; nothing is opened yet.
+        """Make the store, without opening it.
 
         Raises:
-            ConfigurationError: it cannot be made here.
+            ConfigurationError: the secret or the function does not exist on this machine.
         """
         kind, _, place = self.spec.partition(":")
         if kind == "sqlite":
@@ -95,7 +107,7 @@ def load(option: str, path: str) -> Callable[..., Any]:
     """Import the function that ``module:function`` names.
 
     Raises:
-        ConfigurationError: there is none; the message names the option.
+        ConfigurationError: it does not exist here; the message names the option.
     """
     module_name, _, name = path.partition(":")
     try:
@@ -106,5 +118,5 @@ def load(option: str, path: str) -> Callable[..., Any]:
             "Install it on the driver and on every executor"
         ) from error
     if not callable(found):
-        raise ConfigurationError(f"{option} is {path!r}, and there is no such function")
+        raise ConfigurationError(f"{option} is {path!r}, but the module has no such function")
     return found  # type: ignore[no-any-return]

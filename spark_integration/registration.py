@@ -1,4 +1,4 @@
-"""Making the format known to a session."""
+"""Registers the data source with a Spark session."""
 
 from typing import TYPE_CHECKING
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:  # importing this package needs neither Spark nor Java
 
 
 def register(spark: "SparkSession") -> None:
-    """Make ``format("eventproc")`` known to a session, and the session active in this thread.
+    """Make ``format("eventproc")`` known to a session, and make the session active in this thread.
 
-    Spark looks for formats from Python in the active session of the calling thread, which only the
-    thread that made the session has. So call it in each thread that starts queries, and for each
-    session; registering again is fine, also while queries run.
+    Spark looks up Python data sources in the active session of the calling thread, and only the
+    thread that created a session has it as its active one. So call this for each session, in each
+    thread that starts queries. It may be called repeatedly, also while queries run.
 
     Raises:
-        ConfigurationError: PySpark is missing, or too old.
+        ConfigurationError: PySpark is missing or too old.
     """
     try:
         from spark_integration.datasource import EventProcDataSource  # noqa: PLC0415 - an extra
@@ -25,6 +25,6 @@ def register(spark: "SparkSession") -> None:
             f"PySpark 4.2 or newer is needed, with pyarrow: {error}. Install 'eventproc[spark]' on "
             "the driver and on every executor"
         ) from error
-    # The one public call that makes a session active. On Connect there is no need, and no harm.
+    # The only public call that makes a session active. Spark Connect does not need it.
     spark.createDataFrame([], "nothing int")
     spark.dataSource.register(EventProcDataSource)

@@ -1,6 +1,6 @@
-"""A secret, or rather where it is: what travels in options and pickles names it only.
+"""References to secrets, which options and pickles carry instead of the secret itself.
 
-Rule: no method here but ``read`` returns it, and nothing prints it.
+Rule: only ``Secret.read`` returns the secret, and nothing prints it.
 """
 
 import os
@@ -8,30 +8,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eventproc.errors import ConfigurationError
+from eventproc.settings import check_settings
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """``env:NAME``, ``file:PATH``, or the secret itself.
+    """An environment variable (``env:NAME``), a file (``file:PATH``), or the secret itself.
 
-    It is looked up where it is used: on the driver and on each executor.
+    A reference is resolved where the secret is used: on the driver and on each executor.
     """
 
     reference: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Check that the reference is a string."""
+        check_settings(self)
 
     def __str__(self) -> str:
         return self.reference if self.is_reference else "(hidden)"
 
     @property
     def is_reference(self) -> bool:
-        """Whether it only says where the secret is."""
+        """Whether this names a place, as opposed to being the secret itself."""
         return self.reference.startswith(("env:", "file:"))
 
     def read(self) -> str:
-        """Look the secret up.
+        """Return the secret.
 
         Raises:
-            ConfigurationError: there is nothing in that place on this machine.
+            ConfigurationError: this machine does not have the variable or the file.
         """
         kind, _, place = self.reference.partition(":")
         if not self.is_reference:
@@ -40,14 +45,14 @@ class Secret:
             value = os.environ.get(place)
             if not value:
                 raise ConfigurationError(
-                    f"the environment variable {place!r} is not set in this process: it has to be "
-                    "on the driver and on every executor"
+                    f"the environment variable {place!r} is not set in this process: set it on the "
+                    "driver and on every executor"
                 )
             return value
         try:
             return Path(place).read_text("utf-8").strip()
         except OSError as error:
             raise ConfigurationError(
-                f"the secret's file {place!r} cannot be read: {error.strerror}. It has to be there "
-                "on the driver and on every executor"
+                f"the secret's file {place!r} cannot be read: {error.strerror}. The driver and "
+                "every executor need it"
             ) from error

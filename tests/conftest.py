@@ -1,13 +1,15 @@
-"""The test bench: markers by directory, seeds, coroutines as tests, a guard, real storage.
+"""Fixtures and hooks of all tests: markers, seeds, coroutines as tests, guards, storage.
 
-Rule 1: a test is marked by where it lies, never by hand.
-Rule 2: storage is real; it comes from ``EVENTPROC_TEST_STORAGE`` (a connection string), else from
-an Azurite that is started here.
+Tests are marked by their directory, not by hand. Blob storage is a real one: the connection string
+in ``EVENTPROC_TEST_STORAGE``, or an Azurite that is started here.
 """
 
 import asyncio
+import gc
 import inspect
+import logging
 import os
+import re
 import signal
 import uuid
 from collections.abc import Iterator
@@ -19,11 +21,15 @@ from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
 from eventproc.sources.eventhubs.options import ReceivePath, receive_path_by_default
-from eventproc.testing.azurite import Azurite
+from eventproc.testing.servers.azurite import Azurite
 
 HERE = Path(__file__).parent
 MARKED_DIRECTORIES = ("architecture", "contract", "integration", "simulation", "spark")
-GUARDED_DIRECTORIES = ("unit", "simulation")
+GUARDED_DIRECTORIES = ("unit", "stories", "simulation")
+WATCHED_DIRECTORIES = (*GUARDED_DIRECTORIES, "contract")
+ASYNCIO_ERROR = re.compile("never retrieved|was destroyed but it is pending")
+"""asyncio's log messages on an exception that was not retrieved, and on a pending task."""
+
 SEEDS_BY_DEFAULT = 25
 
 settings.register_profile(
@@ -35,14 +41,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take SIGINT as everybody does, for the programs that tests start and interrupt.
+    """Restore the default action of SIGINT, for the programs that tests start and interrupt.
 
-    Where the tests run in the background of a script, the shell has had it ignored, and whoever
-    is started inherits that.
+    A shell ignores SIGINT in background processes of a script, and their children inherit that.
     """
-    if receive_path_by_default() is ReceivePath.PROMISED:
-        # Azure's client leaves the connection of a link that was displaced or cut to the garbage
-        # collector, and there is no public way to close it.
+    if receive_path_by_default() is ReceivePath.PUBLIC:
+        # Azure's client does not close the connection of a link that was stolen or lost, and
+        # there is no public way to close it.
         config.addinivalue_line("filterwarnings", "ignore:unclosed:ResourceWarning")
         config.addinivalue_line("filterwarnings", "ignore:loop is closed:ResourceWarning")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -50,18 +55,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header() -> str:
-    """Say how events are received where a test does not say it."""
+    """Show the default receive path."""
     return f"receive path: {receive_path_by_default().value}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--seeds``: how many worlds a simulation is run in."""
+    """Add ``--seeds`` and ``--first-seed``, the seeds of simulations."""
     parser.addoption("--seeds", type=int, default=SEEDS_BY_DEFAULT, help="seeds per simulation")
-    parser.addoption("--first-seed", type=int, default=0, help="the first of them")
+    parser.addoption("--first-seed", type=int, default=0, help="the first seed")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks for a ``seed`` once for each; the seed is then part of its name."""
+    """Run a test with a parameter ``seed`` once for each seed."""
     if "seed" in metafunc.fixturenames:
         first = metafunc.config.getoption("--first-seed")
         count = metafunc.config.getoption("--seeds")
@@ -69,7 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def directory_of(item: pytest.Item) -> str:
-    """Return the directory below ``tests`` that an item lies in, or nothing."""
+    """Return the directory of an item below ``tests``, or an empty string."""
     if HERE not in item.path.parents:
         return ""
     return item.path.relative_to(HERE).parts[0]
@@ -84,7 +89,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run ``async def test_...`` in a loop of its own."""
+    """Run ``async def test_...`` in its own event loop."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
@@ -100,24 +105,64 @@ def _nothing_blocks_the_loop(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     with blockbuster_ctx(["eventproc", "checkpointstores"]) as guard:
-        # A logged exception shows source lines, which are read once and kept.
+        # The traceback of a logged exception reads source lines once.
         for name in ("os.stat", "io.BufferedReader.read", "io.TextIOWrapper.read"):
             if name in guard.functions:
                 guard.functions[name].can_block_in("linecache.py", {"checkcache", "updatecache"})
-        # What measures the tests takes a lock of its own for each file that it meets.
+        # Coverage takes a lock for each new file.
         guard.functions["threading.Lock.acquire"].can_block_in(
             "coverage/collector.py", {"lock_data"}
         )
-        # Inside a running loop a stage works in a thread, and the test waits for it.
+        # In a running loop, a test harness works in a thread, and the test waits for it.
         guard.functions["threading.Lock.acquire"].can_block_in(
-            "testing/stage.py", {"_call", "__exit__"}
+            "stage/stage.py", {"_call", "__exit__"}
         )
         yield
 
 
 @pytest.fixture(scope="session")
+def _only_what_tests_make_is_searched() -> None:
+    """Exempt imported objects from garbage collection, which makes it much faster."""
+    gc.collect()
+    gc.freeze()
+
+
+class AsyncioErrors(logging.Handler):
+    """Collects asyncio's log messages on exceptions not retrieved and on pending tasks."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message, with its traceback."""
+        text = logging.Formatter().format(record)
+        if ASYNCIO_ERROR.search(text):
+            self.messages.append(text)
+
+
+@pytest.fixture(autouse=True)
+def _every_task_is_waited_for(
+    request: pytest.FixtureRequest, _only_what_tests_make_is_searched: None
+) -> Iterator[None]:
+    """Fail a test that leaves a pending task or an exception that was not retrieved."""
+    if directory_of(request.node) not in WATCHED_DIRECTORIES:
+        yield
+        return
+    errors = AsyncioErrors()
+    logger = logging.getLogger("asyncio")
+    logger.addHandler(errors)
+    try:
+        yield
+        gc.collect()
+    finally:
+        logger.removeHandler(errors)
+    assert not errors.messages, "\n".join(errors.messages)
+
+
+@pytest.fixture(scope="session")
 def storage() -> Iterator[str]:
-    """Yield the connection string of a real blob storage; ask for a ``container``, too."""
+    """Yield the connection string of a blob storage; most tests use ``container`` as well."""
     given = os.environ.get("EVENTPROC_TEST_STORAGE")
     if given:
         yield given
@@ -138,7 +183,7 @@ def container(storage: str) -> Iterator[str]:
 
 @pytest.fixture
 def azurite(tmp_path: Path) -> Iterator[Azurite]:
-    """Yield an Azurite that belongs to this test alone, to be stopped, restarted and paused."""
+    """Yield an Azurite for one test, which may stop, restart and pause it."""
     location = tmp_path / "azurite"
     location.mkdir()
     with Azurite(location=location) as own:

@@ -1,38 +1,45 @@
 """The ``eventproc`` command.
 
-Rule 1: whatever goes wrong on purpose is one line on standard error and an exit code.
-Rule 2: a package that is missing is named together with the extra that brings it.
-Rule 3: no secret is ever printed, whether it came as an option or from the environment.
+An expected error is one line on standard error and an exit code. A missing package is named
+together with the extra that installs it. No secret is printed, whether it was an option or an
+environment variable.
 """
 
 import sys
 from collections.abc import Sequence
 
-from eventproc.cli.exits import BAD_INPUT, INTERRUPTED, complain, exit_code_of
-from eventproc.cli.extras import needing
+from eventproc.cli.arguments.option_names import in_options
+from eventproc.cli.terminal.exits import (
+    BAD_INPUT,
+    INTERRUPTED,
+    exit_code_of,
+    print_error,
+    remedy_of,
+)
 from eventproc.errors import EventProcError
+from eventproc.extras import needing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out a command line, ``sys.argv`` by default, and return the exit code."""
+    """Run a command line, ``sys.argv`` by default, and return the exit code."""
     try:
         with needing("cli"):
-            # Only here: what this imports may be missing, and Ctrl+C may come meanwhile.
+            # Imported here: packages of the extra may be missing, and Ctrl+C may arrive meanwhile.
             from eventproc.cli.app import app  # noqa: PLC0415
         code = app(args=arguments, prog_name="eventproc", standalone_mode=False)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader went away, as `head` does: nobody is left to tell
+        sys.stderr.close()  # the reader of standard output has ended, as `head` does
         return 0
     except EventProcError as error:
-        complain(str(error))
+        print_error(in_options(f"{error}{remedy_of(error)}"))
         return exit_code_of(error)
     except Exception as error:
-        message = getattr(error, "format_message", None)  # how typer marks a wrong command line
+        message = getattr(error, "format_message", None)  # typer's errors in a command line have it
         if message is None:
             raise
-        complain(f"{message()} (see: {_help_of(error)})")
+        print_error(f"{message()} (see: {_help_of(error)})")
         return BAD_INPUT
     return code if isinstance(code, int) else 0
 

@@ -1,7 +1,7 @@
-"""``python -m eventproc.cli`` is the ``eventproc`` command, where no script is installed."""
+"""``python -m eventproc.cli``: the ``eventproc`` command without an installed script."""
 
 import sys
 
-from eventproc.cli import main
+from eventproc_command import main
 
 sys.exit(main())

@@ -1,4 +1,4 @@
-"""The command's verbs, put together."""
+"""The command line: its verbs, their examples and their overview."""
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -6,13 +6,13 @@ from typing import Annotated, Final
 
 import typer
 
-from eventproc.cli.checkpoints import verb as checkpoints
-from eventproc.cli.demo.verb import demo
-from eventproc.cli.demo_spark.verb import demo_spark
-from eventproc.cli.emulator import emulator
-from eventproc.cli.run import run
-from eventproc.cli.simulate import simulate
-from eventproc.cli.status import status
+from eventproc.cli.verbs import checkpoints
+from eventproc.cli.verbs.demo import demo
+from eventproc.cli.verbs.demo_spark import demo_spark
+from eventproc.cli.verbs.emulator import emulator
+from eventproc.cli.verbs.run import run
+from eventproc.cli.verbs.simulate import simulate
+from eventproc.cli.verbs.status import status
 
 app = typer.Typer(
     name="eventproc",
@@ -27,15 +27,15 @@ app = typer.Typer(
 def eventproc(
     context: typer.Context,
     show_version: Annotated[
-        bool, typer.Option("--version", help="Show the version, and end.", is_eager=True)
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
-    """Process partitioned event streams with a fleet of equal processes.
+    """Process partitioned event streams with a group of equal processes.
 
-    New here? `eventproc demo` shows a fleet at work, on this machine alone.
+    `eventproc demo` shows a group at work, on this machine alone.
 
-    Then: `eventproc emulator` in one terminal, and in as many others as you like
-    `eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db`.
+    To run your own handler, start `eventproc emulator` in one terminal and, in as many others as
+    you like, `eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db`.
     """
     if show_version:
         print(f"eventproc {_version()}")
@@ -104,29 +104,34 @@ _CHECKPOINT_EXAMPLES: Final[dict[str, tuple[Callable[..., int], tuple[str, ...]]
 }
 
 
+def _sentence(verb: Callable[..., object]) -> str:
+    """The docstring's first sentence, in full: typer would shorten it in the overview."""
+    return " ".join((verb.__doc__ or "").partition("\n\n")[0].split())
+
+
 def _epilog(examples: Sequence[str]) -> str:
     # The backspace keeps the lines from being joined into a paragraph.
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
 
 
 for _verb, _examples in _EXAMPLES.items():
-    app.command(epilog=_epilog(_examples))(_verb)
+    app.command(epilog=_epilog(_examples), short_help=_sentence(_verb))(_verb)
 
-_positions = typer.Typer(
+_checkpoints_app = typer.Typer(
     name="checkpoints",
     epilog=_epilog([examples[0] for _, examples in _CHECKPOINT_EXAMPLES.values()]),
     rich_markup_mode=None,
 )
 
 
-@_positions.callback(invoke_without_command=True)
+@_checkpoints_app.callback(invoke_without_command=True)
 def _checkpoints(context: typer.Context) -> None:
-    """Look at a group's checkpoints, move them, take them to another store or group."""
+    """List the checkpoints of a group, move them, or copy them to another store or group."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit
 
 
 for _name, (_verb, _examples) in _CHECKPOINT_EXAMPLES.items():
-    _positions.command(_name, epilog=_epilog(_examples))(_verb)
-app.add_typer(_positions)
+    _checkpoints_app.command(_name, epilog=_epilog(_examples), short_help=_sentence(_verb))(_verb)
+app.add_typer(_checkpoints_app, short_help=_sentence(_checkpoints))

@@ -1,1 +1,1 @@
-"""Decisions as functions of values: no clock, no chance, no input or output, no log."""
+"""Decisions as pure functions of values: no clock, no randomness, no I/O, no logging."""

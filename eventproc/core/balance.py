@@ -1,25 +1,27 @@
-"""From the plan to my own lines of it: what to claim, to steal and to hand over in this cycle.
+"""From the plan to this processor's actions: what to claim, steal and hand over in this cycle.
 
-Rule 1: a processor touches only what the plan gives to it, and what it holds and must give.
-Rule 2: at most one steal in each cycle, whatever the strategy, and only from an owner that does
-not hand over, or that kept what the plan takes from it for longer than it was given.
+Rule 1: a processor writes only the records of partitions that the plan gives to it, and of those
+that it holds and the plan gives to another member.
+Rule 2: with any strategy there is at most one steal in each cycle, and only from an owner that
+does not hand over, or that has kept a partition for ``handoff_timeout`` after the plan took it.
 Rule 3: ``BALANCED`` makes at most one claim or steal in each cycle.
-Rule 4: who leaves is not robbed: it lets go by itself, or is robbed when it did not in time.
-Rule 5: just after the membership changed nobody begins anything. Others may not have seen the
-change yet, and would carry out another plan; a moment later all of them follow the same one.
+Rule 4: a leaving member hands over by itself, so nothing is stolen from it before
+``handoff_timeout``.
+Rule 5: just after the membership changed, no claim, steal or hand-over begins. Other members may
+not have read the change yet and would follow another plan; soon all of them follow the same one.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eventproc.core.neglect import awaited, heirs
 from eventproc.core.plan import plan, rank
+from eventproc.core.unclaimed import awaiting_claim, fallback_owners
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim, PartitionOwnership
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What one processor knows when it decides."""
+class GroupView:
+    """What one processor knows when it decides. "Me" and "I" are that processor."""
 
     owner_id: str
     partition_ids: tuple[str, ...]
@@ -28,32 +30,32 @@ class View:
 
     live_owner_by_partition: Mapping[str, str]
     members: frozenset[str]
-    """Everybody who shall have a share."""
+    """The members that the plan gives a share."""
 
     cooperative: frozenset[str]
-    """Members, leaving ones too, that hand over what they have to give."""
+    """Members, including leaving ones, that hand over what the plan takes from them."""
 
     held: frozenset[str]
-    """The partitions whose lease this processor keeps."""
+    """The partitions that this processor has a lease for."""
 
     overdue: frozenset[str] = frozenset()
-    """Partitions due to me that an owner who should let go kept for longer than it may."""
+    """Partitions planned for me that their owner has kept for longer than ``handoff_timeout``."""
 
     leaving: frozenset[str] = frozenset()
-    """Owners that said they go; they let go of what they have."""
+    """Owners with the status *leaving*; they release or hand over what they hold."""
 
     present: frozenset[str] = frozenset()
-    """Whoever has written presence: it follows this plan, whatever its strategy, and takes up
-    what is recorded in its name."""
+    """Owners with a member record: they follow this plan with any strategy, and claim each
+    partition that is recorded as theirs."""
 
-    neglected: frozenset[str] = frozenset()
-    """Partitions that foreign owners, for whom they are planned, have not come for in time."""
+    unclaimed: frozenset[str] = frozenset()
+    """Partitions planned for foreign members that these have not claimed in time."""
 
     handing_over: frozenset[str] = frozenset()
-    """Partitions of those held that are being handed over already."""
+    """The held partitions that are being handed over already."""
 
-    is_settling: bool = False
-    """Whether the membership changed so lately that others may not have seen it."""
+    is_unstable: bool = False
+    """Whether the membership changed so recently that other members may not have read it."""
 
     @property
     def followers(self) -> frozenset[str]:
@@ -62,66 +64,66 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipSighting:
-    """Since when, on my own clock, the group has had these members."""
+class MembershipObservation:
+    """Since when, on this processor's clock, the group has had these members."""
 
     members: frozenset[str]
     since_s: float
-    restless_since_s: float
-    """Since when no membership has lasted."""
+    unstable_since_s: float
+    """Since when the members have kept changing."""
 
-    def is_settling(self, now_s: float, *, settled_after_s: float, most_s: float) -> bool:
-        """Whether it is too new to act upon; in a group that never rests, not for ever."""
-        is_new = now_s - self.since_s < settled_after_s
-        return is_new and now_s - self.restless_since_s < most_s
+    def is_unstable(self, now_s: float, *, stable_after_s: float, wait_max_s: float) -> bool:
+        """Whether to wait before acting: the membership is new, and the wait has not been long."""
+        is_new = now_s - self.since_s < stable_after_s
+        return is_new and now_s - self.unstable_since_s < wait_max_s
 
 
-def see_members(
-    known: MembershipSighting | None,
+def observe_members(
+    known: MembershipObservation | None,
     members: frozenset[str],
     now_s: float,
     *,
-    settled_after_s: float,
-) -> MembershipSighting:
+    stable_after_s: float,
+) -> MembershipObservation:
     """Note since when the group has had these members."""
     if known is not None and known.members == members:
         return known
-    lasted = known is None or now_s - known.since_s >= settled_after_s
-    restless_since_s = now_s if lasted or known is None else known.restless_since_s
-    return MembershipSighting(members=members, since_s=now_s, restless_since_s=restless_since_s)
+    lasted = known is None or now_s - known.since_s >= stable_after_s
+    unstable_since_s = now_s if lasted or known is None else known.unstable_since_s
+    return MembershipObservation(members=members, since_s=now_s, unstable_since_s=unstable_since_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
+class Actions:
     """What to do in this cycle."""
 
     owner_by_partition: Mapping[str, str]
     """The whole plan."""
 
     claims: tuple[OwnershipClaim, ...]
-    """Partitions that nobody owns, or that are recorded as mine already."""
+    """Partitions without a live owner, and partitions that are recorded as mine already."""
 
     steal: OwnershipClaim | None
     hand_overs: Mapping[str, str | None]
     """For each surplus partition that I hold: the new owner, or ``None`` to release it."""
 
     others: tuple[str, ...]
-    """Members that could be given a partition, whatever the plan says."""
+    """The other members that accept a hand-over."""
 
-    awaited: frozenset[str]
-    """What is planned for foreign owners that have not come for it."""
+    awaiting_claim: frozenset[str]
+    """Partitions planned for foreign members that these have not claimed."""
 
-    is_settled: bool
-    """Whether nothing that concerns this processor still has to change."""
+    is_balanced: bool
+    """Whether the plan asks no change of this processor."""
 
 
-def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
-    """Return what this processor does about the plan in one cycle."""
+def decide(view: GroupView, strategy: LoadBalancingStrategy) -> Actions:
+    """Return this processor's actions in one cycle."""
     me = view.owner_id
     live, foreign = view.live_owner_by_partition, view.members - view.followers
     planned = plan(view.partition_ids, live, view.members, foreign=foreign)
-    waiting = awaited(planned, live, foreign)
-    planned |= _inherited(view, waiting)
+    waiting = awaiting_claim(planned, live, foreign)
+    planned |= _reassigned(view, waiting)
     due = [
         p
         for p in view.partition_ids
@@ -135,40 +137,46 @@ def decide(view: View, strategy: LoadBalancingStrategy) -> Moves:
         stealable = [] if orphans else stealable
     steal = min(stealable, key=rank, default=None)
     hand_overs = _surplus(view, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
-    is_settled = not due and not hand_overs
-    if view.is_settling:
+    is_balanced = not due and not hand_overs
+    if view.is_unstable:
         orphans, steal = [], None
         hand_overs = {p: to for p, to in hand_overs.items() if p in view.handing_over}
-    return Moves(
+    return Actions(
         owner_by_partition=planned,
         claims=tuple(_claim(view, p) for p in [*resumed, *orphans]),
         steal=None if steal is None else _claim(view, steal),
         hand_overs=hand_overs,
         others=tuple(sorted(view.members & view.cooperative - {view.owner_id})),
-        awaited=waiting,
-        is_settled=is_settled,
+        awaiting_claim=waiting,
+        is_balanced=is_balanced,
     )
 
 
-def _inherited(view: View, waiting: frozenset[str]) -> dict[str, str]:
-    """Who shall have what foreign owners have not come for in time.
+def _reassigned(view: GroupView, waiting: frozenset[str]) -> dict[str, str]:
+    """Return other owners for the partitions that foreign members have not claimed in time.
 
-    One that follows the plan comes, or is dead. Its share, taken by others, would be handed back to
-    it, which made the dead one look alive again.
+    Members that follow the plan need no such rule: they claim their share unless they are dead.
+    Partitions claimed in place of a dead follower would be handed over to it, and these new
+    records would make it look alive.
     """
-    neglected = waiting & view.neglected
-    if not neglected or not view.followers:
+    unclaimed = waiting & view.unclaimed
+    if not unclaimed or not view.followers:
         return {}
-    heir_by_partition = heirs(view.partition_ids, view.live_owner_by_partition, view.followers)
-    return {p: heir_by_partition[p] for p in neglected if p in heir_by_partition}
+    fallback_by_partition = fallback_owners(
+        view.partition_ids, view.live_owner_by_partition, view.followers
+    )
+    return {p: fallback_by_partition[p] for p in unclaimed if p in fallback_by_partition}
 
 
 def due_since_s(
-    known: Mapping[tuple[str, str], float], planned: Mapping[str, str], view: View, now_s: float
+    known: Mapping[tuple[str, str], float],
+    planned: Mapping[str, str],
+    view: GroupView,
+    now_s: float,
 ) -> dict[tuple[str, str], float]:
-    """Note since when each partition that is due to me is kept, and by which live owner.
+    """Return since when each partition that is planned for me has had another live owner.
 
-    Another owner has all its time before it: it cannot help how long the former one took.
+    The keys are pairs of partition and owner: the time starts again with a new owner.
     """
     kept = [
         (p, view.live_owner_by_partition.get(p, view.owner_id))
@@ -180,13 +188,13 @@ def due_since_s(
     }
 
 
-def _recorded_owner(view: View, partition_id: str) -> str | None:
+def _recorded_owner(view: GroupView, partition_id: str) -> str | None:
     ownership = view.ownership_by_partition.get(partition_id)
     return None if ownership is None else ownership.owner_id
 
 
-def _is_stealable(view: View, partition_id: str) -> bool:
-    """Whether a live other owner has it who will not let go, or did not in time."""
+def _is_stealable(view: GroupView, partition_id: str) -> bool:
+    """Whether another live owner has it that does not hand over, or did not in time."""
     owner_id = view.live_owner_by_partition.get(partition_id)
     if owner_id is None or owner_id == view.owner_id:
         return False
@@ -194,13 +202,13 @@ def _is_stealable(view: View, partition_id: str) -> bool:
     return not lets_go or partition_id in view.overdue
 
 
-def _surplus(view: View, planned: Mapping[str, str]) -> dict[str, str | None]:
-    """What I hold, or am recorded to own, that the plan gives to somebody who takes a hand-over.
+def _surplus(view: GroupView, planned: Mapping[str, str]) -> dict[str, str | None]:
+    """What I hold, or am recorded to own, that the plan gives to a member that accepts hand-overs.
 
-    What it gives to a foreign owner stays: that one will steal it, and until then it is read.
+    I keep what the plan gives to a foreign member, and serve it until that member steals it.
     """
     if planned == view.live_owner_by_partition:
-        return {}  # Everything is where it shall be, as it mostly is.
+        return {}  # The common case: already balanced.
     return {
         p: target
         for p, target in planned.items()
@@ -210,7 +218,7 @@ def _surplus(view: View, planned: Mapping[str, str]) -> dict[str, str | None]:
     }
 
 
-def _claim(view: View, partition_id: str) -> OwnershipClaim:
+def _claim(view: GroupView, partition_id: str) -> OwnershipClaim:
     ownership = view.ownership_by_partition.get(partition_id)
     return OwnershipClaim(
         partition_id=partition_id,

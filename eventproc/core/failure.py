@@ -1,9 +1,9 @@
-"""What to do about a call of the handler that failed: what to try next, and when to give up.
+"""After a failed call of the handler: which events to try next, and when to give one up.
 
-Rule 1: what is known to be handled does not come again.
-Rule 2: while nobody said which event of a call is to blame, each of them is tried alone: so at most
-once more, and the culprit shows itself.
-Rule 3: an event is given up only for failures that are its own.
+Rule 1: an event that is known to be handled is not delivered again.
+Rule 2: if the error does not name an event, each event of the call is tried alone. That shows which
+of them fails, and delivers each of the others only once more.
+Rule 3: an event is given up only for failures of its own, not of the call that it was in.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,31 +16,31 @@ _E = TypeVar("_E", bound=ReceivedEvent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blame:
+class FailureReport:
     """What one failed call says of its events."""
 
     failed: Mapping[int, Exception]
     """By sequence number: events known to have failed, and why."""
 
     suspect: frozenset[int] = frozenset()
-    """Any of these may be the culprit."""
+    """Events of which at least one failed; it is not known which."""
 
     done: frozenset[int] = frozenset()
-    """Known to be handled although the call failed."""
+    """Events known to be handled although the call failed."""
 
 
 @dataclass(slots=True)
-class Trial:
-    """The failures of the events of one run, while they last."""
+class RetryState:
+    """The failures of the events that are being retried."""
 
     alone: set[int] = field(default_factory=set)
-    """Events to be tried by themselves."""
+    """Events to be tried alone."""
 
     attempt_by_number: dict[int, int] = field(default_factory=dict)
     error_by_number: dict[int, Exception] = field(default_factory=dict)
 
-    def note(self, blame: Blame, transient: tuple[type[Exception], ...]) -> None:
-        """Take down a failed call; errors that are *transient* are not counted."""
+    def note(self, blame: FailureReport, transient: tuple[type[Exception], ...]) -> None:
+        """Record a failed call; errors of the types *transient* do not count as attempts."""
         self.alone |= blame.suspect | blame.failed.keys()
         for number, error in blame.failed.items():
             self.error_by_number[number] = error
@@ -48,29 +48,29 @@ class Trial:
                 self.attempt_by_number[number] = self.attempt_by_number.get(number, 0) + 1
 
     def exhausted(self, attempts_max: int | None) -> list[int]:
-        """Events that failed as often as they may."""
+        """Return the events that failed *attempts_max* times, in order."""
         if attempts_max is None:
             return []
         return sorted(n for n, count in self.attempt_by_number.items() if count >= attempts_max)
 
     def forget(self, numbers: Collection[int]) -> None:
-        """These events are settled, in whatever way."""
+        """Drop these events: they are handled, or given up."""
         for number in numbers:
             self.alone.discard(number)
             self.attempt_by_number.pop(number, None)
             self.error_by_number.pop(number, None)
 
 
-def blame(part: Sequence[ReceivedEvent], error: Exception) -> Blame:
-    """Judge an error that names no event: it is the only one's fault, or anybody's."""
+def blame(part: Sequence[ReceivedEvent], error: Exception) -> FailureReport:
+    """Report an error that names no event: one event failed; of several, any may have failed."""
     numbers = [event.sequence_number for event in part]
     if len(numbers) == 1:
-        return Blame(failed={numbers[0]: error})
-    return Blame(failed={}, suspect=frozenset(numbers))
+        return FailureReport(failed={numbers[0]: error})
+    return FailureReport(failed={}, suspect=frozenset(numbers))
 
 
 def next_part(pending: Sequence[_E], alone: Collection[int]) -> Sequence[_E]:
-    """Return the next events to hand over: a suspect by itself, else all up to the next suspect."""
+    """Return the next events to deliver: one that must be alone, or all events before the next."""
     if not alone:
         return pending
     if pending[0].sequence_number in alone:

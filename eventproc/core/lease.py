@@ -1,12 +1,12 @@
-"""How long may a claim be trusted, by its owner and by everybody else?
+"""How long does a lease last, for its owner and for the other members?
 
-Rule 1: whether a record is expired is judged on the store's clock alone: the time of the answer
+Rule 1: whether a record has expired is decided by the store's clock alone: the time of the answer
 that carried it, against the time at which the same store last wrote it.
 Rule 2: an owner counts its own lease from *before it sent* the write that was confirmed, and stops
-a margin before the expiration. A taker counts from after the write was made. So the clocks' offset
-never matters, only how fast they run.
-Rule 3: after a time without answers from the store nobody is pronounced dead at once. The others
-could not write either.
+a margin before the expiration. A processor that takes over counts from after the write was made.
+So the clocks' offset never matters, only how fast they run.
+Rule 3: after an outage of the store no member is considered dead for a while, because live members
+could not renew either.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,19 +14,25 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.membership import Member, MembershipSnapshot, MemberStatus
-from eventproc.models import OwnershipSnapshot, PartitionOwnership
+from eventproc.models import (
+    Member,
+    MembershipSnapshot,
+    MemberStatus,
+    OwnershipSnapshot,
+    PartitionOwnership,
+)
 
 TRUST_FRACTION: Final = 0.9
-"""Of the expiration: an owner's clock may run 5 % slow and the store's 5 % fast."""
+"""The part of the expiration for which an owner trusts its lease: so its own clock may run 5 % slow
+and the store's 5 % fast."""
 
 RENEWALS_PER_EXPIRATION: Final = 3
-"""A record is renewed at a third of its life, so that two renewals in a row may fail."""
+"""A record is renewed at a third of its epoch, so that two renewals in a row may fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
-    """Since when, on my own clock, a record has not changed."""
+class Observation:
+    """Since when, on this processor's clock, a record has not changed."""
 
     etag: str
     first_seen_s: float
@@ -45,9 +51,9 @@ def renewal_due_at_s(sent_at_s: float, expiration: timedelta) -> float:
 def is_fresh(
     last_modified: datetime, as_of: datetime, resolution: timedelta, expiration: timedelta
 ) -> bool:
-    """Whether a record written then is still alive at the time of the answer.
+    """Whether a record last written at *last_modified* is not expired at *as_of*.
 
-    Both times may be cut to the store's resolution, so a record gets that much longer.
+    Both times may be cut to the store's resolution, so the record gets that much longer.
     """
     return as_of - last_modified <= expiration + resolution
 
@@ -57,7 +63,7 @@ def is_alive(
     listing: OwnershipSnapshot | MembershipSnapshot,
     expiration: timedelta,
 ) -> bool:
-    """Whether a record of a listing is alive; where nobody can tell the time it is taken to be."""
+    """Whether a record of a listing is not expired; without a time, assume that it is not."""
     return (
         listing.as_of is None
         or record.last_modified is None
@@ -65,24 +71,24 @@ def is_alive(
     )
 
 
-def sight(
-    sightings: Mapping[str, Sighting], ownerships: Iterable[PartitionOwnership], now_s: float
-) -> dict[str, Sighting]:
-    """Note for each record since when it has not changed; what is gone is forgotten."""
+def observe(
+    observations: Mapping[str, Observation], ownerships: Iterable[PartitionOwnership], now_s: float
+) -> dict[str, Observation]:
+    """Return since when each record has not changed; deleted records are dropped."""
     seen = {}
     for ownership in ownerships:
-        known = sightings.get(ownership.partition_id)
+        known = observations.get(ownership.partition_id)
         seen[ownership.partition_id] = (
             known
             if known is not None and known.etag == ownership.etag
-            else Sighting(etag=ownership.etag, first_seen_s=now_s)
+            else Observation(etag=ownership.etag, first_seen_s=now_s)
         )
     return seen
 
 
 def live_owners(
     snapshot: OwnershipSnapshot,
-    sightings: Mapping[str, Sighting],
+    observations: Mapping[str, Observation],
     *,
     expiration: timedelta,
     now_s: float,
@@ -90,19 +96,19 @@ def live_owners(
 ) -> dict[str, str]:
     """Return the owner of each partition that has a live one.
 
-    A store that cannot tell its time falls back to observation: a record is dead that did not
-    change for an expiration of my own clock (as the Kinesis client library judges its leases).
+    For a store that does not report its time, a record is expired if it did not change for
+    *expiration* on this processor's clock (as in the Kinesis Client Library).
     """
     owned = [o for o in snapshot.ownerships if o.owner_id is not None]
     if is_after_outage:
         live = owned
     elif snapshot.as_of is not None:
-        # As is_fresh has it; a hub may have thousands of partitions.
+        # The rule of is_fresh, computed once: a hub may have thousands of partitions.
         oldest = snapshot.as_of - expiration - snapshot.resolution
         live = [o for o in owned if o.last_modified >= oldest]
     else:
         oldest_s = now_s - expiration.total_seconds()
-        live = [o for o in owned if sightings[o.partition_id].first_seen_s >= oldest_s]
+        live = [o for o in owned if observations[o.partition_id].first_seen_s >= oldest_s]
     return {o.partition_id: o.owner_id for o in live if o.owner_id is not None}
 
 
@@ -114,10 +120,10 @@ def present_members(
     expiration: timedelta,
     owners: Iterable[str],
 ) -> list[Member]:
-    """Return the members that are there: whose record is fresh, or who own something.
+    """Return the live members: those that have a fresh record, or own partitions.
 
-    A processor that owns partitions proves with their records that it lives, and need not renew
-    its presence as well. One that was declared dead is not there.
+    The ownership records of a processor show that it is alive, so it does not renew its member
+    record as well. A member with the status *dead* is not live.
     """
     owning = frozenset(owners)
     return [

@@ -1,14 +1,15 @@
-"""Who should own what? One plan, which every processor computes for itself and finds the same.
+"""The plan: which member should own each partition. Every processor computes the same plan.
 
-Rule 1: the plan is a function of what the store shows to everybody. Same snapshot in, same plan
-out, on every processor: so claims do not collide and nobody has to be in charge.
+Rule 1: the plan is a function of the records in the store, which all processors read. The same
+snapshot gives the same plan on every processor, so claims do not collide and the group needs no
+coordinator.
 Rule 2: it moves the fewest partitions that balance allows. An owner keeps what it holds up to its
-quota; only orphans and surplus change hands.
+quota; only partitions without an owner, and surplus, change hands.
 Rule 3: it does not change while it is carried out. After any part of it has been done, in any
-order, the plan of what is left is the rest of the same plan. Two things give this. The extra
-places go by who holds more than the minimum, never by exact counts. And each free partition, in a
-fixed order, takes the next owner clockwise on a ring that still has a place: a place that was
-filled and the partition that filled it leave the rest of the walk as it was.
+order, the plan of what is left is the rest of the same plan. This has two reasons. The extra
+places go to owners that hold more than the minimum, whatever the exact counts. And each free
+partition, in a fixed order, takes the next owner clockwise on a ring that still has a place: a
+place that was filled and the partition that filled it leave the rest of the walk as it was.
 
 Worked example. 18 partitions, owners A, B, C with 6 each, and D joins. 18 div 4 is 4, rest 2. All
 three of A, B, C hold more than 4, so the two extra places go to two of them, say A and B by their
@@ -25,7 +26,7 @@ from hashlib import blake2b
 
 @lru_cache(maxsize=1 << 16)
 def rank(name: str) -> int:
-    """A number that is the same on every machine and has nothing to do with the name's order."""
+    """Hash a name to a number: the same on every machine, and unrelated to the name's order."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
@@ -35,8 +36,8 @@ def quotas(
     """How many partitions each owner should have: all equal, or one apart.
 
     The extra places go first to owners that already hold more than the minimum. Among these a
-    foreign owner comes first, because it can only be stolen from; among the others it comes last,
-    because nobody can make it take an extra one.
+    foreign owner comes first, because its surplus could only be stolen; among the others it comes
+    last, because no other member can make it claim one more.
     """
     if not held_count_by_owner:
         return {}
@@ -63,8 +64,8 @@ def plan(
         partition_ids: All partitions of the hub.
         owner_by_partition: The live owner of each partition that has one. An owner that is not a
             member (it leaves) loses all it holds.
-        members: Everybody who shall have a share, holding something or not.
-        foreign: Those members that do not follow this plan.
+        members: The members that get a share, whether they own partitions or not.
+        foreign: The members that do not follow this plan.
     """
     if _is_balanced(partition_ids, owner_by_partition, members):
         return dict(owner_by_partition)
@@ -91,7 +92,7 @@ def plan(
 def _is_balanced(
     partition_ids: Collection[str], owner_by_partition: Mapping[str, str], members: Collection[str]
 ) -> bool:
-    """Whether everything is owned by members, evenly: then the plan is what is, as it mostly is."""
+    """Whether members own all partitions evenly. The common case: the plan changes nothing."""
     if len(owner_by_partition) != len(partition_ids):
         return False
     counts = dict.fromkeys(members, 0) | Counter(owner_by_partition.values())
@@ -103,16 +104,16 @@ def _is_balanced(
 
 
 def _precedence(name: str) -> tuple[int, str]:
-    """The order in which partitions are kept and dealt, and owners stand on the ring."""
+    """The order in which partitions are kept and assigned, and of the owners on the ring."""
     return rank(name), name
 
 
 def _deal(free: Iterable[str], places: Mapping[str, int]) -> dict[str, str]:
-    """Give each free partition to the next owner clockwise that still has a place.
+    """Assign each free partition to the next owner clockwise that still has a place.
 
-    ``following`` leads from an owner that is full to the next one on the ring, and is shortened
-    on the way, so that a full ring is not walked again for each partition. There are exactly as
-    many places as free partitions, so the walk always ends.
+    ``following`` points from an owner that is full to the next one on the ring. Each walk shortens
+    these paths, so that full owners are not walked over again for each partition. There are
+    exactly as many places as free partitions, so the walk always ends.
     """
     ring = sorted((member for member, count in places.items() if count > 0), key=_precedence)
     points = [rank(member) for member in ring]

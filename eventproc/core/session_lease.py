@@ -1,14 +1,16 @@
-"""Leases by session: an ownership lives as long as its owner's presence record is renewed.
+"""Session leases: a processor's ownerships live as long as its member record is renewed.
 
-One write for each processor, in place of one for each partition. What a renewal of the ownership
-record did by the way has to be done on purpose: who takes a partition must shut its owner out.
+That is one write for each processor instead of one for each partition. But claiming a partition
+does not make its former owner's next renewal fail, so the former owner must be fenced first.
 
-Rule 1: nobody is dead because its presence is old. Somebody must declare it, by a conditional
-write over exactly the record that is old; so a renewal and a declaration cannot both succeed.
-Rule 2: who is declared dead owns nothing of what it had, until it has claimed each again. What it
-wrote since then it owns: a listing of the members may be older than one of the ownerships.
-Rule 3: an owner without a presence record is none of ours, or somebody deleted the record. It is
-judged by its ownership record, and only by who missed its presence for a whole expiration.
+Rule 1: a member is not dead because its record is old. Another member must write the status *dead*
+over exactly the record that is old; so of this write and a renewal only one can succeed.
+Rule 2: a member that was fenced loses all that it owned, and must claim each partition again. An
+ownership record that it wrote after that is valid: the member listing may be older than the
+ownership listing.
+Rule 3: an owner without a member record is an Azure SDK processor, or its record was deleted. Its
+ownership records decide whether it is alive; but it is dead only for a processor that has seen no
+member record for a whole expiration.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +19,18 @@ from typing import Final
 
 from eventproc.core.lease import is_alive
 from eventproc.core.plan import rank
-from eventproc.membership import LeaseMode, Member, MembershipSnapshot, MemberStatus
-from eventproc.models import OwnershipSnapshot, PartitionOwnership
+from eventproc.models import (
+    LeaseMode,
+    Member,
+    MembershipSnapshot,
+    MemberStatus,
+    OwnershipSnapshot,
+    PartitionOwnership,
+)
 
 DUTY_FRACTION: Final = 0.25
-"""Of the expiration: how long one processor alone has the duty to declare another dead; then
-everybody has it."""
+"""The part of the expiration for which one processor alone has the duty to fence a silent member;
+after that every processor has it."""
 
 
 def live_session_owners(
@@ -36,8 +44,8 @@ def live_session_owners(
 ) -> dict[str, str]:
     """Return the owner of each partition that has a live one.
 
-    *absent_since_s* tells for each owner without presence since when, on my own clock, it is
-    missed.
+    *absent_since_s* has, for each owner without a member record, since when that is so on this
+    processor's clock.
     """
     live = {}
     for ownership in snapshot.ownerships:
@@ -49,10 +57,10 @@ def live_session_owners(
                 member, ownership, snapshot, expiration
             )
         else:
-            missed_s = now_s - absent_since_s.get(ownership.owner_id, now_s)
+            absent_s = now_s - absent_since_s.get(ownership.owner_id, now_s)
             is_live = (
                 is_after_outage
-                or missed_s <= expiration.total_seconds()
+                or absent_s <= expiration.total_seconds()
                 or is_alive(ownership, snapshot, expiration)
             )
         if is_live:
@@ -60,19 +68,19 @@ def live_session_owners(
     return live
 
 
-def miss(
+def absent_since(
     known: Mapping[str, float], owners: Iterable[str], present: Iterable[str], now_s: float
 ) -> dict[str, float]:
-    """Note since when each owner is without a presence record."""
+    """Return since when each owner has had no member record."""
     return {owner: known.get(owner, now_s) for owner in set(owners) - set(present)}
 
 
 def _is_written_since(
     dead: Member, ownership: PartitionOwnership, snapshot: OwnershipSnapshot, expiration: timedelta
 ) -> bool:
-    """Whether the record may be newer than the declaration, and has not expired by itself.
+    """Whether the ownership record may be newer than the status *dead*, and has not expired.
 
-    Times may be cut to the store's resolution, so one of the same moment may be newer.
+    Times may be cut to the store's resolution, so a record with the same time may be newer.
     """
     if dead.last_modified is None or snapshot.as_of is None:
         return False
@@ -81,12 +89,13 @@ def _is_written_since(
     return is_alive(ownership, snapshot, expiration)
 
 
-def sessions_to_end(
+def members_to_fence(
     present: MembershipSnapshot, me: str, owners: Iterable[str], *, expiration: timedelta
 ) -> list[Member]:
-    """Return the owners whose silence this processor has to declare.
+    """Return the silent owners that this processor has to fence.
 
-    The first of the living, by rank, has the duty; if it does not do it, everybody has.
+    The live member with the lowest rank has this duty; if it does not act in time, every live
+    member has it.
     """
     if present.as_of is None:
         return []
@@ -108,7 +117,7 @@ def sessions_to_end(
 
 
 def _is_overdue(member: Member, as_of: datetime, expiration: timedelta) -> bool:
-    assert member.last_modified is not None, "it was found to be old"
+    assert member.last_modified is not None, "only a record with a time can be too old"
     return as_of - member.last_modified > expiration * (1 + DUTY_FRACTION)
 
 
@@ -122,8 +131,8 @@ def of_another_mode(
 ) -> frozenset[str]:
     """Return the live processors that cannot share a group with one of this lease mode.
 
-    Processors of other SDKs write no presence, and renew each record; so they can share a group
-    with the mode ``PARTITION`` only.
+    Azure SDK processors write no member record, and renew each ownership record; so they can share
+    a group with the mode ``PARTITION`` only.
     """
     others = {
         member.owner_id

@@ -1,10 +1,10 @@
-"""Is a partition stuck, and what is to be done about it?
+"""Is a partition stalled, and what to do about it?
 
-Rule 1: stuck is who has work and got none of it done for ``stall_timeout``. Who is paused, or held
-back by a rate limit or by an untrusted lease, is not.
-Rule 2: a call of the handler that gets nothing done for that long is given up at once, with the
-partition: nothing in place could help. Anything else is first reported, its receiver opened again,
-and given up when another ``stall_timeout`` has passed.
+Rule 1: a partition is stalled if it has work and completed none of it for ``stall_timeout``,
+unless it is paused, rate-limited or waiting for its lease.
+Rule 2: if a call of the handler completes nothing for that long, the partition is given up at once:
+a new receiver would not help. Otherwise the stall is logged and the receiver opened again; the
+partition is given up after another ``stall_timeout``.
 """
 
 from dataclasses import dataclass
@@ -16,33 +16,34 @@ class StallStep(Enum):
 
     NOTHING = "nothing"
     RESTART = "restart"
-    """Say so, and open the receiver again."""
+    """Log the stall, and open the receiver again."""
 
     GIVE_UP = "give_up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """How a partition does, as far as this matters."""
+    """The state of one partition."""
 
     idle_s: float
-    """Since when nothing got done, and nothing was seen to be done already."""
+    """For how many seconds no event was completed, or skipped as completed before."""
 
     call_s: float | None
-    """For how long some call of the handler got nothing done; ``None``: none is under way."""
+    """For how many seconds a call of the handler has completed nothing; ``None`` if there is no
+    call under way."""
 
     has_work: bool
     """Whether the hub has events that are not handled."""
 
     is_held_back: bool
-    """Paused, or waiting for a rate limit or for the lease."""
+    """Whether it is paused, or waits for a rate limit or for the lease."""
 
     was_restarted: bool
-    """Whether the receiver was opened again since anything got done."""
+    """Whether the receiver was opened again since an event was completed."""
 
 
 def stall_step(condition: Condition, stall_timeout_s: float) -> StallStep:
-    """Judge one partition."""
+    """Return what to do about one partition."""
     if condition.call_s is not None and condition.call_s >= stall_timeout_s:
         return StallStep.GIVE_UP
     if condition.is_held_back or not condition.has_work:

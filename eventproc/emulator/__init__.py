@@ -1,13 +1,13 @@
-"""An Event Hubs endpoint for one's own machine: AMQP 1.0 on loopback, nothing but Python."""
+"""An Event Hubs emulator in pure Python: AMQP 1.0 on the local machine, for tests."""
 
-from eventproc.emulator.configuration import (
+from eventproc.emulator.amqp.message import StoredEvent
+from eventproc.emulator.hub.configuration import (
     EmulatorConfiguration,
     HubConfiguration,
     hubs_of,
     read_config_json,
 )
-from eventproc.emulator.log import Retention
-from eventproc.emulator.message import StoredEvent
+from eventproc.emulator.hub.log import Retention
 from eventproc.emulator.running import run, serve
 from eventproc.emulator.server import EmulatorServer
 from eventproc.emulator.threaded import EventHubsEmulator

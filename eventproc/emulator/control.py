@@ -1,72 +1,156 @@
-"""The emulator over HTTP: is it well, what is in it, and let it misbehave.
+"""The emulator's HTTP endpoint: health check, content of the hubs, and fault injection.
 
-For an emulator in another process: health checks of compose files and of tests that wait for it,
-and the faults of ``EventHubsEmulator``'s methods under the same names. As much of HTTP/1.1 as
-that takes: one request for each connection, bodies in JSON.
+It serves an emulator that runs in another process: health checks of compose files and tests, and
+the faults of ``EventHubsEmulator`` under the names of its methods. It supports only the part of
+HTTP/1.1 that this needs: one request per connection, bodies in JSON.
 """
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Collection
 from datetime import timedelta
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from eventproc.emulator.refusal import RefusedError
-
-if TYPE_CHECKING:  # the server has the control endpoint, and it controls the server
-    from eventproc.emulator.server import EmulatorServer
-
-REQUEST_MAX: Final = 64 * 1024
-"""Bytes in a request; ours are below one hundred."""
+from eventproc.emulator.amqp.refusal import RefusedError
+from eventproc.emulator.faults import Faults
+from eventproc.emulator.hub.configuration import PARTITIONS_MAX
+from eventproc.emulator.hub.hub import Namespace
+from eventproc.emulator.request import (
+    NUMBER_MAX,
+    REQUEST_MAX,
+    MalformedRequestError,
+    Parameters,
+    parse_head,
+)
+from eventproc.errors import ConfigurationError
 
 REQUEST_TIMEOUT_S: Final = 10.0
 
+_LOG: Final = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())  # silent until the program configures logging
+
 Answer: TypeAlias = dict[str, object]
-Parameters: TypeAlias = Mapping[str, object]
+
+
+class ControlledServer(Protocol):
+    """The methods of ``EmulatorServer`` that the endpoint uses."""
+
+    faults: Faults
+    namespace: Namespace
+
+    @property
+    def connections(self) -> Collection[object]:
+        """The open connections of clients."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether clients can connect."""
+
+    @property
+    def connection_string(self) -> str:
+        """The connection string for clients."""
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Listen for clients."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Close the port and cut all connections."""
+
+    @abstractmethod
+    def partition_ids(self, hub: str) -> list[str]:
+        """Return the partitions of a hub."""
+
+    @abstractmethod
+    def add_partitions(self, hub: str, count: int) -> None:
+        """Add partitions to a hub."""
+
+    @abstractmethod
+    def expire_before(self, hub: str, partition_id: str, sequence_number: int) -> int:
+        """Drop events below a sequence number; return how many."""
+
+    @abstractmethod
+    def drop_connections(self, hub: str | None = None, partition_id: str | None = None) -> int:
+        """Cut connections; return how many."""
+
+    @abstractmethod
+    def displace_receivers(self, hub: str, partition_id: str | None = None) -> int:
+        """End receivers as if others with a higher epoch had connected; return how many."""
+
+    @abstractmethod
+    def delay_deliveries(
+        self, delay: timedelta, hub: str | None = None, partition_id: str | None = None
+    ) -> None:
+        """Delay each delivery; zero ends it."""
+
+    @abstractmethod
+    def clear_faults(self) -> None:
+        """End every fault."""
+
+
+class Fault(NamedTuple):
+    """What a ``POST`` to a fault calls, and the parameters that it takes."""
+
+    apply: Callable[[Parameters], Awaitable[Answer]]
+    parameters: tuple[str, ...] = ()
 
 
 class ControlEndpoint:
     """A small HTTP server beside the emulator."""
 
-    def __init__(self, server: "EmulatorServer") -> None:
+    def __init__(self, server: ControlledServer) -> None:
         self._server = server
         self._listener: asyncio.Server | None = None
-        self._faults: dict[str, Callable[[Parameters], Awaitable[Answer]]] = {
-            "drop-connections": self._drop_connections,
-            "displace-receivers": self._displace_receivers,
-            "delay-deliveries": self._delay_deliveries,
-            "refuse-connections": self._refuse_connections,
-            "refuse-links": self._refuse_links,
-            "be-busy": self._be_busy,
-            "fall-silent": self._fall_silent,
-            "expire-before": self._expire_before,
-            "add-partitions": self._add_partitions,
-            "clear": self._clear,
-            "stop": self._stop,
-            "start": self._start,
+        self._serving: set[asyncio.Task[None]] = set()
+        target, lasting = ("hub", "partition_id"), ("duration_s",)
+        self._faults: dict[str, Fault] = {
+            "drop-connections": Fault(self._drop_connections, target),
+            "displace-receivers": Fault(self._displace_receivers, target),
+            "delay-deliveries": Fault(self._delay_deliveries, (*target, "delay_s")),
+            "refuse-connections": Fault(self._refuse_connections, lasting),
+            "refuse-links": Fault(self._refuse_links, lasting),
+            "refuse-offsets": Fault(self._refuse_offsets, lasting),
+            "be-busy": Fault(self._be_busy, lasting),
+            "fall-silent": Fault(self._fall_silent, lasting),
+            "expire-before": Fault(self._expire_before, (*target, "sequence_number")),
+            "add-partitions": Fault(self._add_partitions, ("hub", "count")),
+            "clear": Fault(self._clear),
+            "stop": Fault(self._stop),
+            "start": Fault(self._start),
         }
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; the port, for the case that any was asked for."""
+        """Listen and return the port, which the system chooses if *port* is 0."""
         self._listener = await asyncio.start_server(
-            self._serve, host, port, limit=REQUEST_MAX, reuse_address=True
+            self._accept, host, port, limit=REQUEST_MAX, reuse_address=True
         )
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Close the port."""
-        if self._listener is not None:
-            self._listener.close()
-            await self._listener.wait_closed()
-            self._listener = None
+        """Close the port and cancel the requests under way."""
+        if self._listener is None:
+            return
+        self._listener.close()
+        for task in self._serving:
+            task.cancel()
+        if self._serving:
+            await asyncio.wait(self._serving)
+        await self._listener.wait_closed()
+        self._listener = None
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                body = await reader.readexactly(_content_length(head))
-                status, answer = await self._answer(head, body)
+                status, answer = await self._answered(reader)
                 content = json.dumps(answer).encode()
                 writer.write(
                     f"HTTP/1.1 {status} {status.phrase}\r\nContent-Type: application/json\r\n"
@@ -74,13 +158,38 @@ class ControlEndpoint:
                 )
                 writer.write(content)
                 await writer.drain()
-        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError):
-            pass  # whoever that was does not speak HTTP, or is gone
+                if status is not HTTPStatus.OK and writer.can_write_eof():
+                    # If a connection is closed with unread input, the answer may be lost.
+                    writer.write_eof()
+                    while await reader.read(REQUEST_MAX):
+                        pass
+        except (OSError, EOFError):  # TimeoutError is an OSError
+            pass  # the client has gone
         finally:
             writer.close()
 
-    async def _answer(self, head: bytes, body: bytes) -> tuple[HTTPStatus, Answer]:
-        method, path, *_ = head.decode("latin-1").split(" ", 2)
+    async def _answered(self, reader: asyncio.StreamReader) -> tuple[HTTPStatus, Answer]:
+        """Read a request, carry it out, and return status and answer."""
+        try:
+            try:
+                head = parse_head(await reader.readuntil(b"\r\n\r\n"))
+            except asyncio.LimitOverrunError as error:
+                raise MalformedRequestError(
+                    f"the head of the request has more than {REQUEST_MAX} bytes"
+                ) from error
+            body = await reader.readexactly(head.body_size)
+            return await self._answer(head.method, head.path, body)
+        except (MalformedRequestError, ConfigurationError, RefusedError) as error:
+            return HTTPStatus.BAD_REQUEST, {"error": str(error)}
+        except KeyError as error:
+            return HTTPStatus.BAD_REQUEST, {"error": str(error.args[0])}
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise
+        except Exception as error:  # noqa: BLE001 - such as a full disk: report it
+            _LOG.exception("control_failed")
+            return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": f"the request failed: {error!r}"}
+
+    async def _answer(self, method: str, path: str, body: bytes) -> tuple[HTTPStatus, Answer]:
         fault = self._faults.get(path.removeprefix("/faults/"))
         if method == "GET" and path == "/health":
             listens = self._server.listens
@@ -89,11 +198,10 @@ class ControlEndpoint:
         if method == "GET" and path == "/hubs":
             return HTTPStatus.OK, self._describe()
         if fault is None or method != "POST" or not path.startswith("/faults/"):
-            return HTTPStatus.NOT_FOUND, {"error": f"nothing answers {method} {path}"}
-        try:
-            return HTTPStatus.OK, await fault(_parameters_of(body))
-        except (KeyError, ValueError, TypeError, RefusedError) as error:
-            return HTTPStatus.BAD_REQUEST, {"error": str(error)}
+            return HTTPStatus.NOT_FOUND, {"error": f"{method} {path} does not exist"}
+        given = Parameters.parse(body)
+        given.refuse_others(fault.parameters)
+        return HTTPStatus.OK, await fault.apply(given)
 
     def _describe(self) -> Answer:
         hubs = self._server.namespace.hubs.values()
@@ -120,41 +228,44 @@ class ControlEndpoint:
     # --- one method for each fault ---------------------------------------------------------------
 
     async def _drop_connections(self, given: Parameters) -> Answer:
-        return {"dropped": self._server.drop_connections(_text(given, "hub"), _partition(given))}
+        return {"dropped": self._server.drop_connections(*_target(given))}
 
     async def _displace_receivers(self, given: Parameters) -> Answer:
-        hub = _required_text(given, "hub")
-        return {"displaced": self._server.displace_receivers(hub, _partition(given))}
+        hub, partition_id = given.required_text("hub"), given.text("partition_id")
+        return {"displaced": self._server.displace_receivers(hub, partition_id)}
 
     async def _delay_deliveries(self, given: Parameters) -> Answer:
-        delay = _duration(given, "delay_s")
-        self._server.faults.delay_deliveries(delay, _text(given, "hub"), _partition(given))
+        self._server.delay_deliveries(given.duration("delay_s"), *_target(given))
         return {}
 
     async def _refuse_connections(self, given: Parameters) -> Answer:
-        self._server.faults.refuse_connections(_duration(given, "duration_s"))
+        self._server.faults.refuse_connections(given.duration("duration_s"))
         return {}
 
     async def _refuse_links(self, given: Parameters) -> Answer:
-        self._server.faults.refuse_links(_duration(given, "duration_s"))
+        self._server.faults.refuse_links(given.duration("duration_s"))
+        return {}
+
+    async def _refuse_offsets(self, given: Parameters) -> Answer:
+        self._server.faults.refuse_offsets(given.duration("duration_s"))
         return {}
 
     async def _be_busy(self, given: Parameters) -> Answer:
-        self._server.faults.be_busy(_duration(given, "duration_s"))
+        self._server.faults.be_busy(given.duration("duration_s"))
         return {}
 
     async def _fall_silent(self, given: Parameters) -> Answer:
-        self._server.faults.fall_silent(_duration(given, "duration_s"))
+        self._server.faults.fall_silent(given.duration("duration_s"))
         return {}
 
     async def _expire_before(self, given: Parameters) -> Answer:
-        hub, partition_id = _required_text(given, "hub"), _required_text(given, "partition_id")
-        sequence_number = _number(given, "sequence_number")
-        return {"dropped": self._server.expire_before(hub, partition_id, int(sequence_number))}
+        hub, partition_id = given.required_text("hub"), given.required_text("partition_id")
+        number = given.whole_number("sequence_number", least=0, most=NUMBER_MAX)
+        return {"dropped": self._server.expire_before(hub, partition_id, number)}
 
     async def _add_partitions(self, given: Parameters) -> Answer:
-        hub = _required_text(given, "hub")
-        self._server.add_partitions(hub, int(_number(given, "count")))
+        hub = given.required_text("hub")
+        self._server.add_partitions(hub, given.whole_number("count", least=1, most=PARTITIONS_MAX))
         return {"partition_ids": self._server.partition_ids(hub)}
 
     async def _clear(self, given: Parameters) -> Answer:
@@ -173,48 +284,5 @@ class ControlEndpoint:
         return {}
 
 
-def _content_length(head: bytes) -> int:
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            length = int(value)
-            if not 0 <= length <= REQUEST_MAX:
-                raise ValueError("no request of ours is that long")
-            return length
-    return 0
-
-
-def _parameters_of(body: bytes) -> Parameters:
-    parameters = json.loads(body or b"{}")
-    if not isinstance(parameters, dict):
-        raise TypeError("the body is to be a JSON object")
-    return parameters
-
-
-def _text(given: Parameters, name: str) -> str | None:
-    value = given.get(name)
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name} is to be a string")
-    return value
-
-
-def _required_text(given: Parameters, name: str) -> str:
-    value = _text(given, name)
-    if value is None:
-        raise ValueError(f"{name} is missing")
-    return value
-
-
-def _partition(given: Parameters) -> str | None:
-    return _text(given, "partition_id")
-
-
-def _number(given: Parameters, name: str) -> float:
-    value = given.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} is to be a number")
-    return value
-
-
-def _duration(given: Parameters, name: str) -> timedelta:
-    return timedelta(seconds=_number(given, name))
+def _target(given: Parameters) -> tuple[str | None, str | None]:
+    return given.text("hub"), given.text("partition_id")

@@ -1,11 +1,11 @@
-"""The emulator as a program: it serves until it is told to end."""
+"""Runs the emulator as a program, until SIGINT or SIGTERM."""
 
 import asyncio
 import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-from eventproc.emulator.configuration import EmulatorConfiguration
+from eventproc.emulator.hub.configuration import EmulatorConfiguration
 from eventproc.emulator.server import EmulatorServer
 
 
@@ -18,7 +18,7 @@ def run(
 
     Args:
         configuration: What to serve, and where.
-        on_ready: Called once clients can connect: the place to print the connection string.
+        on_ready: Called once clients can connect, for example to print the connection string.
 
     Raises:
         ConfigurationError: A port is taken, or the directory holds something else.
@@ -32,14 +32,14 @@ async def serve(
     *,
     on_ready: Callable[[EmulatorServer], None] | None = None,
 ) -> None:
-    """The same inside a running loop; cancelling it ends it too.
+    """Do the same inside a running loop; cancelling the coroutine ends it, too.
 
     To start one and go on, use ``async with EmulatorServer(configuration)``.
     """
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # No signal handlers on Windows, nor in any thread but the main one.
+        # Signal handlers work only in the main thread, and not on Windows.
         with suppress(NotImplementedError, RuntimeError, ValueError):
             loop.add_signal_handler(number, ended.set)
     async with EmulatorServer(configuration) as server:

@@ -1,28 +1,29 @@
-"""The emulator on a running event loop: it listens, and it can be told to misbehave."""
+"""The emulator on a running event loop: the listening server, its content and its faults."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import suppress
+from datetime import timedelta
 from typing import Self, TypeVar
 
-from eventproc.emulator.configuration import EmulatorConfiguration
-from eventproc.emulator.connection import Connection
+from eventproc.emulator.amqp.message import StoredEvent
+from eventproc.emulator.amqp.refusal import LINK_STOLEN, RefusedError
 from eventproc.emulator.control import ControlEndpoint
 from eventproc.emulator.faults import Faults
-from eventproc.emulator.hub import Clock, Hub, Namespace, system_clock
-from eventproc.emulator.incoming_link import PublishLink
-from eventproc.emulator.message import StoredEvent
-from eventproc.emulator.outgoing_link import DeliveryLink
-from eventproc.emulator.refusal import LINK_STOLEN, RefusedError
+from eventproc.emulator.hub.configuration import EmulatorConfiguration
+from eventproc.emulator.hub.hub import Clock, Hub, Namespace, Partition, system_clock
+from eventproc.emulator.links.connection import Connection
+from eventproc.emulator.links.incoming_link import PublishLink
+from eventproc.emulator.links.outgoing_link import DeliveryLink
 from eventproc.errors import ConfigurationError
 
 T = TypeVar("T")
 
 
 class EmulatorServer:
-    """An Event Hubs endpoint. ``async with`` starts and stops it; the log outlives a stop.
+    """An Event Hubs endpoint. ``async with`` opens and closes it; events survive ``stop``.
 
-    Every method is to be called on the loop that runs it.
+    Call every method on the loop that runs the server.
     """
 
     def __init__(self, configuration: EmulatorConfiguration, clock: Clock = system_clock) -> None:
@@ -47,7 +48,7 @@ class EmulatorServer:
         await self.close()
 
     async def open(self) -> None:
-        """Start, with the health endpoint if there is to be one.
+        """Start, with the health endpoint if one is configured.
 
         Raises:
             ConfigurationError: A port is taken, or the host is not this machine's.
@@ -64,7 +65,7 @@ class EmulatorServer:
             raise
 
     async def close(self) -> None:
-        """Stop for good, and let go of the files. Again does no harm."""
+        """Stop and release the files. Repeating is harmless."""
         await self._control.stop()
         await self.stop()
         self.namespace.close()
@@ -79,7 +80,7 @@ class EmulatorServer:
             ) from error
 
     async def start(self) -> None:
-        """Listen; after a stop, on the same port and with the same events. Again does no harm.
+        """Listen; after a stop, on the same port and with the same events. Repeating is harmless.
 
         Raises:
             ConfigurationError: The port is taken, or the host is not this machine's.
@@ -98,7 +99,7 @@ class EmulatorServer:
             self._expiry = loop.create_task(self._expire_for_ever())
 
     async def stop(self) -> None:
-        """Close the port and cut every connection; the events stay. Again does no harm."""
+        """Close the port and cut every connection; the events stay. Repeating is harmless."""
         if self._server is None:
             return
         self._server.close()
@@ -120,7 +121,7 @@ class EmulatorServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on; known once it has started."""
+        """The port that it listens on; known once it has started."""
         return self._port
 
     @property
@@ -135,7 +136,7 @@ class EmulatorServer:
 
     @property
     def connection_string(self) -> str:
-        """What a client of the Azure SDKs connects with, for any hub."""
+        """The connection string for clients of the Azure SDKs, without a hub."""
         return (
             f"Endpoint=sb://{_reachable(self.configuration.host)}:{self._port};"
             "SharedAccessKeyName=RootManageSharedAccessKey;"
@@ -143,10 +144,10 @@ class EmulatorServer:
         )
 
     def connection_string_for(self, hub: str) -> str:
-        """The same, with the hub named in it."""
+        """Return the connection string with the hub's name as ``EntityPath``."""
         return f"{self.connection_string}EntityPath={self._hub(hub).name}"
 
-    # --- what is in it ---------------------------------------------------------------------------
+    # --- content ---------------------------------------------------------------------------------
 
     def _hub(self, name: str) -> Hub:
         try:
@@ -154,28 +155,44 @@ class EmulatorServer:
         except RefusedError as error:
             raise KeyError(f"no event hub {name!r}") from error
 
-    def events(self, hub: str, partition_id: str) -> list[StoredEvent]:
-        """What a partition holds, oldest first."""
+    def _partition(self, hub: str, partition_id: str) -> Partition:
         try:
-            log = self._hub(hub).partition(partition_id).log
+            return self._hub(hub).partition(partition_id)
         except RefusedError as error:
             raise KeyError(f"event hub {hub!r} has no partition {partition_id!r}") from error
+
+    def _check_place(self, hub: str | None, partition_id: str | None) -> None:
+        """Raise ``KeyError`` if the hub or the partition of a fault does not exist."""
+        if hub is None and partition_id is not None:
+            raise KeyError(f"partition {partition_id!r} of which event hub? Give the hub, too")
+        if hub is not None and partition_id is None:
+            self._hub(hub)
+        if hub is not None and partition_id is not None:
+            self._partition(hub, partition_id)
+
+    def events(self, hub: str, partition_id: str) -> list[StoredEvent]:
+        """Return the events of a partition, oldest first."""
+        log = self._partition(hub, partition_id).log
         return log.read(0, len(log), log.byte_count)
 
     def partition_ids(self, hub: str) -> list[str]:
-        """The partitions that a hub has now."""
+        """Return the ids of a hub's partitions."""
         return [partition.partition_id for partition in self._hub(hub).partitions]
 
     def add_partitions(self, hub: str, count: int) -> None:
-        """Let a hub grow. With a directory, configure as many from the next start on."""
+        """Add partitions to a hub. With a directory, configure the new count for the next start.
+
+        Raises:
+            ConfigurationError: The hub would have more partitions than allowed.
+        """
         self._hub(hub).add_partitions(count)
 
     def expire_before(self, hub: str, partition_id: str, sequence_number: int) -> int:
-        """Drop a partition's events below ``sequence_number``, as retention would; how many."""
-        return self._hub(hub).partition(partition_id).drop_before(sequence_number)
+        """Drop events below ``sequence_number``, as retention would; return how many."""
+        return self._partition(hub, partition_id).drop_before(sequence_number)
 
     def receivers(self, hub: str, partition_id: str | None = None) -> list[DeliveryLink]:
-        """The links that read a hub, or one partition of it."""
+        """Return the links that read a hub, or one partition of it."""
         links = self._links(self._hub(hub).name, partition_id)
         return [link for _, link in links if isinstance(link, DeliveryLink)]
 
@@ -190,10 +207,11 @@ class EmulatorServer:
                     if link.is_at(hub_name, partition_id):
                         yield connection, link
 
-    # --- faults that strike at once; those that last are in ``faults`` ----------------------------
+    # --- faults that happen once; those with a duration are in ``faults`` ------------------------
 
     def drop_connections(self, hub: str | None = None, partition_id: str | None = None) -> int:
-        """Cut connections without a word: all, or those with a link to a hub or partition."""
+        """Abort connections: all, or those with a link to a hub or partition; return how many."""
+        self._check_place(hub, partition_id)
         if hub is None:
             dropped = set(self.connections)
         else:
@@ -202,14 +220,22 @@ class EmulatorServer:
             connection.abort()
         return len(dropped)
 
+    def delay_deliveries(
+        self, delay: timedelta, hub: str | None = None, partition_id: str | None = None
+    ) -> None:
+        """Delay each delivery of one partition, of one hub, or of all. Zero ends it."""
+        self._check_place(hub, partition_id)
+        self.faults.delay_deliveries(delay, hub, partition_id)
+
     def clear_faults(self) -> None:
-        """Behave again: what was held back or delayed goes out now."""
+        """End every fault; output that was held back or delayed is sent now."""
         self.faults.clear()
         for connection in tuple(self.connections):
             connection.catch_up()
 
     def displace_receivers(self, hub: str, partition_id: str | None = None) -> int:
-        """End receivers as if others with a higher epoch had come; how many."""
+        """End receivers as if others with a higher epoch had connected; return how many."""
+        self._check_place(hub, partition_id)
         receivers = self.receivers(hub, partition_id)
         for receiver in receivers:
             receiver.refuse(
@@ -225,7 +251,7 @@ class EmulatorServer:
 
 
 def _reachable(host: str) -> str:
-    """How a client on this machine names the host that we listen on."""
+    """Return the name by which a client on this machine reaches the host that we listen on."""
     if host in {"", "0.0.0.0", "::"}:  # noqa: S104  # compared with, not bound to
         return "localhost"
     return f"[{host}]" if ":" in host else host

@@ -8,13 +8,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ParamSpec, Self, TypeVar
 
-from eventproc.emulator.configuration import (
+from eventproc.emulator.amqp.message import StoredEvent
+from eventproc.emulator.hub.configuration import (
     EmulatorConfiguration,
     HubConfiguration,
     hubs_of,
 )
-from eventproc.emulator.log import Retention
-from eventproc.emulator.message import StoredEvent
+from eventproc.emulator.hub.log import Retention
 from eventproc.emulator.server import EmulatorServer
 
 P = ParamSpec("P")
@@ -25,7 +25,7 @@ class EventHubsEmulator:
     """An Event Hubs endpoint on this machine, as a context manager.
 
     ``stop`` and ``start`` may alternate within it: the port and the events stay, every connection
-    is cut. All methods may be called from any thread and return when their effect is there.
+    is cut. All methods may be called from any thread, and return when they have taken effect.
 
     ```python
     with EventHubsEmulator({"orders": 8}) as emulator:
@@ -66,14 +66,14 @@ class EventHubsEmulator:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop for good, and let go of the files."""
+        """Stop and release the files."""
         self.close()
 
     def open(self) -> None:
         """Start the thread and the server in it.
 
         Raises:
-            ConfigurationError: The port is taken, or the directory holds something else.
+            ConfigurationError: The port is taken, or the directory has other files.
         """
         assert self._thread is None, "opened twice"
         self._loop = asyncio.new_event_loop()
@@ -89,7 +89,7 @@ class EventHubsEmulator:
             raise
 
     def close(self) -> None:
-        """Stop the server and its thread, and let go of the files. Again does no harm."""
+        """Stop the server and its thread, and release the files. Repeating is harmless."""
         if self._thread is None or self._loop is None:
             return
         if self._server is not None:
@@ -105,7 +105,7 @@ class EventHubsEmulator:
         self._await(self._running.start())
 
     def stop(self) -> None:
-        """Close the port and cut every connection. The events stay; ``start`` brings them back."""
+        """Close the port and cut every connection. The events stay until ``start``."""
         self._await(self._running.stop())
 
     @property
@@ -119,94 +119,98 @@ class EventHubsEmulator:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function on the loop's thread and hand back what it returns or raises."""
+        """Call a function on the loop's thread; return its result or raise its error."""
         done: Future[T] = Future()
 
         def call() -> None:
             try:
                 done.set_result(function(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001  # raised again where it was asked for
+            except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread
                 done.set_exception(error)
 
         assert self._loop is not None
         self._loop.call_soon_threadsafe(call)
         return done.result()
 
-    # --- how to reach it -------------------------------------------------------------------------
+    # --- addresses -------------------------------------------------------------------------------
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """The port that it listens on."""
         return self._running.port
 
     @property
     def health_port(self) -> int | None:
-        """The port of ``GET /health`` and of the faults over HTTP, if one was asked for."""
+        """The port of ``GET /health`` and of the faults over HTTP, if one is configured."""
         return self._running.health_port
 
     @property
     def connection_string(self) -> str:
-        """What a client of the Azure SDKs connects with, for any hub."""
+        """The connection string for clients of the Azure SDKs, without a hub."""
         return self._running.connection_string
 
     def connection_string_for(self, hub: str) -> str:
-        """The same, with the hub named in it."""
+        """Return the connection string with the hub's name as ``EntityPath``."""
         return self._running.connection_string_for(hub)
 
-    # --- what is in it ---------------------------------------------------------------------------
+    # --- content ---------------------------------------------------------------------------------
 
     def events(self, hub: str, partition_id: str) -> list[StoredEvent]:
-        """What a partition holds, oldest first."""
+        """Return the events of a partition, oldest first."""
         return self._call(self._running.events, hub, partition_id)
 
     def partition_ids(self, hub: str) -> list[str]:
-        """The partitions that a hub has now."""
+        """Return the ids of a hub's partitions."""
         return self._call(self._running.partition_ids, hub)
 
     def receiver_count(self, hub: str, partition_id: str | None = None) -> int:
-        """How many receivers read a hub, or one partition of it."""
+        """Return how many receivers read a hub, or one partition of it."""
         return len(self._call(self._running.receivers, hub, partition_id))
 
     def add_partitions(self, hub: str, count: int) -> None:
-        """Let a hub grow. With a directory, configure as many from the next start on."""
+        """Add partitions to a hub. With a directory, configure the new count for the next start."""
         self._call(self._running.add_partitions, hub, count)
 
     def expire_before(self, hub: str, partition_id: str, sequence_number: int) -> int:
-        """Drop a partition's events below ``sequence_number``, as retention would; how many."""
+        """Drop events below ``sequence_number``, as retention would; return how many."""
         return self._call(self._running.expire_before, hub, partition_id, sequence_number)
 
     # --- faults ----------------------------------------------------------------------------------
 
     def drop_connections(self, hub: str | None = None, partition_id: str | None = None) -> int:
-        """Cut connections without a word: all, or those with a link to a hub or partition."""
+        """Abort connections: all, or those with a link to a hub or partition; return how many."""
         return self._call(self._running.drop_connections, hub, partition_id)
 
     def displace_receivers(self, hub: str, partition_id: str | None = None) -> int:
-        """End receivers as if others with a higher epoch had come; how many."""
+        """End receivers as if others with a higher epoch had connected; return how many."""
         return self._call(self._running.displace_receivers, hub, partition_id)
 
     def delay_deliveries(
         self, delay: timedelta, hub: str | None = None, partition_id: str | None = None
     ) -> None:
-        """Let each delivery wait: of one partition, of one hub, or all. Zero ends it."""
-        self._call(self._running.faults.delay_deliveries, delay, hub, partition_id)
+        """Delay each delivery of one partition, of one hub, or of all. Zero ends it."""
+        self._call(self._running.delay_deliveries, delay, hub, partition_id)
 
     def refuse_connections(self, duration: timedelta) -> None:
-        """Drop every new connection as soon as it is made; those that are stay."""
+        """Abort every new connection as soon as it is made; existing ones stay."""
         self._call(self._running.faults.refuse_connections, duration)
 
     def refuse_links(self, duration: timedelta) -> None:
         """Answer every new link to a hub with the service's ``server-busy``."""
         self._call(self._running.faults.refuse_links, duration)
 
+    def refuse_offsets(self, duration: timedelta) -> None:
+        """Refuse receivers that begin at an offset, as after geo-replication was switched on."""
+        self._call(self._running.faults.refuse_offsets, duration)
+
     def be_busy(self, duration: timedelta) -> None:
-        """Answer everything that is sent to a hub with the service's ``server-busy``."""
+        """Reject every event that is sent to a hub with the service's ``server-busy``."""
         self._call(self._running.faults.be_busy, duration)
 
     def fall_silent(self, duration: timedelta) -> None:
-        """Keep every connection open and send nothing; what was due follows afterwards."""
+        """Keep connections open but send nothing on them; pending output follows afterwards."""
         self._call(self._running.faults.fall_silent, duration)
 
     def clear_faults(self) -> None:
-        """Behave again: what was held back or delayed goes out now."""
+        """End every fault; output that was held back or delayed is sent now."""
         self._call(self._running.clear_faults)

@@ -1,24 +1,24 @@
-"""What a fleet will do, before it is built: whole groups of the real processor on virtual time.
+"""Simulate whole groups of real processors on virtual time, to plan a fleet before it is built.
 
-``Script`` says what happens, ``play`` lets it happen and returns the ``History``, and
-``report_of`` says what it cost. The store is passed in, as a ``StoreFactory``. ``SYSTEMS`` names
-the processors of other makes that can play instead.
+A ``Script`` lists what happens, ``play`` runs it and returns a ``History``, and ``report_of``
+computes what it cost. The caller passes the store in, as a ``StoreFactory``. ``SYSTEMS`` names
+the foreign processors that can be simulated in place of ours.
 """
 
-from eventproc.simulation.foreign import ForeignProcessor, Habits
 from eventproc.simulation.history import History
 from eventproc.simulation.price import PriceList
 from eventproc.simulation.report import EventReport, Report, Totals, report_of
+from eventproc.simulation.rivals.external import ClientProfile, ForeignProcessor
+from eventproc.simulation.rivals.systems import SYSTEMS
 from eventproc.simulation.script import Action, Script, ScriptedEvent, parse_event
-from eventproc.simulation.systems import SYSTEMS
 from eventproc.simulation.world import StoreFactory, World, play
 
 __all__ = [
     "SYSTEMS",
     "Action",
+    "ClientProfile",
     "EventReport",
     "ForeignProcessor",
-    "Habits",
     "History",
     "PriceList",
     "Report",

@@ -1,6 +1,6 @@
-"""What happened in a world: plain values, from which every figure and every picture is made.
+"""The record of a simulation: plain values, from which reports and plots are made.
 
-All times are virtual seconds since the world began, and every list is in the order of time.
+All times are virtual seconds since the simulation began, and every list is in order of time.
 """
 
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """An ownership record came to name somebody else, or nobody."""
+    """An ownership record changed its owner; ``None``: the partition was released."""
 
     at_s: float
     partition_id: str
@@ -16,8 +16,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """An event of the script began."""
+class ScriptEvent:
+    """An event of the script started."""
 
     at_s: float
     name: str
@@ -25,7 +25,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A process began to run, or it is gone: crashed, or stopped."""
+    """A process started to run, or it ended: crashed, or stopped."""
 
     at_s: float
     owner_id: str
@@ -34,7 +34,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """Who shall have a share from now on, and of how many partitions."""
+    """The processors that should own partitions from now on, and the partitions of the hub."""
 
     at_s: float
     members: frozenset[str]
@@ -43,17 +43,17 @@ class Membership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A processor asked the store for ownership or for members."""
+    """A processor listed ownership records or member records."""
 
     at_s: float
     owner_id: str
-    is_look: bool
-    """Whether it asked for ownership: one such question is one cycle."""
+    is_ownership: bool
+    """Whether it listed ownership records, which it does once in each cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """Something happened so many times at once."""
+    """Something happened *count* times at one moment."""
 
     at_s: float
     count: int
@@ -61,7 +61,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """An event was handled (or, at the end, still was not) this long after it was published."""
+    """How long after its publication an event was handled (or, at the end, was still waiting)."""
 
     at_s: float
     seconds: float
@@ -69,25 +69,25 @@ class Wait:
 
 @dataclass(slots=True, kw_only=True)
 class History:
-    """Everything that was seen."""
+    """Everything that a simulation recorded."""
 
     duration_s: float
-    happenings: list[Happening] = field(default_factory=list)
+    script_events: list[ScriptEvent] = field(default_factory=list)
     memberships: list[Membership] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     listings: list[Listing] = field(default_factory=list)
     writes: list[Count] = field(default_factory=list)
-    """Writes of ownership and presence records; not of checkpoints."""
+    """Writes of ownership and member records; not of checkpoints."""
 
     checkpoint_operations: list[Count] = field(default_factory=list)
     """Reads, listings and writes of checkpoints."""
 
     conflicts: list[Count] = field(default_factory=list)
-    """Claims that somebody else won."""
+    """Claims that lost against another processor's claim."""
 
     steals: list[Count] = field(default_factory=list)
-    """Takings from live owners, one entry for each cycle with any."""
+    """Steals from live owners, one entry for each cycle with any."""
 
     duplicates: list[Count] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Sees every answer of the store and every handled event, and writes the history.
+"""Records every answer of the store and every handled event in the history.
 
-It is called in the same step of the loop in which the store acted, so what it knows of the
-records is what the store has at every moment.
+It is called in the same step of the loop in which the store acted, so its copy of the ownership
+records equals the store's at every moment.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from eventproc.models import ClaimResult, ReceivedEvent, WriteOutcome
 from eventproc.simulation.history import (
     Change,
     Count,
-    Happening,
     History,
     Listing,
     Membership,
+    ScriptEvent,
     Service,
     Wait,
 )
 
 
 class Observer:
-    """Watches one world."""
+    """Records what happens in one simulation."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -30,44 +30,46 @@ class Observer:
         self._owner_by_etag: dict[str, str | None] = {}
         self._handled_by_partition: dict[str, int] = {}
         self.changed_at_s = 0.0
-        """When a partition last came to another owner."""
+        """When a partition last changed its owner."""
 
         self.is_watching = True
-        """False when the world is over: what happens then is no part of the history."""
+        """False once the simulation is over: what happens during clean-up is not recorded."""
 
     def happened(self, now_s: float, name: str) -> None:
-        """An event of the script begins."""
-        self.history.happenings.append(Happening(at_s=now_s, name=name))
+        """Record that an event of the script starts."""
+        self.history.script_events.append(ScriptEvent(at_s=now_s, name=name))
 
     def expects(self, now_s: float, members: frozenset[str], partition_ids: Sequence[str]) -> None:
-        """From now on these shall share these partitions."""
+        """Record which processors should share which partitions from now on."""
         self.history.memberships.append(
             Membership(at_s=now_s, members=members, partition_ids=tuple(partition_ids))
         )
 
     def served(self, now_s: float, owner_id: str, *, is_up: bool) -> None:
-        """A process began to run, or it is gone."""
+        """Record that a process started to run, or ended."""
         (self._up.add if is_up else self._up.discard)(owner_id)
         if self.is_watching:
             self.history.services.append(Service(at_s=now_s, owner_id=owner_id, is_up=is_up))
 
     def asked_for_checkpoints(self, now_s: float) -> None:
-        """A checkpoint was read or written, or all of them were listed."""
+        """Record a read, a write or a listing of checkpoints."""
         if self.is_watching:
             self.history.checkpoint_operations.append(Count(at_s=now_s, count=1))
 
-    def listed(self, now_s: float, owner_id: str, *, is_look: bool) -> None:
-        """A listing was asked for."""
+    def listed(self, now_s: float, owner_id: str, *, is_ownership: bool) -> None:
+        """Record a listing of ownership or member records."""
         if self.is_watching:
-            self.history.listings.append(Listing(at_s=now_s, owner_id=owner_id, is_look=is_look))
+            self.history.listings.append(
+                Listing(at_s=now_s, owner_id=owner_id, is_ownership=is_ownership)
+            )
 
     def wrote(self, now_s: float, count: int) -> None:
-        """So many conditional writes of ownership or presence were made."""
+        """Record *count* conditional writes of ownership or member records."""
         if self.is_watching:
             self.history.writes.append(Count(at_s=now_s, count=count))
 
     def claimed(self, now_s: float, writer: str, results: Sequence[ClaimResult]) -> None:
-        """The store carried out these claims, all of one request."""
+        """Record the results of one ``claim_ownership`` call."""
         if not self.is_watching:
             return
         self.wrote(now_s, len(results))
@@ -75,7 +77,7 @@ class Observer:
         for result in results:
             claim = result.claim
             if result.outcome is not WriteOutcome.WON or result.ownership is None:
-                # Who was robbed learns it by a renewal that fails; that is no collision.
+                # A renewal that fails because the partition was stolen is not a conflict.
                 conflict_count += self._owner_by_etag.get(claim.expected_etag or "") != writer
                 continue
             self._owner_by_etag[result.ownership.etag] = claim.owner_id
@@ -95,7 +97,7 @@ class Observer:
             self.history.steals.append(Count(at_s=now_s, count=steal_count))
 
     def handled(self, now: datetime, now_s: float, partition_id: str, event: ReceivedEvent) -> None:
-        """A handler is through with an event."""
+        """Record that a handler completed an event."""
         if not self.is_watching:
             return
         last = self._handled_by_partition.get(partition_id, -1)
@@ -109,7 +111,10 @@ class Observer:
     def ended(
         self, now: datetime, now_s: float, partition_id: str, events: Sequence[ReceivedEvent]
     ) -> None:
-        """The world is over; these are all events of a partition, handled or not."""
+        """Record, at the end, how long the oldest unhandled event of a partition has waited.
+
+        *events* are all events of the partition, handled or not.
+        """
         last = self._handled_by_partition.get(partition_id, -1)
         for event in events:
             if event.sequence_number > last:

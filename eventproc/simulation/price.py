@@ -6,17 +6,21 @@ https://learn.microsoft.com/azure/storage/blobs/map-rest-apis-transaction-catego
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
-from eventproc.errors import ConfigurationError
+from eventproc.settings import Wanted, Within, check_settings
 
 BLOBS_PER_PAGE: Final = 5000
-"""The most that one page of a listing has; the service sets it."""
+"""Maximum number of records in one page of a listing, as the service sets it."""
 
 HOURS_PER_MONTH: Final = 730
-"""As Azure's price calculator reckons."""
+"""As in Azure's price calculator."""
 
 _PRICED: Final = 10_000
+
+Price: TypeAlias = Annotated[
+    float, Within(least=0), Wanted("US dollars for 10,000 operations, 0 or more")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +32,18 @@ class PriceList:
     Your region and redundancy have others.
     """
 
-    writes: float = 0.05
-    lists: float = 0.05
+    writes: Price = 0.05
+    lists: Price = 0.05
 
     def __post_init__(self) -> None:
-        """Refuse what no price can be."""
-        if self.writes < 0 or self.lists < 0:
-            raise ConfigurationError("a price is negative: give US dollars for 10,000 operations")
+        """Check that every price is 0 or more."""
+        check_settings(self)
 
     def of(self, *, writes: float, pages: float) -> float:
-        """What so many writes and pages of listings cost."""
+        """Return the cost of so many writes and pages of listings, in US dollars."""
         return (writes * self.writes + pages * self.lists) / _PRICED
 
 
 def pages_of(record_count: int) -> int:
-    """How many pages a listing of so many records has."""
+    """Return how many pages a listing of so many records has."""
     return max(-(-record_count // BLOBS_PER_PAGE), 1)

@@ -1,4 +1,4 @@
-"""What a history amounts to: figures for each event, and for the whole. Nothing but arithmetic."""
+"""Compute a report from a history: figures for each event of the script, and totals. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,43 +15,43 @@ HOUR_S: Final = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventReport:
-    """What one event led to, until the next one or the end."""
+    """The effects of one event of the script, until the next event or the end."""
 
     event: str
     at_seconds: float
     cycles_to_balance: int | None
-    """Looks at the group by the processor that looked most often, from the event until all
-    partitions were owned evenly for good; ``None``: they never were."""
+    """Cycles from the event until the group stayed balanced, by the processor that ran most cycles;
+    ``None``: the group never balanced."""
 
     seconds_to_balance: float | None
     moves: int
-    """How often a partition came to an owner other than its last one; the first one counts."""
+    """How often a partition got an owner other than its last one; its first owner counts, too."""
 
     moves_minimum: int
     moved_twice: int
     """Partitions that moved more than once."""
 
     conflicts: int
-    """Claims that somebody else won."""
+    """Claims that lost against another processor's claim."""
 
     steals_per_cycle_max: int
-    """Most partitions taken from live owners in one cycle of one processor."""
+    """Most partitions that one processor stole in one cycle."""
 
     lists: int
     writes: int
-    """Of ownership and presence records; checkpoints depend on the traffic and come on top."""
+    """Writes of ownership and member records. Checkpoints depend on the traffic and are extra."""
 
     duplicates: int
     worst_gap_seconds: float
-    """The longest that an event waited to be handled; what is between two events goes unnoticed."""
+    """The longest wait of an event to be handled. A gap between two events is not seen."""
 
     spread_final: int
-    """Most partitions of a processor less the fewest, in the end."""
+    """Largest minus smallest number of partitions of a processor, at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The whole history."""
+    """Figures for the whole history."""
 
     hours: float
     moves: int
@@ -65,25 +65,25 @@ class Totals:
     lists_per_hour: int
     writes_per_hour: int
     dollars_per_month: float
-    """Of lists and writes, if every hour were like these."""
+    """Cost of listings and writes in US dollars, if every hour were like the simulated ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that a planner asked for."""
+    """The figures of one simulation."""
 
     events: tuple[EventReport, ...]
     totals: Totals
 
 
 def report_of(history: History, prices: PriceList | None = None) -> Report:
-    """Return the figures of a history, which must have at least one happening."""
-    begins_s = [happening.at_s for happening in history.happenings]
+    """Return the figures of a history, which must have at least one script event."""
+    begins_s = [script_event.at_s for script_event in history.script_events]
     windows = list(pairwise([*begins_s, float("inf")]))
     spreads = spread_over_time(history)
     events = tuple(
-        _event(history, spreads, happening.name, begin_s, end_s)
-        for happening, (begin_s, end_s) in zip(history.happenings, windows, strict=True)
+        _event(history, spreads, script_event.name, begin_s, end_s)
+        for script_event, (begin_s, end_s) in zip(history.script_events, windows, strict=True)
     )
     hours = history.duration_s / HOUR_S
     lists_per_hour = len(history.listings) / hours
@@ -125,7 +125,9 @@ def _event(
     looks: Counter[str] = Counter()
     if balanced_at_s is not None:
         looks.update(
-            x.owner_id for x in history.listings if x.is_look and begin_s <= x.at_s <= balanced_at_s
+            x.owner_id
+            for x in history.listings
+            if x.is_ownership and begin_s <= x.at_s <= balanced_at_s
         )
     held = _counts(before, last.members, last.partition_ids)
     got = _counts(after, last.members, last.partition_ids).values()
@@ -153,18 +155,18 @@ def _event(
 
 
 def pages_listed(history: History, begin_s: float, end_s: float) -> int:
-    """How many pages the listings between two times had."""
+    """Return how many pages the listings between two times had."""
     last = history.memberships[-1]
     of_ownership, of_members = pages_of(len(last.partition_ids)), pages_of(len(last.members))
     return sum(
-        of_ownership if listing.is_look else of_members
+        of_ownership if listing.is_ownership else of_members
         for listing in history.listings
         if begin_s <= listing.at_s < end_s
     )
 
 
 def owners_at(history: History, at_s: float) -> dict[str, str]:
-    """Who owned which partition just before a time; for a released one, who did last."""
+    """Return the owner of each partition just before a time; if it is released, its last owner."""
     owners: dict[str, str] = {}
     for change in history.changes:
         if change.at_s >= at_s:
@@ -200,7 +202,7 @@ def _counts(
 def spread_over_time(history: History) -> list[tuple[float, int | None]]:
     """The spread after each change of ownership or membership, with its time.
 
-    ``None`` while a partition is with nobody, or with somebody who shall have no share.
+    ``None`` while a partition has no owner, or an owner that is leaving or gone.
     """
     owners: dict[str, str | None] = {}
     steps: list[tuple[float, int | None]] = []
@@ -230,7 +232,7 @@ def _spread(owners: Mapping[str, str | None], membership: Membership) -> int | N
 def _balanced_at_s(
     spreads: Iterable[tuple[float, int | None]], begin_s: float, end_s: float
 ) -> float | None:
-    """When balance was reached that lasted to the end of the window."""
+    """Return when the group became balanced and stayed so to the end of the window."""
     balanced_at_s: float | None = None
     for at_s, spread in spreads:
         if at_s >= end_s:

@@ -1,4 +1,4 @@
-"""What shall happen to a fleet, and when."""
+"""Scripts: which events happen to a simulated fleet, and when."""
 
 import re
 from collections.abc import Sequence
@@ -10,37 +10,38 @@ from typing import Final
 
 from eventproc.config import EventProcessorConfig
 from eventproc.errors import ConfigurationError
+from eventproc.settings import Count, PositiveSpan, Span, check_settings
 
 
 class Action(Enum):
-    """What can happen."""
+    """The kinds of events."""
 
     JOIN = "join"
     """Processors start."""
 
     LEAVE = "leave"
-    """Processors stop in good order."""
+    """Processors stop gracefully."""
 
     CRASH = "crash"
-    """Processors end without a word."""
+    """Processors end without releasing anything."""
 
     RESTART = "restart"
-    """Processors crash, and come back under their own names after ``RESTART_AFTER_S``."""
+    """Processors crash, and start again under the same owner ids after ``RESTART_AFTER_S``."""
 
     BOUNCE = "bounce"
-    """One after the other, processors stop in good order, keep what they own, and come back under
-    their own names after ``RESTART_AFTER_S``: a rolling deploy where names stay."""
+    """One after the other, processors stop gracefully, keep their partitions, and start again under
+    the same owner ids after ``RESTART_AFTER_S``: a rolling deployment with static membership."""
 
     ROLL = "roll"
-    """A rolling deploy: one after the other, a new one starts and an old one stops. The new ones
-    are of another generation, and wait for the old ones' shares."""
+    """A rolling deployment: one after the other, a new processor starts and an old one stops. The
+    new ones have another deployment id, and stand by until an old one leaves."""
 
     GROW = "grow"
     """Partitions are added to the hub."""
 
 
 RESTART_AFTER_S: Final = 5.0
-"""How long a process takes to come back."""
+"""Seconds from the end of a process to its next start."""
 
 _EVENT: Final = re.compile(r"([a-z]+):(\d+)(?:@(\d+(?:\.\d+)?)(s|m|h)?)?")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -48,16 +49,20 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedEvent:
-    """So many processors (or partitions) do this, at a time."""
+    """An action of so many processors (or partitions) at one time."""
 
     action: Action
-    count: int
-    at: timedelta | None = None
-    """Since the beginning; ``None``: where the script puts it."""
+    count: Count
+    at: Span | None = None
+    """Time since the start of the simulation; ``None``: the script spreads such events evenly."""
+
+    def __post_init__(self) -> None:
+        """Check the count and the time."""
+        check_settings(self)
 
     @property
     def name(self) -> str:
-        """The event as it is written in a script: ``join:4``."""
+        """The event in the notation of ``parse_event``: ``join:4``."""
         return f"{self.action.value}:{self.count}"
 
 
@@ -65,14 +70,14 @@ def parse_event(text: str) -> ScriptedEvent:
     """Read ``join:4``, or with a time ``crash:3@20m``; a bare number is seconds.
 
     Raises:
-        ConfigurationError: It is none of these.
+        ConfigurationError: The text is not an event.
     """
     match = _EVENT.fullmatch(text.strip().lower())
     actions = {action.value: action for action in Action}
     if match is None or match[1] not in actions or int(match[2]) == 0:
         raise ConfigurationError(
-            f"event {text!r}: give {', '.join(actions)} with a count, such as join:4, and if you "
-            "like a time, such as crash:3@20m"
+            f"event {text!r}: give {', '.join(actions)} with a count, such as join:4, and "
+            "optionally a time, such as crash:3@20m"
         )
     at_s = None if match[3] is None else float(match[3]) * _SECONDS[match[4] or "s"]
     return ScriptedEvent(
@@ -84,32 +89,33 @@ def parse_event(text: str) -> ScriptedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A fleet and what happens to it. Everything starts at once, at zero."""
+    """A fleet and the events that happen to it. All processors start at time zero."""
 
-    partition_count: int
-    processor_count: int
+    partition_count: Count
+    processor_count: Count
     events: Sequence[ScriptedEvent] = ()
-    duration: timedelta = timedelta(hours=1)
-    latency: timedelta = timedelta(milliseconds=20)
-    """Of a storage operation, on average; each takes half of it to one and a half."""
+    duration: PositiveSpan = timedelta(hours=1)
+    latency: Span = timedelta(milliseconds=20)
+    """Mean duration of a storage operation; each one takes 0.5 to 1.5 times as long."""
 
     config: EventProcessorConfig = field(
         default_factory=lambda: EventProcessorConfig(uses_store_thread=False)
     )
-    """How every processor behaves; its ``uses_store_thread`` must be off."""
+    """The configuration of every processor; ``uses_store_thread`` must be off."""
 
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse, with the remedy, what cannot be played."""
-        if self.partition_count < 1 or self.processor_count < 1:
-            raise ConfigurationError("a fleet needs at least 1 partition and 1 processor")
-        if self.duration <= timedelta(0):
-            raise ConfigurationError(f"duration is {self.duration}: give a positive time")
-        if self.latency < timedelta(0):
-            raise ConfigurationError(f"latency is {self.latency}: give zero or more")
+        """Check that the script can be simulated.
+
+        Raises:
+            ConfigurationError: It cannot; the message names the remedy.
+        """
+        check_settings(self)
         if self.config.uses_store_thread:
-            raise ConfigurationError("a thread cannot take part in virtual time: turn it off")
+            raise ConfigurationError(
+                "virtual time does not work with threads: set uses_store_thread to False"
+            )
         count = self.processor_count
         for _, event in self.timed():
             taken = event.action not in {Action.JOIN, Action.GROW}
@@ -121,15 +127,15 @@ class Script:
                 event.action, 0
             ) * event.count
             if count == 0:
-                raise ConfigurationError(f"event {event.name}: would leave nobody")
+                raise ConfigurationError(f"event {event.name}: would leave no processor")
 
     @property
     def has_bounce(self) -> bool:
-        """Whether processors come back in it, so that all keep what they own when they stop."""
+        """Whether the script has a ``BOUNCE``, which needs static membership."""
         return any(event.action is Action.BOUNCE for event in self.events)
 
     def timed(self) -> list[tuple[float, ScriptedEvent]]:
-        """The events with their times, in order; those without one are spread evenly."""
+        """Return the events with their times in seconds, in order; spread untimed ones evenly."""
         whole_s = self.duration.total_seconds()
         step_s = whole_s / (len(self.events) + 1)
         timed = [
@@ -140,8 +146,8 @@ class Script:
         for (at_s, _), (next_s, event) in pairwise(timed):
             if at_s == next_s:
                 raise ConfigurationError(
-                    f"event {event.name}: another one has the same time, so nobody could tell "
-                    "which of them cost what"
+                    f"event {event.name}: another event has the same time, so their costs "
+                    "could not be told apart"
                 )
         for at_s, event in timed:
             if not 0 < at_s < whole_s:

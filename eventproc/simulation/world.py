@@ -1,7 +1,7 @@
-"""A group of real processors on virtual time, over one store and one hub, that plays a script.
+"""Runs a script: a group of real processors on virtual time, over one store and one hub.
 
-Everything in it is what runs in production but for its two ends: the store, which is passed in,
-and the hub, which is in memory.
+Only the store, which the caller passes in, and the hub, which is in memory, differ from
+production.
 """
 
 import asyncio
@@ -16,78 +16,76 @@ from eventproc.handler import PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.ports import CheckpointStore
 from eventproc.processor import EventProcessor
-from eventproc.simulation.foreign import ForeignProcessor, Habits
 from eventproc.simulation.history import History
-from eventproc.simulation.line import Line
 from eventproc.simulation.observer import Observer
+from eventproc.simulation.rivals.external import ClientProfile, ForeignProcessor
 from eventproc.simulation.script import RESTART_AFTER_S, Action, Script, ScriptedEvent
+from eventproc.simulation.store_connection import StoreConnection
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing.virtual_time import run_virtual
 
 Clock = Callable[[], datetime]
 
 StoreFactory = Callable[[Clock], Callable[[], CheckpointStore]]
-"""Makes an account that lives by a clock; what it returns makes the store of one processor."""
+"""Takes the clock and makes a storage account; returns a factory of stores over that account."""
 
 BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
-FIRST_GENERATION: Final = "1"
-"""Of the processors that start in the beginning. A rolling deploy brings the next one."""
+FIRST_DEPLOYMENT_ID: Final = "1"
+"""Deployment id of the first processors. Each rolling deployment uses the next number."""
 
 TICK_S: Final = 0.25
-"""How often some partitions, each time others, are given an event."""
+"""Seconds between two publications. Each publishes to some of the partitions, in turn."""
 
 PARTITIONS_PER_TICK_MAX: Final = 16
-"""So the larger the hub, the rarer a partition's events; at least two come in each second where
-there are few partitions."""
+"""Bounds the events of a large hub: the more partitions, the rarer the events of each."""
 
 TICKS_MIN: Final = 2
 
 LEAD_INTERVALS: Final = 1.5
-"""How long before something happens, and after anything changed, events are published. In between
-they would only cost time: nothing moves, so nothing can come twice, and what waits for an owner
-waits since before."""
+"""Events are published only this long before a script event and after a change of ownership, in
+load-balancing intervals. At other times no partition moves, so they would show nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """One processor, and its line to the store."""
+    """One processor, and its connection to the store."""
 
     owner_id: str
-    generation: str
+    deployment_id: str
     processor: EventProcessor | ForeignProcessor
-    line: Line
+    connection: StoreConnection
     task: asyncio.Task[None] = field(repr=False)
-    """Its start, and when it was told to leave its stop."""
+    """The task of its ``start``; after it was asked to leave, of its ``stop``."""
 
 
 class Probe(PartitionHandler):
-    """Tells the observer what it gets; a crashed process gets nothing."""
+    """Reports handled events to the observer; in a crashed process it handles none."""
 
-    def __init__(self, world: "World", line: Line) -> None:
+    def __init__(self, world: "World", connection: StoreConnection) -> None:
         self._world = world
-        self._line = line
+        self._connection = connection
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Take them all."""
-        await self._line.alive()
+        """Report all events as handled, unless the process has crashed."""
+        await self._connection.alive()
         self._world.handled(context.partition_id, events)
 
 
 class World:
-    """A hub, a store, a publisher, and processors that come and go."""
+    """A hub, a store, a publisher, and processors that join and leave."""
 
     def __init__(
-        self, script: Script, make_account: StoreFactory, habits: Habits | None = None
+        self, script: Script, make_account: StoreFactory, profile: ClientProfile | None = None
     ) -> None:
-        """Build it on the running loop, whose time must be virtual.
+        """Build the world on the running loop, whose time must be virtual.
 
-        With *habits* all processors are of another make.
+        With *profile* all processors are foreign clients with this profile.
         """
         self._script = script
-        self._habits = habits
+        self._profile = profile
         self._rng = Random(f"{script.seed}")  # noqa: S311 - a simulation, no secrets
         self._loop = asyncio.get_running_loop()
         self._make_store = make_account(self.now)
@@ -95,12 +93,12 @@ class World:
         self.history = History(duration_s=script.duration.total_seconds())
         self.observer = Observer(self.history)
         self._nodes: list[Node] = []
-        """Everybody who ever was."""
+        """Every processor that was ever started."""
 
-        self._there: list[Node] = []
-        """Who shall have a share, oldest first."""
+        self._expected: list[Node] = []
+        """The processors that should own partitions, oldest first."""
 
-        self._lasting: list[asyncio.Task[None]] = []
+        self._background: list[asyncio.Task[None]] = []
 
     @property
     def now_s(self) -> float:
@@ -112,98 +110,100 @@ class World:
         return BEGIN + timedelta(seconds=self._loop.time())
 
     async def play(self) -> History:
-        """Let everything happen; return what was seen."""
+        """Run the script and return the history."""
         publishing = asyncio.create_task(self._publish())
         self.observer.happened(self.now_s, f"start:{self._script.processor_count}")
-        self._join(self._script.processor_count, FIRST_GENERATION)
+        self._join(self._script.processor_count, FIRST_DEPLOYMENT_ID)
         for at_s, event in self._script.timed():
             await asyncio.sleep(at_s - self.now_s)
             self.observer.happened(self.now_s, event.name)
-            self._begin(event)
+            self._apply(event)
         await asyncio.sleep(self.history.duration_s - self.now_s)
         publishing.cancel()
         await self._end()
         return self.history
 
-    # What happens.
+    # Script events.
 
-    def _begin(self, event: ScriptedEvent) -> None:
+    def _apply(self, event: ScriptedEvent) -> None:
         match event.action:
             case Action.JOIN:
-                self._join(event.count, self._generation())
+                self._join(event.count, self._common_deployment_id())
             case Action.LEAVE:
                 self._leave(self._drawn(event.count))
             case Action.CRASH:
                 self._crash(self._drawn(event.count))
             case Action.RESTART:
-                self._last(self._restart(self._drawn(event.count)))
+                self._run_in_background(self._restart(self._drawn(event.count)))
             case Action.BOUNCE:
-                self._last(self._bounce(self._drawn(event.count)))
+                self._run_in_background(self._bounce(self._drawn(event.count)))
             case Action.ROLL:
-                self._last(self._roll(event.count))
+                self._run_in_background(self._roll(event.count))
             case Action.GROW:
                 self._hub.grow(len(self._hub.partition_ids()) + event.count)
-                self._tell()
+                self._record_membership()
 
-    def _last(self, what: Coroutine[object, object, None]) -> None:
-        self._lasting.append(asyncio.create_task(what))
+    def _run_in_background(self, what: Coroutine[object, object, None]) -> None:
+        self._background.append(asyncio.create_task(what))
 
     def _drawn(self, count: int) -> list[Node]:
-        return self._rng.sample(self._there, count)
+        return self._rng.sample(self._expected, count)
 
-    def _join(self, count: int, generation: str) -> None:
+    def _join(self, count: int, deployment_id: str) -> None:
         for _ in range(count):
             name = f"p{len({node.owner_id for node in self._nodes}) + 1:02}"
-            self._start(name, generation)
-        self._tell()
+            self._start(name, deployment_id)
+        self._record_membership()
 
     def _leave(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
-            self._there.remove(node)
+            self._expected.remove(node)
             node.task = asyncio.create_task(self._stop(node, node.task))
-        self._tell()
+        self._record_membership()
 
     def _crash(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
-            self._there.remove(node)
-            node.line.cut()
+            self._expected.remove(node)
+            node.connection.cut()
             self.observer.served(self.now_s, node.owner_id, is_up=False)
-        self._tell()
+        self._record_membership()
 
     async def _restart(self, nodes: Sequence[Node]) -> None:
         self._crash(nodes)
         await asyncio.sleep(RESTART_AFTER_S)
         for node in nodes:
-            self._start(node.owner_id, node.generation)
-        self._tell()
+            self._start(node.owner_id, node.deployment_id)
+        self._record_membership()
 
     async def _bounce(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
-            if node in self._there:
+            if node in self._expected:
                 node.task = asyncio.create_task(self._stop(node, node.task))
                 await asyncio.wait([node.task])
                 await asyncio.sleep(RESTART_AFTER_S)
-                self._there.remove(node)
-                self._start(node.owner_id, node.generation)
+                self._expected.remove(node)
+                self._start(node.owner_id, node.deployment_id)
                 await asyncio.sleep(self._script.config.load_balancing_interval.total_seconds())
 
     async def _roll(self, count: int) -> None:
-        generation = str(max(int(node.generation) for node in self._nodes) + 1)
-        for node in list(self._there[:count]):
-            self._join(1, generation)
+        deployment_id = str(max(int(node.deployment_id) for node in self._nodes) + 1)
+        for node in list(self._expected[:count]):
+            self._join(1, deployment_id)
             await asyncio.sleep(self._script.config.load_balancing_interval.total_seconds())
-            if node in self._there:
+            if node in self._expected:
                 self._leave([node])
                 await asyncio.wait([node.task])
 
-    def _generation(self) -> str:
-        """The one of most who are there: who joins is one more of these."""
-        ((generation, _),) = Counter(node.generation for node in self._there).most_common(1)
-        return generation
+    def _common_deployment_id(self) -> str:
+        """The deployment id that most present processors have; a processor that joins gets it."""
+        ((deployment_id, _),) = Counter(node.deployment_id for node in self._expected).most_common(
+            1
+        )
+        return deployment_id
 
-    def _start(self, owner_id: str, generation: str) -> None:
+    def _start(self, owner_id: str, deployment_id: str) -> None:
         name = f"{self._script.seed}/{len(self._nodes)}"
-        line = Line(
+        connection = StoreConnection(
             self._make_store(),
             owner_id,
             observer=self.observer,
@@ -211,59 +211,59 @@ class World:
             rng=Random(f"line/{name}"),  # noqa: S311
         )
         rng = Random(f"processor/{name}")  # noqa: S311
-        if self._habits is None:
-            processor = self._make_ours(owner_id, generation, line, rng)
+        if self._profile is None:
+            processor = self._make_ours(owner_id, deployment_id, connection, rng)
         else:
-            processor = self._make_foreign(owner_id, self._habits, line, rng)
+            processor = self._make_foreign(owner_id, self._profile, connection, rng)
         node = Node(
             owner_id=owner_id,
-            generation=generation,
+            deployment_id=deployment_id,
             processor=processor,
-            line=line,
+            connection=connection,
             task=asyncio.create_task(processor.start()),
         )
         self._nodes.append(node)
-        self._there.append(node)
+        self._expected.append(node)
         self.observer.served(self.now_s, owner_id, is_up=True)
 
     def _make_ours(
-        self, owner_id: str, generation: str, line: Line, rng: Random
+        self, owner_id: str, deployment_id: str, connection: StoreConnection, rng: Random
     ) -> EventProcessor | ForeignProcessor:
         return EventProcessor(
             source=MemoryEventSource(self._hub),
-            store=line,
-            handler=lambda: Probe(self, line),
+            store=connection,
+            handler=lambda: Probe(self, connection),
             owner_id=owner_id,
             config=replace(
                 self._script.config,
-                generation=generation,
-                keeps_ownership_on_stop=self._script.has_bounce,
+                deployment_id=deployment_id,
+                static_membership=self._script.has_bounce,
             ),
             rng=rng,
         )
 
     def _make_foreign(
-        self, owner_id: str, habits: Habits, line: Line, rng: Random
+        self, owner_id: str, profile: ClientProfile, connection: StoreConnection, rng: Random
     ) -> EventProcessor | ForeignProcessor:
         async def on_events(partition_id: str, events: Sequence[ReceivedEvent]) -> None:
-            await line.alive()
+            await connection.alive()
             self.handled(partition_id, events)
 
         return ForeignProcessor(
             source=MemoryEventSource(self._hub),
-            store=line,
+            store=connection,
             on_events=on_events,
             owner_id=owner_id,
-            habits=habits,
+            profile=profile,
             interval=self._script.config.load_balancing_interval,
             expiration=self._script.config.ownership_expiration,
             rng=rng,
             clock=self.now,
-            listed=lambda: [node.owner_id for node in self._there],
+            listed=lambda: [node.owner_id for node in self._expected],
         )
 
     def handled(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
-        """A handler is through with these."""
+        """Report events that a handler completed."""
         now, now_s = self.now(), self.now_s
         for event in events:
             self.observer.handled(now, now_s, partition_id, event)
@@ -273,11 +273,11 @@ class World:
         await node.processor.stop()
         self.observer.served(self.now_s, node.owner_id, is_up=False)
 
-    def _tell(self) -> None:
-        members = frozenset(node.owner_id for node in self._there)
+    def _record_membership(self) -> None:
+        members = frozenset(node.owner_id for node in self._expected)
         self.observer.expects(self.now_s, members, self._hub.partition_ids())
 
-    # What goes on meanwhile.
+    # Background and end.
 
     async def _publish(self) -> None:
         lead_s = LEAD_INTERVALS * self._script.config.load_balancing_interval.total_seconds()
@@ -296,26 +296,28 @@ class World:
             await asyncio.sleep(TICK_S)
 
     async def _end(self) -> None:
-        """Look at what was left undone, then let everybody go."""
+        """Record the events that were not handled, then stop every processor."""
         self.observer.is_watching = False
         for partition_id in self._hub.partition_ids():
             events = self._hub.events(partition_id)
             self.observer.ended(self.now(), self.now_s, partition_id, events)
-        for task in self._lasting:
+        for task in self._background:
             task.cancel()
         for node in self._nodes:
-            node.line.mend()
+            node.connection.release()
         stopping = [asyncio.create_task(self._stop(node, node.task)) for node in self._nodes]
-        await asyncio.gather(*stopping, *self._lasting, return_exceptions=True)
+        await asyncio.gather(*stopping, *self._background, return_exceptions=True)
 
 
-def play(script: Script, make_account: StoreFactory, habits: Habits | None = None) -> History:
-    """Play a script on virtual time; the same history for the same script.
+def play(
+    script: Script, make_account: StoreFactory, profile: ClientProfile | None = None
+) -> History:
+    """Run a script on virtual time. The same script gives the same history.
 
-    With *habits* by processors of another make: see ``eventproc.simulation.systems``.
+    With *profile* it runs foreign clients: see ``eventproc.simulation.rivals.systems``.
     """
 
     async def main() -> History:
-        return await World(script, make_account, habits).play()
+        return await World(script, make_account, profile).play()
 
     return run_virtual(main())

@@ -1,6 +1,6 @@
-"""Where events come from: one file for each transport, imported by whoever uses it.
+"""Sources of events: one package for each transport.
 
-Nothing is re-exported here, because importing a transport imports its vendor:
+Nothing is re-exported here, because importing a transport imports its vendor's client:
 
     from eventproc.sources.eventhubs import EventHubSource
     from eventproc.sources.kafka import KafkaEventSource

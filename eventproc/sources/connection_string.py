@@ -1,6 +1,6 @@
-"""What a connection string says, checked before anything is connected.
+"""Parse and check an Event Hubs connection string, before anything is connected.
 
-Rule: no message from here ever repeats a part of the string that could be a key.
+Rule: an error message never repeats a part of the string that could be a key.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ FORMAT: Final = (
     "Endpoint=sb://<namespace>.servicebus.windows.net/;SharedAccessKeyName=<name>;"
     "SharedAccessKey=<key>;EntityPath=<event hub>"
 )
-"""As Azure's portal shows it under "Shared access policies"."""
+"""The form that Azure's portal shows under "Shared access policies"."""
 
 PORT_OF_TLS: Final = 5671
 """The only port that Azure's client uses with TLS, whatever the string says."""
@@ -21,7 +21,7 @@ PORT_OF_TLS: Final = 5671
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubConnection:
-    """Where a hub is and what opens it. Printing it shows no secret."""
+    """Address of an event hub, and the credentials for it. Its ``repr`` contains no secret."""
 
     fully_qualified_namespace: str
     """Host name, with the port if one was given: exactly what Azure's own processors write into
@@ -29,26 +29,27 @@ class HubConnection:
 
     eventhub_name: str
     is_emulator: bool
-    """An emulator has no TLS."""
+    """True for an emulator, which is connected to without TLS."""
 
     key_name: str | None = None
     key: str | None = field(default=None, repr=False)
     signature: str | None = field(default=None, repr=False)
-    """Instead of a key: a shared access signature made from one."""
+    """A shared access signature, given instead of a key."""
 
 
 def parse_connection_string(
     conn_str: str, eventhub_name: str | None = None, *, called: str = "eventhub_name"
 ) -> HubConnection:
-    """Check the string and return where it leads.
+    """Check the connection string and return the address and credentials in it.
 
     Args:
         conn_str: of a namespace, or of one event hub (then it ends in ``EntityPath=...``).
-        eventhub_name: needed with a namespace's string.
-        called: by which name the caller was given it, for messages.
+        eventhub_name: required with the connection string of a namespace.
+        called: the name of the caller's parameter for *eventhub_name*, for error messages.
 
     Raises:
-        ConfigurationError: it cannot work; the message says what to do and keeps the key secret.
+        ConfigurationError: the string cannot work; the message says what to do and does not
+            contain the key.
     """
     values = _split(conn_str)
     endpoint = values.get("endpoint") or values.get("hostname")
@@ -67,7 +68,11 @@ def parse_connection_string(
 
 
 def check_namespace(fully_qualified_namespace: str) -> str:
-    """Return the host name, or refuse what is none."""
+    """Return the host name.
+
+    Raises:
+        ConfigurationError: it is not a bare host name.
+    """
     name = fully_qualified_namespace
     if not name or name != name.strip() or "/" in name or ";" in name:
         shown = "" if ";" in name else f" ({name!r})"  # it could be a whole connection string
@@ -80,7 +85,11 @@ def check_namespace(fully_qualified_namespace: str) -> str:
 
 
 def check_hub_name(eventhub_name: str) -> str:
-    """Return the name of an event hub, or refuse what is none."""
+    """Return the name of the event hub.
+
+    Raises:
+        ConfigurationError: it is empty, or begins or ends with blanks.
+    """
     if not eventhub_name or eventhub_name != eventhub_name.strip():
         raise ConfigurationError(
             f"eventhub_name is {eventhub_name!r}: give the event hub's name without blanks"
@@ -89,7 +98,7 @@ def check_hub_name(eventhub_name: str) -> str:
 
 
 def _split(conn_str: str) -> dict[str, str]:
-    """The parts by their names in lower case."""
+    """Split the string into its values, by name in lower case."""
     if not conn_str.strip():
         raise ConfigurationError(
             "the connection string is empty: is the environment variable or setting that should "
@@ -134,8 +143,8 @@ def _is_emulator(value: str | None) -> bool:
     if value in (None, "false"):
         return False
     if value != "true":
-        # Azure's client takes any other spelling for "no", and then speaks TLS to a server that
-        # has none: a failure that nobody would trace back to a capital letter.
+        # Azure's client treats any other spelling as false and then uses TLS with a server that
+        # does not: the resulting error does not point to the spelling.
         raise ConfigurationError(
             f"UseDevelopmentEmulator={value} in the connection string must be exactly "
             "UseDevelopmentEmulator=true, in lower case"

@@ -1,4 +1,4 @@
-"""Metrics and spans, through OpenTelemetry, whose only importer this package is."""
+"""Metrics and spans through OpenTelemetry; the only package that imports ``opentelemetry``."""
 
 from eventproc.telemetry.batches import count_batch
 from eventproc.telemetry.reporting import Telemetry, Watch, global_telemetry

@@ -1,7 +1,7 @@
-"""What committed batches did, for what runs no processor: the sink of a query in Spark.
+"""Counters of committed batches, for code that runs no processor: Spark's sink.
 
-The names are those of a processor's counts, in a scope of their own, because these are added to
-batch by batch and those are read from statistics.
+The counters have the same names as a processor's, but a scope of their own, because they are
+incremented for each batch, while a processor's are read from its statistics.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final
 from opentelemetry.metrics import Counter, MeterProvider, get_meter
 
 from eventproc.models import ConsumerGroup
-from eventproc.statistics import Tally
+from eventproc.statistics import DeliveryCounters
 from eventproc.telemetry.reporting import group_attributes
 from eventproc.version import EVENTPROC_VERSION
 
@@ -19,34 +19,34 @@ SCOPE: Final = "eventproc.batches"
 
 _COUNTED: Final = {
     "eventproc.events.handled": "Events handled.",
-    "eventproc.events.retried": "Events handed over again after a failed call.",
+    "eventproc.events.retried": "Events delivered again after a failed call.",
     "eventproc.events.dead_lettered": "Events given up and stored as dead letters.",
-    "eventproc.events.skipped": "Events given up and left out.",
+    "eventproc.events.skipped": "Events given up and skipped.",
     "eventproc.events.repeated": "Events of a repeated batch that a checkpoint covered already.",
 }
 
 
 def count_batch(
     group: ConsumerGroup,
-    tally: Tally,
+    counters: DeliveryCounters,
     repeated_count: int,
     *,
     meter_provider: MeterProvider | None = None,
 ) -> None:
-    """Add what a batch did to the counts of its group.
+    """Add the counts of a batch to the counters of its group.
 
-    Without a provider: to the one that the program set, or nowhere.
+    Without *meter_provider*, the program's global provider is used, if it has set one.
     """
-    counters, attributes = _counters(meter_provider), group_attributes(group)
+    instruments, attributes = _counters(meter_provider), group_attributes(group)
     counts = {
-        "handled": tally.handled_count,
-        "retried": tally.retried_count,
-        "dead_lettered": tally.dead_lettered_count,
-        "skipped": tally.skipped_count,
+        "handled": counters.handled_count,
+        "retried": counters.retried_count,
+        "dead_lettered": counters.dead_lettered_count,
+        "skipped": counters.skipped_count,
         "repeated": repeated_count,
     }
     for name, count in counts.items():
-        counters[f"eventproc.events.{name}"].add(count, attributes)
+        instruments[f"eventproc.events.{name}"].add(count, attributes)
 
 
 @cache

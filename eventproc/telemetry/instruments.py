@@ -1,6 +1,7 @@
-"""What is counted and measured, by name: one row for each instrument that is read.
+"""The instruments that are read from statistics: their names, units and values.
 
-The names of OpenTelemetry's conventions for messaging where they have one, else ours.
+The names are those of OpenTelemetry's semantic conventions for messaging if they define one, and
+otherwise begin with ``eventproc.``.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,19 +13,20 @@ from eventproc.statistics import ProcessorStatistics, PumpStatistics
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A count since the start, over all processors of a group in this process."""
+    """A counter since the start, summed over all processors of a group in this process."""
 
     name: str
     unit: str
     description: str
     value: Callable[[ProcessorStatistics], int]
     operation: str = ""
-    """Its ``messaging.operation.name``, which the conventions want with their own counts."""
+    """The attribute ``messaging.operation.name``, which the conventions require on their own
+    counters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A value of now; of several processors of a group in one process their sum, or the least."""
+    """A current value. *combine* merges those of several processors of a group in one process."""
 
     name: str
     unit: str
@@ -35,7 +37,7 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class PartitionGauge:
-    """A value of now, told of each partition by the processor that serves it."""
+    """A current value of a partition, reported by the processor that serves it."""
 
     name: str
     unit: str
@@ -48,58 +50,68 @@ COUNTS: Final = (
         "messaging.client.consumed.messages",
         "{message}",
         "Events received.",
-        lambda s: s.tally.received_count,
+        lambda s: s.counters.received_count,
         operation="receive",
     ),
     Count(
-        "eventproc.events.handled", "{event}", "Events handled.", lambda s: s.tally.handled_count
+        "eventproc.events.handled", "{event}", "Events handled.", lambda s: s.counters.handled_count
     ),
     Count(
         "eventproc.events.retried",
         "{event}",
-        "Events handed over again after a failed call.",
-        lambda s: s.tally.retried_count,
+        "Events delivered again after a failed call.",
+        lambda s: s.counters.retried_count,
     ),
     Count(
         "eventproc.events.dead_lettered",
         "{event}",
         "Events given up and stored as dead letters.",
-        lambda s: s.tally.dead_lettered_count,
+        lambda s: s.counters.dead_lettered_count,
     ),
     Count(
         "eventproc.events.skipped",
         "{event}",
-        "Events given up and left out.",
-        lambda s: s.tally.skipped_count,
+        "Events given up and skipped.",
+        lambda s: s.counters.skipped_count,
     ),
     Count(
         "eventproc.calls.failed",
         "{call}",
         "Calls of the handler that failed.",
-        lambda s: s.tally.handler_error_count,
+        lambda s: s.counters.handler_error_count,
     ),
     Count(
         "eventproc.receivers.failed",
         "{failure}",
-        "Receivers that broke, or could not be opened.",
-        lambda s: s.tally.receiver_error_count,
+        "Receivers that broke or could not be opened.",
+        lambda s: s.counters.receiver_error_count,
     ),
     Count(
         "eventproc.stalls",
         "{stall}",
-        "Times that a partition had work and none of it got done.",
-        lambda s: s.tally.stall_count,
+        "Stalls: a partition had work and completed none of it within the stall timeout.",
+        lambda s: s.counters.stall_count,
     ),
-    Count("eventproc.claims", "{claim}", "Claims of free partitions.", lambda s: s.claim_count),
-    Count("eventproc.steals", "{claim}", "Partitions taken from others.", lambda s: s.steal_count),
+    Count("eventproc.claims", "{claim}", "Partitions claimed.", lambda s: s.claim_count),
+    Count("eventproc.steals", "{claim}", "Partitions stolen.", lambda s: s.steal_count),
     Count(
         "eventproc.hand_overs",
         "{partition}",
         "Partitions handed over.",
         lambda s: s.hand_over_count,
     ),
-    Count("eventproc.losses", "{partition}", "Partitions lost to others.", lambda s: s.lost_count),
-    Count("eventproc.conflicts", "{claim}", "Claims that others won.", lambda s: s.conflict_count),
+    Count(
+        "eventproc.losses",
+        "{partition}",
+        "Partitions lost to other processors.",
+        lambda s: s.lost_count,
+    ),
+    Count(
+        "eventproc.conflicts",
+        "{claim}",
+        "Claims that another processor won.",
+        lambda s: s.conflict_count,
+    ),
     Count(
         "eventproc.ownership.writes",
         "{write}",
@@ -116,7 +128,7 @@ GAUGES: Final = (
     Gauge(
         "eventproc.partitions.paused",
         "{partition}",
-        "Partitions that are to receive nothing.",
+        "Partitions that are paused.",
         lambda s: sum(pump.is_paused for pump in s.pumps),
     ),
     Gauge(
@@ -128,21 +140,27 @@ GAUGES: Final = (
     Gauge(
         "eventproc.partitions.stalled",
         "{partition}",
-        "Partitions that have work of which none gets done.",
+        "Partitions that have work and complete none of it.",
         lambda s: sum(pump.is_stalled for pump in s.pumps),
+    ),
+    Gauge(
+        "eventproc.partitions.blocked",
+        "{partition}",
+        "Partitions whose checkpoint is damaged or refused by the store.",
+        lambda s: sum(pump.checkpoint_error is not None for pump in s.pumps),
     ),
     Gauge(
         "eventproc.lease.margin",
         "s",
-        "How long the least trusted lease may still be trusted.",
+        "Time until the first lease is not trusted any more.",
         lambda s: s.lease_margin_seconds,
         min,
     ),
     Gauge(
-        "eventproc.settled",
+        "eventproc.balanced",
         "1",
-        "1 while nothing that concerns this process has to change, else 0.",
-        lambda s: float(s.is_settled),
+        "1 while this process has no partition to claim, steal or hand over, else 0.",
+        lambda s: float(s.is_balanced),
         min,
     ),
 )
@@ -151,7 +169,7 @@ PARTITION_GAUGES: Final = (
     PartitionGauge(
         "eventproc.checkpoint.age",
         "s",
-        "For how long the oldest handled event waits for a checkpoint that covers it.",
+        "Age of the oldest handled event that no checkpoint covers.",
         lambda p: p.checkpoint_age_seconds,
     ),
     PartitionGauge(
@@ -160,7 +178,7 @@ PARTITION_GAUGES: Final = (
     PartitionGauge(
         "eventproc.lag.time",
         "s",
-        "By how much the last handled event is older than the newest one in the hub.",
+        "Difference in enqueued time between the newest event and the last handled one.",
         lambda p: p.lag_seconds,
     ),
 )

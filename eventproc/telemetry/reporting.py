@@ -1,11 +1,11 @@
-"""What a processor tells OpenTelemetry.
+"""Report a processor's metrics and spans to OpenTelemetry.
 
-Rule 1: counts and gauges are read from the processor's statistics when somebody collects them;
-delivery pays nothing for them.
-Rule 2: what is measured as it happens is measured once for each call of a handler, each write and
-each cycle, never for each event. Without an SDK nothing is built that nobody would get.
-Rule 3: a partition id stands at gauges, of which each partition has one in the whole group, and at
-spans; at counters and histograms it would multiply the series that every process has.
+Rule 1: counters and gauges are read from the processor's statistics when they are collected, so
+they cost nothing during delivery.
+Rule 2: durations and spans are recorded for each handler call, checkpoint write and cycle, never
+for each event. Without an SDK no spans are built.
+Rule 3: only gauges and spans have a partition id, because the group has one gauge of a kind for
+each partition. On counters and histograms it would multiply the time series of every process.
 """
 
 import asyncio
@@ -27,7 +27,12 @@ from opentelemetry.metrics import (
 )
 from opentelemetry.trace import Span, SpanKind, TracerProvider
 
-from eventproc.handler import BatchError, PartitionContext, PartitionHandler
+from eventproc.concurrency.tasks import CallEndedEarlyError
+from eventproc.handler import (
+    BatchError,
+    PartitionContext,
+    PartitionHandler,
+)
 from eventproc.models import (
     CheckpointResult,
     CheckpointUpdate,
@@ -50,20 +55,20 @@ from eventproc.version import EVENTPROC_VERSION
 SCOPE: Final = "eventproc"
 
 BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
-"""Of every duration: those that the conventions for messaging ask for."""
+"""Bucket boundaries of all durations, in seconds, from the semantic conventions for messaging."""
 
 READS_MAX: Final = 3
-"""Attempts at a look from another thread while the processor's loop changes what is looked at."""
+"""Attempts to read statistics from another thread while the event loop changes them."""
 
 Statistics = Callable[[], ProcessorStatistics]
 Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
 
 
 class Telemetry:
-    """Where a processor's metrics and spans go.
+    """The OpenTelemetry instruments of processors, and the tracer for their spans.
 
-    Without arguments: to the providers that the program set, or sets later; nowhere if it sets
-    none. Share one among processors, because it makes the instruments.
+    Without arguments it uses the program's global providers, also if they are set later. Share one
+    instance among processors, because each instance creates the instruments.
     """
 
     def __init__(
@@ -75,7 +80,7 @@ class Telemetry:
         self._lock = RLock()
         self._watches: WeakSet[Watch] = WeakSet()
         self._former: dict[tuple[str, str, str], Counter[str]] = {}
-        """What processors counted that were stopped since."""
+        """For each group, the counts of processors that have stopped."""
         self._shown: Counter[tuple[tuple[str, str, str], str]] = Counter()
         self._attributes: dict[tuple[str, str, str], Attributes] = {}
         self.tracer = trace.get_tracer(SCOPE, EVENTPROC_VERSION, tracer_provider=tracer_provider)
@@ -87,7 +92,9 @@ class Telemetry:
         self.operation_duration = _histogram(
             meter, "messaging.client.operation.duration", "Writes of checkpoints."
         )
-        self.cycle_duration = _histogram(meter, "eventproc.cycle.duration", "Looks at the group.")
+        self.cycle_duration = _histogram(
+            meter, "eventproc.cycle.duration", "Cycles: poll the store, decide, write."
+        )
         for count in COUNTS:
             meter.create_observable_counter(
                 count.name, [partial(self._count, count)], count.unit, count.description
@@ -103,33 +110,35 @@ class Telemetry:
 
     @property
     def is_tracing(self) -> bool:
-        """Whether spans go anywhere."""
+        """Whether a tracer provider is set."""
         if not self._is_tracing:
             provider = trace.get_tracer_provider()
             self._is_tracing = not isinstance(provider, trace.ProxyTracerProvider)
         return self._is_tracing
 
     def begin(self, watch: "Watch") -> None:
-        """Tell of a processor from now on."""
+        """Report a processor from now on."""
         with self._lock:
             self._former.setdefault(watch.group.key, Counter())
             self._attributes[watch.group.key] = watch.attributes
             self._watches.add(watch)
 
     def end(self, watch: "Watch", counted: Counter[str]) -> None:
-        """Tell of it no more, but keep what it counted: a counter does not go back."""
+        """Stop reporting a processor, but keep its counts: a counter must not decrease."""
         with self._lock:
             self._watches.discard(watch)
             self._former[watch.group.key].update(counted)
 
     def _count(self, count: Count, _: CallbackOptions) -> Iterator[Observation]:
-        with self._lock:  # Or what a processor counted could be missed, or come twice, at its end.
+        # Under the lock, so that the counts of a processor that ends are neither missed nor added
+        # twice.
+        with self._lock:
             totals = {key: counted[count.name] for key, counted in self._former.items()}
             for watch, statistics in self._readings():
                 totals[watch.group.key] += count.value(statistics) - watch.before[count.name]
         operation = {"messaging.operation.name": count.operation} if count.operation else {}
         for key, total in totals.items():
-            # A look from another thread may find a partition in two places, or in none.
+            # A read from another thread may count a partition twice, or not at all.
             shown = self._shown[key, count.name] = max(total, self._shown[key, count.name])
             yield Observation(shown, {**self._attributes[key], **operation})
 
@@ -150,7 +159,7 @@ class Telemetry:
                     yield Observation(value, watch.attributes_of(pump.partition_id))
 
     def _readings(self) -> Iterator[tuple["Watch", ProcessorStatistics]]:
-        with self._lock:  # Or one that begins now would break off this look at them all.
+        with self._lock:  # a processor that starts now would change the set during the iteration
             watches = list(self._watches)
         for watch in watches:
             statistics = watch.read()
@@ -160,12 +169,12 @@ class Telemetry:
 
 @cache
 def global_telemetry() -> Telemetry:
-    """The one that every processor without another shares."""
+    """Return the instance that processors share by default."""
     return Telemetry()
 
 
 def group_attributes(group: ConsumerGroup) -> Attributes:
-    """What tells one group from another in metrics and spans."""
+    """Return the attributes that identify a consumer group in metrics and spans."""
     address, _, port = group.fully_qualified_namespace.partition(":")
     attributes: Attributes = {
         "messaging.system": "eventhubs",
@@ -173,43 +182,43 @@ def group_attributes(group: ConsumerGroup) -> Attributes:
         "messaging.consumer.group.name": group.name,
         "server.address": address,
     }
-    if port.isdecimal():  # As an emulator has one.
+    if port.isdecimal():  # an emulator's namespace has a port
         attributes["server.port"] = int(port)
     return attributes
 
 
 class Watch:
-    """Tells of one processor."""
+    """Reports one processor: its statistics, cycles, handler calls and checkpoint writes."""
 
     def __init__(self, telemetry: Telemetry, group: ConsumerGroup, statistics: Statistics) -> None:
         self._telemetry = telemetry
         self._statistics = statistics
         self.group = group
         self.before: Counter[str] = Counter()
-        """What was counted before this run."""
+        """The counts before this run of the processor."""
         self.attributes = group_attributes(group)
 
     def attributes_of(self, partition_id: str) -> Attributes:
-        """Those of one partition."""
+        """Return the attributes of one partition."""
         return {**self.attributes, "messaging.destination.partition.id": partition_id}
 
     def begin(self) -> None:
-        """The processor starts."""
+        """Start reporting. Call it when the processor starts."""
         self.before = self._counted()
         self._telemetry.begin(self)
 
     def end(self) -> None:
-        """It has stopped, and its statistics can still be read."""
+        """Stop reporting. Call it when the processor has stopped."""
         counted = self._counted()
         counted.subtract(self.before)
         self._telemetry.end(self, counted)
 
     def read(self) -> ProcessorStatistics | None:
-        """The statistics of now; ``None`` if they would not hold still for another thread."""
+        """Return the current statistics; ``None`` if they changed during each attempt to read."""
         for _ in range(READS_MAX):
             try:
                 return self._statistics()
-            except (KeyError, RuntimeError):  # A dictionary changed meanwhile.
+            except (KeyError, RuntimeError):  # a dictionary changed during the read
                 continue
         return None
 
@@ -218,26 +227,26 @@ class Watch:
         return Counter({count.name: count.value(statistics) for count in COUNTS})
 
     def cycle(self, seconds: float, error: Exception | None = None) -> None:
-        """One look at the group is over."""
+        """Record the duration of a cycle, and the error if it failed."""
         self._telemetry.cycle_duration.record(seconds, with_error(self.attributes, error))
 
     def handler(self, handler: PartitionHandler, partition_id: str) -> PartitionHandler:
-        """The same handler, with every call of ``process_events`` told of."""
+        """Return the handler with metrics and spans for each call of ``process_events``."""
         operation = {
             "messaging.operation.name": "process",
             "messaging.operation.type": "process",
         }
-        told = _ToldHandler(
+        instrumented = _InstrumentedHandler(
             handler,
             self._telemetry,
             span_name=f"process {self.group.eventhub_name}",
             attributes={**self.attributes, **operation},
             span_attributes={**self.attributes_of(partition_id), **operation},
         )
-        return cast("PartitionHandler", told)
+        return cast("PartitionHandler", instrumented)
 
     def write(self, write: Write, partition_id: str) -> Write:
-        """The same write of a checkpoint, told of; within a call of a handler by a span, too."""
+        """Return the function with metrics; within a handler call also with a span."""
         telemetry = self._telemetry
         operation = {
             "messaging.operation.name": "checkpoint",
@@ -247,7 +256,7 @@ class Watch:
         span_attributes = {**self.attributes_of(partition_id), **operation}
         name = f"checkpoint {self.group.eventhub_name}"
 
-        async def told(update: CheckpointUpdate) -> CheckpointResult:
+        async def reported(update: CheckpointUpdate) -> CheckpointResult:
             clock = asyncio.get_running_loop().time
             begun_s = clock()
             span: Span = trace.INVALID_SPAN
@@ -269,11 +278,11 @@ class Watch:
                 end_span(span, failure)
             return result
 
-        return told
+        return reported
 
 
-class _ToldHandler:
-    """A handler, as it is, but for ``process_events``."""
+class _InstrumentedHandler:
+    """A handler whose ``process_events`` is measured. All else is passed to the handler."""
 
     def __init__(
         self,
@@ -296,7 +305,7 @@ class _ToldHandler:
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Measure the call, and put it into a span that links to those who published."""
+        """Measure the call, in a span that links to the spans of the publishers."""
         clock = asyncio.get_running_loop().time
         begun_s = clock()
         failure: BaseException | None = None
@@ -306,7 +315,7 @@ class _ToldHandler:
             else:
                 await self._handler.process_events(context, events)
         except BaseException as error:
-            failure = error.shown if isinstance(error, BatchError) else error
+            failure = _failure(error)
             raise
         finally:
             self._telemetry.process_duration.record(
@@ -327,10 +336,17 @@ class _ToldHandler:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 await self._handler.process_events(context, events)
         except BaseException as error:
-            failure = error.shown if isinstance(error, BatchError) else error
+            failure = _failure(error)
             raise
         finally:
             end_span(span, failure)
+
+
+def _failure(error: BaseException) -> BaseException | None:
+    """Return the error to report for a call that raised; ``None`` if the call was only stopped."""
+    if isinstance(error, CallEndedEarlyError):
+        return None
+    return error.shown if isinstance(error, BatchError) else error
 
 
 def _histogram(meter: Meter, name: str, description: str) -> Histogram:

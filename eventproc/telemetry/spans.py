@@ -1,4 +1,4 @@
-"""Spans: whom they link to, and how they end."""
+"""Links of spans to publishers, and how a span ends."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,7 +10,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from eventproc.models import ReceivedEvent
 
 LINKS_MAX: Final = 128
-"""Of one span; the SDK's own limit unless it is told otherwise."""
+"""Most links of one span; the default limit of the SDK."""
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
@@ -18,10 +18,10 @@ Attributes = dict[str, str | int]
 
 
 def links_to_publishers(events: Sequence[ReceivedEvent]) -> list[Link]:
-    """Links to the spans in which the events were published, as far as the events tell.
+    """Return links to the spans in which the events were published, if the events name them.
 
-    Azure's clients write the W3C context into the properties, the older ones of them as
-    ``Diagnostic-Id``. Events that were published in one span make one link.
+    Azure's clients write the W3C trace context into the event's properties, older releases as
+    ``Diagnostic-Id``. Events that were published in the same span share one link.
     """
     carriers: dict[str, dict[str, str]] = {}
     for event in events:
@@ -43,22 +43,22 @@ def links_to_publishers(events: Sequence[ReceivedEvent]) -> list[Link]:
 
 
 def with_error(attributes: Attributes, failure: BaseException | str | None) -> Attributes:
-    """Attributes of an operation, with what it failed of if it did."""
+    """Return the attributes, with ``error.type`` if the operation failed."""
     if failure is None:
         return attributes
     return {**attributes, "error.type": error_type(failure)}
 
 
 def error_type(failure: BaseException | str) -> str:
-    """A name for a failure, of which there are few."""
+    """Return the name of a failure's kind. There are few, as is required of an attribute."""
     return failure if isinstance(failure, str) else type(failure).__qualname__
 
 
 def end_span(span: Span, failure: BaseException | str | None) -> None:
-    """End it; with the error that was raised in it, or the outcome that was not wished for."""
+    """End the span; record the exception or the outcome if the operation failed."""
     if failure is not None and span.is_recording():
         span.set_attribute("error.type", error_type(failure))
-        if isinstance(failure, Exception):  # One that was cut off did not fail.
+        if isinstance(failure, Exception):  # a cancelled operation did not fail
             span.record_exception(failure)
             span.set_status(Status(StatusCode.ERROR, str(failure)))
     span.end()

@@ -1,13 +1,13 @@
-"""What eventproc is tested with, for those who test their own handlers, stores and sources."""
+"""Test tools for users' handlers, stores and sources; eventproc's own tests use them, too."""
 
-from eventproc.testing._stage_record import Closing, HandlerCall
-from eventproc.testing._store_bench import LoseAnswers
-from eventproc.testing.azurite import Azurite
 from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
-from eventproc.testing.kafka_broker import KafkaBroker
-from eventproc.testing.lossy_proxy import LossyProxy
-from eventproc.testing.stage import HandlerStage
-from eventproc.testing.store_contract import (
+from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.servers.kafka_broker import KafkaBroker
+from eventproc.testing.servers.lossy_proxy import LossyProxy
+from eventproc.testing.stage.record import Closing, HandlerCall
+from eventproc.testing.stage.stage import HandlerTestHarness
+from eventproc.testing.store_contract.bench import LoseAnswers
+from eventproc.testing.store_contract.contract import (
     ClauseReport,
     check_checkpoint_store,
     clause_names,
@@ -26,7 +26,7 @@ __all__ = [
     "DeadlockError",
     "FaultyCheckpointStore",
     "HandlerCall",
-    "HandlerStage",
+    "HandlerTestHarness",
     "KafkaBroker",
     "LivelockError",
     "LoseAnswers",

@@ -1,4 +1,4 @@
-"""A store that misbehaves on purpose, the same way for the same seed."""
+"""Fault injection for a checkpoint store, reproducible by seed."""
 
 import asyncio
 from collections import deque
@@ -7,87 +7,92 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 from eventproc.errors import ConfigurationError, StoreUnavailableError
-from eventproc.membership import Member, MemberResult, MembershipSnapshot
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
+from eventproc.settings import Span, Within, check_settings
 
 T = TypeVar("T")
 Snapshot = TypeVar("Snapshot", OwnershipSnapshot, MembershipSnapshot)
 
 LISTINGS_KEPT: Final = 64
-"""From which a stale one is chosen."""
+"""Past listings from which a stale one is chosen."""
+
+
+Chance: TypeAlias = Annotated[float, Within(least=0, most=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFaults:
-    """How badly a store behaves. The rates are chances for each call, between 0 and 1."""
+    """The faults of a store. Rates are probabilities for each call, between 0 and 1."""
 
-    delay_max: timedelta = timedelta(0)
-    """A call takes any time up to this, half of it before it acts and half before it answers."""
+    delay_max: Span = timedelta(0)
+    """Longest delay of a call, at most half of it before it is carried out and half after."""
 
-    throttle_rate: float = 0.0
-    """Refused at once and surely not carried out, as by a server that is busy."""
+    throttle_rate: Chance = 0.0
+    """Refused at once and not carried out, as by a busy server."""
 
-    request_lost_rate: float = 0.0
-    """Never carried out, and the caller is not told."""
+    request_lost_rate: Chance = 0.0
+    """Not carried out, and no answer arrives."""
 
-    answer_lost_rate: float = 0.0
-    """Carried out, and the caller is not told."""
+    answer_lost_rate: Chance = 0.0
+    """Carried out, but no answer arrives."""
 
-    silence: timedelta = timedelta(0)
-    """How long a caller waits for an answer that does not come."""
+    silence: Span = timedelta(0)
+    """How long a caller waits for an answer that does not arrive."""
 
-    stale_rate: float = 0.0
-    """A listing of ownership or members shows what an earlier one through this store showed, as
-    from a replica that lags, but under the time of now. Writes are judged by what is."""
+    stale_rate: Chance = 0.0
+    """A listing of ownership or members repeats an earlier one of this object, but with the current
+    ``as_of``, as from a lagging replica. Conditional writes use the current records."""
 
-    stale_max: timedelta = timedelta(0)
-    """How old what it shows may be."""
+    stale_max: Span = timedelta(0)
+    """Greatest age of a stale listing."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no chance."""
+        """Check that the rates are probabilities."""
+        check_settings(self)
         rates = (self.throttle_rate, self.request_lost_rate, self.answer_lost_rate)
-        if min(rates) < 0 or sum(rates) > 1:
-            raise ConfigurationError(f"the rates {rates} must not be below 0 nor above 1 together")
-        if not 0 <= self.stale_rate <= 1:
-            raise ConfigurationError(f"stale_rate is {self.stale_rate}: give a chance, 0 to 1")
+        if sum(rates) > 1:
+            raise ConfigurationError(f"the rates {rates} must not be above 1 together")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """What becomes of one call."""
+    """The fate of one call."""
 
     way_there_s: float
     way_back_s: float
     is_carried_out: bool
     is_answered: bool
     silence_s: float
-    """How long the caller waits where no answer comes."""
+    """How long the caller waits if no answer arrives."""
 
 
 class FaultyCheckpointStore(CheckpointStore):
-    """Stands in front of a store and lets it seem slow, busy, gone, or lost in thought.
+    """Wraps a store and makes it slow, busy, unreachable or silent.
 
-    With default faults it changes nothing. It draws the same number of chances for every call,
-    so one seed gives one history as long as the calls come in one order.
+    With default faults it changes nothing. Every call draws the same number of random values, so
+    one seed gives one history as long as the order of calls is the same.
     """
 
     def __init__(
         self, store: CheckpointStore, rng: Random, faults: StoreFaults | None = None
     ) -> None:
-        """*faults* may be exchanged at any time by setting the attribute."""
+        """Wrap *store*. The attribute ``faults`` may be replaced at any time."""
         self.store = store
         self.faults = faults or StoreFaults()
         self.is_out = False
@@ -99,7 +104,7 @@ class FaultyCheckpointStore(CheckpointStore):
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """Nothing reaches the store for as long as the block lasts."""
+        """Make the store unreachable while the block runs."""
         self.is_out = True
         try:
             yield
@@ -107,35 +112,35 @@ class FaultyCheckpointStore(CheckpointStore):
             self.is_out = False
 
     async def open(self) -> None:
-        """Open the store behind; faults begin with the first call."""
+        """Open the wrapped store. Opening has no faults."""
         await self.store.open()
 
     async def close(self) -> None:
-        """Close the store behind."""
+        """Close the wrapped store."""
         await self.store.close()
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
-        """As the store behind, or no answer."""
+        """Call the wrapped store; raise ``StoreUnavailableError`` if no answer arrives."""
         newest = await self._read(lambda: self.store.list_ownership(group))
         return self._aged(newest, self._owned)
 
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        """As the store behind, or no answer."""
+        """Call the wrapped store; raise ``StoreUnavailableError`` if no answer arrives."""
         newest = await self._read(lambda: self.store.list_members(group))
         return self._aged(newest, self._present)
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
-        """As the store behind, or no answer."""
+        """Call the wrapped store; raise ``StoreUnavailableError`` if no answer arrives."""
         return await self._read(lambda: self.store.list_checkpoints(group))
 
     async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
-        """As the store behind, or no answer."""
+        """Call the wrapped store; raise ``StoreUnavailableError`` if no answer arrives."""
         return await self._read(lambda: self.store.read_checkpoint(group, partition_id))
 
     async def claim_ownership(
         self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
     ) -> Sequence[ClaimResult]:
-        """As the store behind; each claim meets a fate of its own."""
+        """Call the wrapped store for each claim separately; without an answer it is ``UNKNOWN``."""
         return await asyncio.gather(*(self._claim(group, claim) for claim in claims))
 
     async def _claim(self, group: ConsumerGroup, claim: OwnershipClaim) -> ClaimResult:
@@ -143,19 +148,19 @@ class FaultyCheckpointStore(CheckpointStore):
         return answer[0][0] if answer else ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN)
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        """As the store behind, or unknown."""
+        """Call the wrapped store; ``UNKNOWN`` if no answer arrives."""
         answer = await self._attempt(lambda: self.store.announce_member(group, member))
         return answer[0] if answer else MemberResult(outcome=WriteOutcome.UNKNOWN)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        """As the store behind, or unknown."""
+        """Call the wrapped store; ``UNKNOWN`` if no answer arrives."""
         answer = await self._attempt(lambda: self.store.withdraw_member(group, member))
         return answer[0] if answer else WriteOutcome.UNKNOWN
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
-        """As the store behind, or unknown."""
+        """Call the wrapped store; ``UNKNOWN`` if no answer arrives."""
         answer = await self._attempt(lambda: self.store.update_checkpoint(group, update))
         return answer[0] if answer else CheckpointResult(outcome=WriteOutcome.UNKNOWN)
 
@@ -166,7 +171,7 @@ class FaultyCheckpointStore(CheckpointStore):
         return answer[0]
 
     def _aged(self, newest: Snapshot, shown: deque[tuple[float, Snapshot]]) -> Snapshot:
-        """Return the newest listing, or one that was shown before."""
+        """Return the newest listing, or an earlier one."""
         faults = self.faults
         if not faults.stale_rate:
             return newest
@@ -179,7 +184,7 @@ class FaultyCheckpointStore(CheckpointStore):
         return replace(stale, as_of=newest.as_of)
 
     def draw_fate(self) -> Fate:
-        """Draw what becomes of the next call: always as many chances, whatever comes of them."""
+        """Draw the fate of the next call; always draws the same number of random values."""
         faults, chance = self.faults, self._rng.random()
         half_s = faults.delay_max.total_seconds() / 2
         way_there_s, way_back_s = self._rng.random() * half_s, self._rng.random() * half_s
@@ -198,14 +203,14 @@ class FaultyCheckpointStore(CheckpointStore):
         )
 
     async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
-        """Let the call meet its fate; ``None``: the caller gets no answer."""
+        """Make the call with a fate; return ``None`` if no answer arrives."""
         fate = self.draw_fate()
         await asyncio.sleep(fate.way_there_s)
         answer: tuple[T] | None = None
         if fate.is_carried_out and not self.is_out:
             answer = (await call(),)
             await asyncio.sleep(fate.way_back_s)
-        # An outage that began meanwhile swallows the answer too.
+        # An outage that began during the call loses its answer, too.
         if fate.is_answered and not self.is_out:
             return answer
         await asyncio.sleep(fate.silence_s)

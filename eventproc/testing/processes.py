@@ -1,19 +1,20 @@
 """Processes on one virtual clock: each can be paused, resumed and killed, and has its own clock.
 
-Whatever a process starts belongs to it, tasks and timers alike, because all of them inherit its
-context. While it is paused nothing of it runs, and all that would have run is kept and runs when
-it is resumed: as with SIGSTOP and SIGCONT. One that is killed is paused for ever.
+Tasks and timers that a process starts belong to it, because they inherit its context. While it is
+paused its callbacks are kept, and they run when it is resumed, as with SIGSTOP and SIGCONT. A
+killed process is paused for ever.
 
-What it takes for the time is its own. Its clock begins anywhere and runs fast or slow, and its
-timers go by that. A second clock, for leases, goes on while the machine sleeps, and may jump.
+Each process has its own clock, which starts at any value and runs fast or slow; its timers use that
+clock. A second clock, for leases, continues while the machine sleeps, and may jump.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import TypeVar, TypeVarTuple
 
-from eventproc.testing.virtual_time import Callback, VirtualTimeLoop
+from eventproc.testing.virtual_time import Callback, OverdueError, VirtualTimeLoop
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -21,15 +22,21 @@ Ts = TypeVarTuple("Ts")
 _current: ContextVar["Process | None"] = ContextVar("process", default=None)
 
 ROUNDING_S = 1e-9
-"""So that a timer never fires when its process's clock, in the last digit, is not there yet."""
+"""Added to due times, so that rounding never lets a timer fire too early by its own clock."""
 
+
+WITHIN_S = 20_000.0
+"""Limit of a run in virtual seconds: many times what any test takes."""
+
+END_WITHIN_S = 1000.0
+"""Limit in virtual seconds for cancelled tasks to end: many times what a shutdown takes."""
 
 AT_ONCE = float("-inf")
-"""When what is no timer is due: a machine that slept delivers it as soon as it is awake."""
+"""Due time of a callback without a timer: it runs as soon as a sleeping machine is awake."""
 
 
 class _Guarded(Callback):
-    """A call that waits while its process is paused."""
+    """A callback that waits while its process is paused."""
 
     __slots__ = ("process",)
 
@@ -58,10 +65,10 @@ class _Guarded(Callback):
 
 
 class ProcessLoop(VirtualTimeLoop):
-    """A virtual clock that asks the process of each callback whether it may run."""
+    """A loop on virtual time that runs each callback only while its process is not paused."""
 
     def time(self) -> float:
-        """What the clock of the process that asks shows; the world's, if none does."""
+        """Return the time by the current process's clock; outside of a process, virtual time."""
         process = _current.get()
         return self.now_s if process is None else process.local_s(self.now_s)
 
@@ -71,7 +78,7 @@ class ProcessLoop(VirtualTimeLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Run it at the next turn, or when its process is resumed."""
+        """Run a callback in the next turn, or when its process is resumed."""
         if context is None:
             context = copy_context()
         process = context.get(_current)
@@ -90,7 +97,7 @@ class ProcessLoop(VirtualTimeLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Run it when its process's clock shows that, or when its process is resumed."""
+        """Run a callback at this time by its process's clock, or later when it is resumed."""
         if context is None:
             context = copy_context()
         process = context.get(_current)
@@ -105,7 +112,7 @@ class ProcessLoop(VirtualTimeLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Run it when its process's clock has gone on by so much."""
+        """Run a callback after *delay* seconds of its process's clock."""
         if context is None:
             context = copy_context()
         process = context.get(_current)
@@ -117,7 +124,7 @@ class ProcessLoop(VirtualTimeLoop):
         return self._put(_Guarded(process, callback, args, context, due_s))
 
     def again(self, callback: Callback) -> None:
-        """Make a call that was kept."""
+        """Schedule a callback that was kept during a pause."""
         if callback.due_s > self.now_s:
             self._put(callback)
         else:
@@ -125,22 +132,22 @@ class ProcessLoop(VirtualTimeLoop):
 
 
 def running_loop() -> ProcessLoop:
-    """The loop of whoever asks."""
+    """Return the running loop, which must be a ``ProcessLoop``."""
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, ProcessLoop), "processes need a loop that knows them"
+    assert isinstance(loop, ProcessLoop), "processes need a ProcessLoop"
     return loop
 
 
 class Wire:
-    """Lets things happen that belong to no process, whoever asks for them."""
+    """Schedules callbacks that belong to no process, even if a process requests them."""
 
     def __init__(self) -> None:
-        """Make it outside of every process."""
+        """Create the wire; call it outside of every process."""
         self.loop = running_loop()
         self._context = copy_context()
 
     def after(self, seconds: float, function: Callable[[*Ts], object], *args: *Ts) -> None:
-        """Call a function after some time of the world; at once, if that is none."""
+        """Call a function after so many virtual seconds; with 0, in the next turn."""
         if seconds > 0:
             self.loop.call_at(self.loop.now_s + seconds, function, *args, context=self._context)
         else:
@@ -148,49 +155,49 @@ class Wire:
 
 
 class Process:
-    """What would be one process of a fleet."""
+    """A simulated process."""
 
     def __init__(
         self, name: str, *, began_s: float = 0.0, clock_s: float = 0.0, rate: float = 1.0
     ) -> None:
-        """*clock_s* is what its clock showed when it began, and *rate* how fast that runs."""
+        """*clock_s* is its clock's value at *began_s*, and *rate* the clock's speed."""
         self.name = name
         self.rate = rate
         self.is_paused = False
         self.is_killed = False
         self.kept: list[_Guarded] = []
-        """What would have run since the pause, in order."""
+        """Callbacks that came due during the pause, in order."""
 
         self.step_count = 0
-        """How often something of it ran: between two steps lies an await."""
+        """How many callbacks of the process have run: one for each step between two awaits."""
 
         self.pause_count = 0
         self.disturbed_at_s = float("-inf")
-        """When, in the world, it last ran on after it stood still, or its clock jumped."""
+        """Virtual time of its last resume after a pause, or of its clock's last jump."""
 
         self.break_at = 0
         self.on_break: Callable[[], None] = self.kill
-        """What happens in place of the step with that number."""
+        """Called before the step with number ``break_at``."""
 
         self._began_s, self._clock_s = began_s, clock_s
         self._asleep_s = self._jumped_s = 0.0
 
     def local_s(self, world_s: float) -> float:
-        """What the clock of its timers shows at a time of the world."""
+        """Convert virtual time to the clock of its timers."""
         return self._clock_s + (world_s - self._began_s) * self.rate - self._asleep_s
 
     def world_s(self, local_s: float) -> float:
-        """When, in the world, the clock of its timers will show this."""
+        """Convert the clock of its timers to virtual time."""
         passed_s = (local_s + self._asleep_s - self._clock_s) / self.rate
         world_s = self._began_s + passed_s
         return world_s if self.local_s(world_s) >= local_s else world_s + ROUNDING_S
 
     def boot_s(self) -> float:
-        """What its other clock shows, which goes on while the machine sleeps."""
+        """Return the time of its second clock, which continues while the machine sleeps."""
         return self.local_s(running_loop().now_s) + self._asleep_s + self._jumped_s
 
     def jump(self, seconds: float) -> None:
-        """Set its other clock forward, without any reason."""
+        """Set its second clock forward."""
         self._jumped_s += seconds
         self.disturbed_at_s = running_loop().now_s
 
@@ -201,27 +208,27 @@ class Process:
         return running_loop().create_task(coroutine, context=context, name=self.name)
 
     def break_in(self, steps: int, then: Callable[[], None]) -> None:
-        """Let something happen in place of the step that comes after so many others."""
+        """Call *then* before the step that comes after *steps* others."""
         self.break_at = self.step_count + steps
         self.on_break = then
 
     def pause(self) -> None:
-        """Let nothing of it run."""
+        """Stop running its callbacks until ``resume``."""
         self.is_paused = True
         self.pause_count += 1
 
     def kill(self) -> None:
-        """Let nothing of it run ever again."""
+        """Stop running its callbacks for good."""
         self.is_paused = self.is_killed = True
 
     def resume(self) -> None:
-        """Let it run on; all that came due meanwhile runs at once, in its order."""
+        """Run its callbacks again; those that came due meanwhile run at once, in order."""
         if not self.is_killed:
             self.disturbed_at_s = running_loop().now_s
-            self.bury()
+            self.run_out()
 
     def wake(self, slept_s: float) -> None:
-        """Let it run on as after the machine slept: no time has passed for its timers."""
+        """Resume as after a sleep of the machine: for its timers no time has passed."""
         fell_asleep_s = running_loop().now_s - slept_s
         self._asleep_s += slept_s * self.rate
         for callback in self.kept:
@@ -229,8 +236,8 @@ class Process:
                 callback.due_s += slept_s
         self.resume()
 
-    def bury(self) -> None:
-        """Let even a killed one run to its end: when its world is over, to clean up."""
+    def run_out(self) -> None:
+        """Run the kept callbacks, even of a killed process: to clean up at the end."""
         self.is_paused = False
         kept, self.kept = self.kept, []
         loop = running_loop()
@@ -238,17 +245,33 @@ class Process:
             loop.again(callback)
 
 
-def run_processes(main: Coroutine[object, object, T]) -> T:
-    """Run a coroutine that spawns processes to its end, on virtual time."""
-    with asyncio.Runner(loop_factory=ProcessLoop) as runner:
+def run_processes(main: Coroutine[object, object, T], *, within_s: float = WITHIN_S) -> T:
+    """Run a coroutine that spawns processes to its end, on virtual time.
+
+    Raises:
+        OverdueError: It takes longer than *within_s* virtual seconds, or a task that it left
+            behind does not end after it was cancelled. The message names the waiting tasks.
+    """
+    runner = asyncio.Runner(loop_factory=ProcessLoop)
+    loop = runner.get_loop()
+    assert isinstance(loop, ProcessLoop), "made above"
+    try:
+        loop.ends_at_s = within_s
         try:
             return runner.run(main)
         finally:
+            loop.ends_at_s = loop.now_s + END_WITHIN_S
             runner.run(_end_all())
+    except OverdueError:
+        loop.ends_at_s = AT_ONCE  # closing the runner cancels the same tasks again
+        raise
+    finally:
+        with suppress(OverdueError):
+            runner.close()
 
 
 async def _end_all() -> None:
-    """Cancel what is left, and what that starts in turn, until there is nothing."""
+    """Cancel all tasks, and those that they start in turn, until none is left."""
     while left := asyncio.all_tasks() - {asyncio.current_task()}:
         for task in left:
             task.cancel()

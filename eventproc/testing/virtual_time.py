@@ -1,8 +1,9 @@
-"""An event loop whose clock jumps: hours of waiting pass in the time that the work takes.
+"""An event loop on virtual time: hours of waiting pass in the time that the work takes.
 
-Nothing outside may take part: no sockets, no subprocesses, and threads only while the clock is
-held. As soon as every task waits, the clock jumps to the next timer. If there is none, everybody
-waits for ever, and that is reported instead of waited for; and so is a task that never waits.
+As soon as every task waits, the clock jumps to the next timer. If there is none, the loop raises
+``DeadlockError`` instead of waiting for ever; if tasks run without ever waiting, it raises
+``LivelockError``. Sockets and subprocesses do not work on it, and threads only while the clock is
+held.
 """
 
 import asyncio
@@ -11,27 +12,33 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from heapq import heappop, heappush
-from typing import Final, TypeVar, TypeVarTuple
+from math import inf
+from types import CoroutineType
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 
 THREAD_WAIT_MAX_S: Final = 10.0
-"""How long, in real time, a held clock waits for a thread to say something."""
+"""How long, in real seconds, a held clock waits for a call from a thread."""
 
 
 class DeadlockError(RuntimeError):
-    """Every task waits for something that can never come."""
+    """Every task waits, and no timer can wake one."""
 
 
 class LivelockError(RuntimeError):
-    """Something goes round and round, and no time passes."""
+    """Tasks run again and again without any time passing."""
+
+
+class OverdueError(RuntimeError):
+    """Tasks did not end in time; the message names each of them and where it waits."""
 
 
 class Callback(asyncio.TimerHandle):
-    """A call that the loop will make, unless it is cancelled before.
+    """A scheduled call, which can be cancelled.
 
-    It keeps nothing of asyncio's own handle, which asks for debug modes at every step.
+    It replaces asyncio's own handle, whose checks for debug mode cost time at every step.
     """
 
     __slots__ = ("arguments", "context", "due_s", "function")
@@ -52,7 +59,7 @@ class Callback(asyncio.TimerHandle):
         return f"<Callback {self.function!r} at {self.due_s}>"
 
     def cancel(self) -> None:
-        """Let it not be made."""
+        """Cancel the call."""
         self.function, self.arguments = None, ()
 
     def cancelled(self) -> bool:
@@ -60,41 +67,44 @@ class Callback(asyncio.TimerHandle):
         return self.function is None
 
     def when(self) -> float:
-        """When it is due, in virtual seconds."""
+        """Return when it is due, in virtual seconds."""
         return self.due_s
 
     def run(self) -> None:
-        """Make the call, if it is still wanted."""
+        """Make the call, unless it was cancelled."""
         if self.function is not None:
             self.context.run(self.function, *self.arguments)
 
 
 class VirtualTimeLoop(asyncio.BaseEventLoop):
-    """Use it by ``run_virtual``; ``time()`` begins at zero."""
+    """An event loop on virtual time, which begins at zero. Usually made by ``run_virtual``."""
 
     turns_max = 1_000_000
-    """After so many turns at one moment nobody will ever wait."""
+    """Turns without any time passing after which ``LivelockError`` is raised."""
 
     _stopping: bool  # asyncio's own
 
     def __init__(self) -> None:
         super().__init__()
         self.now_s = 0.0
-        """What ``time()`` tells."""
+        """Virtual time in seconds, as ``time()`` returns it."""
 
         self._due: deque[Callback] = deque()
-        self._later: list[tuple[float, int, Callback]] = []
+        self._timers: list[tuple[float, int, Callback]] = []
         self._timer_count = 0
         self._turn_count = 0
+        self.ends_at_s = inf
+        """When the clock would pass this time, ``OverdueError`` is raised."""
+
         self._is_held: Callable[[], bool] = lambda: False
         self._thread_called = threading.Event()
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Return the virtual seconds since the loop was made."""
         return self.now_s
 
     def hold_while(self, is_held: Callable[[], bool]) -> None:
-        """Let the clock stand still while this is so: threads work in real time."""
+        """Stop the clock while *is_held* returns true, because threads work in real time."""
         self._is_held = is_held
 
     def call_soon(
@@ -103,7 +113,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Make the call at the next turn of the loop."""
+        """Schedule a call for the next turn of the loop."""
         due = Callback(callback, args, context or copy_context(), self.now_s)
         self._due.append(due)
         return due
@@ -114,7 +124,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Make the call soon, from a thread that the clock is held for."""
+        """Schedule a call from a thread for which the clock is held."""
         due = self.call_soon(callback, *args, context=context)
         self._thread_called.set()
         return due
@@ -126,7 +136,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Make the call then."""
+        """Schedule a call for a virtual time."""
         return self._put(Callback(callback, args, context or copy_context(), when))
 
     def call_later(
@@ -136,26 +146,26 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Make the call after so many seconds."""
+        """Schedule a call after so many virtual seconds."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def _put(self, callback: Callback) -> Callback:
         self._timer_count += 1
-        heappush(self._later, (callback.due_s, self._timer_count, callback))
+        heappush(self._timers, (callback.due_s, self._timer_count, callback))
         return callback
 
     def _run_once(self) -> None:
-        """One turn, which asyncio's ``run_forever`` asks for: what is due, and nothing newer."""
-        due, later = self._due, self._later
+        """Run one turn of ``run_forever``: the calls that are due, not those that they schedule."""
+        due, timers = self._due, self._timers
         if not due and not self._stopping:
             self._jump()
             self._turn_count = 0
         self._turn_count += 1
         if self._turn_count > self.turns_max:
-            self._turn_count = 0  # Who clears up after this has turns again.
-            raise LivelockError(f"{self.turns_max} turns at {self.now_s} s, and nobody waits")
-        while later and later[0][0] <= self.now_s:
-            due.append(heappop(later)[2])
+            self._turn_count = 0  # so that clean-up code can run
+            raise LivelockError(f"{self.turns_max} turns at {self.now_s} s without any wait")
+        while timers and timers[0][0] <= self.now_s:
+            due.append(heappop(timers)[2])
         for _ in range(len(due)):
             callback = due.popleft()
             try:
@@ -168,16 +178,24 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
                 )
 
     def _jump(self) -> None:
-        """Let the clock go on to the next timer that somebody still waits for."""
-        later = self._later
-        while later and later[0][2].cancelled():
-            heappop(later)
-        if self._is_held() and not (later and later[0][0] <= self.now_s):
+        """Set the clock to the next timer that is not cancelled."""
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heappop(timers)
+        if self._is_held() and not (timers and timers[0][0] <= self.now_s):
             self._wait_for_thread()
             return
-        if not later:
-            raise DeadlockError("every task waits, and no timer is set that could wake one")
-        self.now_s = max(self.now_s, later[0][0])
+        if not timers:
+            raise DeadlockError(
+                f"every task waits, and no timer is set that could wake one: {self._waits()}"
+            )
+        if timers[0][0] > self.ends_at_s:
+            raise OverdueError(f"not over after {self.now_s:g} s, waiting: {self._waits()}")
+        self.now_s = max(self.now_s, timers[0][0])
+
+    def _waits(self) -> str:
+        """Describe every task that has not ended, and where it waits."""
+        return "; ".join(sorted(map(described, asyncio.all_tasks(self)))) or "no task"
 
     def _wait_for_thread(self) -> None:
         if not self._thread_called.wait(THREAD_WAIT_MAX_S):
@@ -188,10 +206,20 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         self._thread_called.clear()
 
     def close(self) -> None:
-        """Forget what was never called."""
+        """Discard all scheduled calls."""
         self._due.clear()
-        self._later.clear()
+        self._timers.clear()
         super().close()
+
+
+def described(task: asyncio.Task[Any]) -> str:
+    """Return a task's name and its stack of coroutines, outermost first."""
+    calls = []
+    coroutine: object = task.get_coro()
+    while isinstance(coroutine, CoroutineType) and coroutine.cr_frame is not None:
+        calls.append(f"{coroutine.cr_code.co_qualname}:{coroutine.cr_frame.f_lineno}")
+        coroutine = coroutine.cr_await
+    return f"{task.get_name()} in {' > '.join(calls)}"
 
 
 def run_virtual(main: Coroutine[object, object, _T]) -> _T:

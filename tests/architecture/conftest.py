@@ -1,13 +1,14 @@
 """What the house's inspectors look at: the source files, parsed once."""
 
 import ast
+import gc
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("eventproc", "checkpointstores", "spark_integration")
+PACKAGES = ("eventproc", "eventproc_command", "checkpointstores", "spark_integration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,9 @@ def read(*folders: str) -> list[SourceFile]:
             text = path.read_text(encoding="utf-8")
             name = path.relative_to(ROOT).as_posix()
             files.append(SourceFile(name=name, text=text, tree=ast.parse(text, name)))
+    # Trees are many objects, which every later garbage collection of this process would visit.
+    gc.collect()
+    gc.freeze()
     return files
 
 

@@ -3,8 +3,11 @@
 import importlib
 import inspect
 import types
+from importlib.metadata import version
 
 import pytest
+
+import eventproc
 
 FRONT_DOORS = (
     "eventproc",
@@ -26,7 +29,8 @@ def present(package: types.ModuleType) -> set[str]:
     return {
         name
         for name, value in vars(package).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        if not name.startswith("_") or name == "__version__"
+        if not isinstance(value, types.ModuleType)
     }
 
 
@@ -59,3 +63,8 @@ def test_every_package_is_typed(root):
         marker = root / package / "py.typed"
 
         assert marker.exists()
+
+
+def test_the_package_says_its_version():
+    """Where people look for it, and as the index has it."""
+    assert eventproc.__version__ == version("eventproc")

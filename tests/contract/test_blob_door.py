@@ -10,8 +10,17 @@ from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSa
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 
 from checkpointstores.blob import BlobCheckpointStore
-from eventproc.errors import ConfigurationError, StoreCorruptError, StoreUnavailableError
-from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
+from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
+from eventproc.models import (
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    Member,
+    MemberResult,
+    OwnershipClaim,
+    WriteOutcome,
+)
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 CLAIM = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)
@@ -79,11 +88,14 @@ async def test_a_container_is_created_when_asked(storage, container):
 async def test_a_wrong_key_is_refused_without_being_shown(storage, container):
     """Neither message nor traceback nor repr show the key."""
     url, name, _ = account_of(storage)
-    for key in (KEY, "not base64!"):
+    for key, words in (
+        (KEY, "the credential is refused (403 "),
+        ("not base64!", "no request can be signed with the credential (AzureSigningError)"),
+    ):
         store = BlobCheckpointStore(url, container, AzureNamedKeyCredential(name, key))
         printed, message = await refusal(store)
 
-        assert "the credential is refused" in message
+        assert words in message
         assert key not in printed + repr(store)
 
 
@@ -156,6 +168,79 @@ async def test_every_kind_of_key_opens_the_store(storage, container):
     assert sas[-20:] not in "".join(map(repr, stores))
 
 
+def sas_for(storage, container, rights, *, lives=timedelta(hours=1)):
+    """A SAS token for the container with these rights: r, w, d and l."""
+    _, name, key = account_of(storage)
+    return generate_container_sas(
+        name,
+        container,
+        account_key=key,
+        permission=ContainerSasPermissions.from_string(rights),
+        expiry=datetime.now(UTC) + lives,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rights", "missing"), [("wdl", "read blobs"), ("rwd", "list blobs"), ("d", "list blobs")]
+)
+async def test_a_token_that_lacks_a_right_to_look_is_refused_at_the_door(
+    storage, container, rights, missing
+):
+    """With the name of the right, before anything is claimed."""
+    url = account_of(storage)[0]
+    store = BlobCheckpointStore(url, container, sas_for(storage, container, rights))
+    _, message = await refusal(store)
+
+    assert f"the credential lacks the right to {missing} (403 " in message
+
+
+async def test_a_token_that_expired_is_refused_at_the_door_with_its_time(storage, container):
+    """The service itself does not say so."""
+    url = account_of(storage)[0]
+    sas = sas_for(storage, container, "rwdl", lives=timedelta(minutes=-1))
+    _, message = await refusal(BlobCheckpointStore(url, container, sas))
+
+    assert "the SAS token expired at 20" in message
+    assert sas[-20:] not in message
+
+
+async def test_a_write_without_the_right_is_unknown_and_says_why(storage, container, caplog):
+    """Of each kind of record. Nothing is logged: who writes first is at a door, and says it."""
+    url = account_of(storage)[0]
+    member = Member(owner_id="me", incarnation="1")
+    update = CheckpointUpdate(
+        partition_id="0", offset="5", sequence_number=5, replaces=None, writer="w"
+    )
+    async with BlobCheckpointStore(url, container, sas_for(storage, container, "rl")) as store:
+        [claim] = await store.claim_ownership(GROUP, [CLAIM])
+        results: list[ClaimResult | MemberResult | CheckpointResult] = [
+            claim,
+            await store.announce_member(GROUP, member),
+            await store.update_checkpoint(GROUP, update),
+        ]
+
+    assert {result.outcome for result in results} == {WriteOutcome.UNKNOWN}
+    assert all(isinstance(result.error, StoreRejectedError) for result in results)
+    assert "lacks the right to write blobs" in str(claim.error)
+    assert caplog.records == []
+
+
+async def test_a_deletion_without_the_right_is_no_outage(storage, container, caplog):
+    """The store answered, and goes on answering; only this is refused, and said once."""
+    url = account_of(storage)[0]
+    async with BlobCheckpointStore(url, container, sas_for(storage, container, "rwl")) as store:
+        result = await store.announce_member(GROUP, Member(owner_id="me", incarnation="1"))
+        assert result.member is not None
+        outcomes = []
+        for _ in range(2):
+            outcomes.append(await store.withdraw_member(GROUP, result.member))
+            await store.list_members(GROUP)
+
+    assert outcomes == [WriteOutcome.UNKNOWN] * 2
+    assert [getattr(record, "event", "") for record in caplog.records] == ["store_refused"]
+    assert "lacks the right to delete blobs" in caplog.records[0].error
+
+
 async def test_a_key_that_is_taken_away_makes_writes_unknown(storage, container):
     """A refusal does not tell who owns the record; and trying again is pointless for a read."""
     url, name, key = account_of(storage)
@@ -164,7 +249,7 @@ async def test_a_key_that_is_taken_away_makes_writes_unknown(storage, container)
         assert store._azure is not None
         store._azure._client.credential.account_key = KEY
         [claim] = await store.claim_ownership(GROUP, [CLAIM])
-        with pytest.raises(StoreCorruptError, match="the credential is refused"):
+        with pytest.raises(StoreRejectedError, match="the credential is refused"):
             await store.list_ownership(GROUP)
 
     assert claim.outcome is WriteOutcome.UNKNOWN
@@ -179,9 +264,9 @@ async def test_a_container_that_is_deleted_makes_writes_unknown(storage, contain
         with ContainerClient.from_connection_string(storage, name) as client:
             client.delete_container()
         [claim] = await store.claim_ownership(GROUP, [CLAIM])
-        with pytest.raises(StoreCorruptError, match="the container does not exist"):
+        with pytest.raises(StoreRejectedError, match="the container does not exist"):
             await store.list_ownership(GROUP)
-        with pytest.raises(StoreCorruptError, match="the container does not exist"):
+        with pytest.raises(StoreRejectedError, match="the container does not exist"):
             await store.read_checkpoint(GROUP, "0")
 
     assert claim.outcome is WriteOutcome.UNKNOWN
@@ -199,7 +284,9 @@ async def test_nobody_there_is_not_a_wrong_setting():
     store = BlobCheckpointStore(
         f"http://127.0.0.1:{port}/account", "container", KEY, request_timeout=timedelta(seconds=5)
     )
-    with pytest.raises(StoreUnavailableError, match=r"no answer \(ServiceRequestError\)"):
+    with pytest.raises(
+        StoreUnavailableError, match=rf"127.0.0.1:{port}/account/container does not answer"
+    ):
         await store.open()
 
 
@@ -244,3 +331,18 @@ async def test_an_unopened_store_says_so(storage, container):
     store = BlobCheckpointStore.from_connection_string(storage, container)
     with pytest.raises(RuntimeError, match="the store is not open"):
         await store.list_ownership(GROUP)
+
+
+async def test_a_refusal_after_the_first_write_is_logged_once(storage, container, caplog):
+    """Whoever wrote before is at no door any more: only the log says why the outcome is unknown."""
+    url, name, key = account_of(storage)
+    async with BlobCheckpointStore(url, container, AzureNamedKeyCredential(name, key)) as store:
+        [first] = await store.claim_ownership(GROUP, [CLAIM])
+        assert store._azure is not None
+        store._azure._client.credential.account_key = KEY
+        claim = OwnershipClaim(partition_id="1", owner_id="me", expected_etag=None)
+        refused = [(await store.claim_ownership(GROUP, [claim]))[0] for _ in range(2)]
+
+    assert first.outcome is WriteOutcome.WON
+    assert [result.outcome for result in refused] == [WriteOutcome.UNKNOWN] * 2
+    assert [getattr(record, "event", "") for record in caplog.records] == ["store_refused"]

@@ -7,8 +7,7 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.errors import ConfigurationError, StoreUnavailableError
-from eventproc.membership import Member
-from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
+from eventproc.models import CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")

@@ -15,11 +15,10 @@ from datetime import timedelta
 
 import pytest
 
-from checkpointstores._sqlite_file import connect
 from checkpointstores.sqlite import SqliteCheckpointStore
+from checkpointstores.sqlite.file import connect
 from eventproc.errors import StoreUnavailableError
-from eventproc.membership import Member
-from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
+from eventproc.models import CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 PROCESSES = 4
@@ -157,13 +156,13 @@ async def test_a_locked_file_makes_writes_unknown_and_lets_reads_go_on(locked):
                 partition_id="0", offset="1", sequence_number=1, replaces=None, writer="w"
             ),
         )
-        presence = await store.announce_member(GROUP, Member(owner_id="a", incarnation="1"))
+        membership = await store.announce_member(GROUP, Member(owner_id="a", incarnation="1"))
         withdrawal = await store.withdraw_member(GROUP, Member(owner_id="a", incarnation="1"))
         empty = await store.list_ownership(GROUP)
         other.execute("ROLLBACK")
         [again] = await store.claim_ownership(GROUP, [claim.claim])
 
-    assert {claim.outcome, update.outcome, presence.outcome, withdrawal} == {WriteOutcome.UNKNOWN}
+    assert {claim.outcome, update.outcome, membership.outcome, withdrawal} == {WriteOutcome.UNKNOWN}
     assert empty.ownerships == ()
     assert again.outcome is WriteOutcome.WON
 
@@ -200,3 +199,46 @@ async def test_the_event_loop_does_not_wait_for_a_lock(locked):
     assert is_waiting
     assert took < 0.25
     assert result.outcome is WriteOutcome.WON
+
+
+LOOKER = """
+    import sys, time
+
+    off_s = float(sys.argv[2])
+    wall, wall_ns = time.time, time.time_ns
+    time.time = lambda: wall() + off_s
+    time.time_ns = lambda: wall_ns() + int(off_s * 1e9)
+
+    import asyncio
+    from checkpointstores.sqlite import SqliteCheckpointStore
+    from eventproc.models import ConsumerGroup
+
+    async def look():
+        group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+        async with SqliteCheckpointStore(sys.argv[1]) as store:
+            seen = await store.list_ownership(group)
+        print((seen.as_of - seen.ownerships[0].last_modified).total_seconds())
+
+    asyncio.run(look())
+"""
+"""A process whose wall clock is off, as Python sees it."""
+
+
+@pytest.mark.parametrize("off_s", [-3600, 600])
+async def test_a_process_whose_wall_clock_is_off_sees_how_old_a_record_is(tmp_path, off_s):
+    """Or it would take what is owned: ten minutes are more than any expiration."""
+    path = tmp_path / "store.db"
+    async with SqliteCheckpointStore(path) as store:
+        claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+        await store.claim_ownership(GROUP, [claim])
+        looker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            textwrap.dedent(LOOKER),
+            str(path),
+            str(off_s),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        told, _ = await looker.communicate()
+
+    assert 0 <= float(told) < 120

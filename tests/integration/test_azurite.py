@@ -11,11 +11,11 @@ from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.azurite import MANNERS, PROGRAM_VARIABLE, Azurite, find_azurite
+from eventproc.testing.servers.azurite import MANNERS, PROGRAM_VARIABLE, Azurite, find_azurite
 
 ORPHAN_MAKER = """
 import sys
-from eventproc.testing.azurite import Azurite
+from eventproc.testing.servers.azurite import Azurite
 Azurite().start()
 print("started", flush=True)
 sys.stdin.read()

@@ -1,14 +1,16 @@
-"""Take away one guard after another, and see that the tests notice: ``make mutants``.
+"""Remove one guard after another, and check that a test fails: ``make mutants``.
 
-    python -m tests.mutation                     # all of them, by the tests that they name
+    python -m tests.mutation                     # all of them, by the tests that belong to them
     python -m tests.mutation --only etag         # those with this word in name or file
-    python -m tests.mutation --simulation        # then by the simulation, too: an hour
-    python -m tests.mutation --table             # nothing but the tables, from what is known
+    python -m tests.mutation --resume            # those without a verdict, or changed since then
+    python -m tests.mutation --simulation        # then by the simulation as well: an hour
+    python -m tests.mutation --table             # only write the report again
 
-At the end the tables in ``docs/guarantees.md`` are written anew, from the last verdict on each.
-The simulation goes in rounds of more and more seeds, so that an early end leaves few open.
+Verdicts are kept in ``.tools/mutants/verdicts.json``, each as soon as it is known. At the end
+``.tools/mutants/report.md`` is written from the last verdict on each guard.
+The simulation runs in rounds of more and more seeds, so that most mutants have a verdict early.
 
-Fails where a mutant survives, and where a guard stands no more where the table says.
+Exits with 1 if a mutant survives, or if the words of a guard are not in its file exactly once.
 """
 
 import argparse
@@ -22,29 +24,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from eventproc.testing.azurite import Azurite
+from eventproc.testing.servers.azurite import Azurite
 from tests.mutation import report
 from tests.mutation.guard import ROOT, Guard
 from tests.mutation.guards.everything import GUARDS, GUARDS_BY_PART
 from tests.mutation.memory import Memory
+from tests.mutation.mutant_runner import MutantRunner
 from tests.mutation.verdict import ByTests, ByWorlds
-from tests.mutation.workshop import Workshop
 
 ROUNDS: Final = (4, 20, 60, 200)
-"""Up to which seed each round goes."""
+"""The number of seeds up to which each round goes."""
 
 
-class Trial:
-    """All mutants, tried by a few workers: first by tests, then by more and more worlds."""
+class MutationRun:
+    """Tries all mutants with a few workers: by tests first, then by more and more seeds."""
 
     def __init__(self, guards: Sequence[Guard], arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._memory = Memory()
         self._commit = _commit()
         self._errors: list[str] = []
-        self._keeping = threading.Lock()
-        # Each is to be tried by tests (0), or by worlds up to a seed.
-        self._waiting: queue.SimpleQueue[tuple[Guard, int]] = queue.SimpleQueue()
+        self._memory_lock = threading.Lock()
+        # Each is to be tried by tests (0), or by simulation up to so many seeds.
+        self._queue: queue.SimpleQueue[tuple[Guard, int]] = queue.SimpleQueue()
         rounds = [0] if arguments.tests else []
         if arguments.simulation:
             rounds += [seeds for seeds in ROUNDS if seeds < arguments.seeds] + [arguments.seeds]
@@ -53,12 +55,12 @@ class Trial:
         for seeds in rounds:
             for guard in quick:
                 if not seeds or guard.is_simulated:
-                    self._waiting.put((guard, seeds))
+                    self._queue.put((guard, seeds))
         for guard in last if arguments.tests else ():
-            self._waiting.put((guard, 0))  # Streams take their time.
+            self._queue.put((guard, 0))  # Last, because Spark streams are slow.
 
     def run(self) -> int:
-        """Try all of them; return how many could not be tried."""
+        """Try all of them; return how many could not be tried because of an error."""
         with tempfile.TemporaryDirectory() as scratch, Azurite() as azurite:
             workers = [
                 threading.Thread(
@@ -74,50 +76,50 @@ class Trial:
         return len(self._errors)
 
     def _work(self, directory: Path, storage: str) -> None:
-        with Workshop(directory, storage=storage) as workshop:
+        with MutantRunner(directory, storage=storage) as runner:
             while True:
                 try:
-                    guard, seeds = self._waiting.get_nowait()
+                    guard, seeds = self._queue.get_nowait()
                 except queue.Empty:
                     return
                 try:
-                    self._judge(workshop, guard, seeds)
-                except Exception as error:  # noqa: BLE001 - the others are tried all the same
+                    self._try(runner, guard, seeds)
+                except Exception as error:  # noqa: BLE001 - the others are still tried
                     self._errors.append(guard.name)
-                    self._tell(f"UNTRIED {guard.name}: {error!r}")
+                    self._print(f"UNTRIED {guard.name}: {error!r}")
 
-    def _judge(self, workshop: Workshop, guard: Guard, seeds: int) -> None:
+    def _try(self, runner: MutantRunner, guard: Guard, seeds: int) -> None:
         known = self._memory.verdict(guard)
-        begun_s = time.monotonic()
-        said: ByTests | ByWorlds | None = None
+        started_s = time.monotonic()
+        result: ByTests | ByWorlds | None = None
         if not seeds:
             if not (self._arguments.resume and known.tests and not known.tests.trouble):
-                said = workshop.test(guard, self._memory.suspect(guard))
+                result = runner.test(guard, self._memory.suspect(guard))
         elif known.worlds is None or (seeds == ROUNDS[0] and not self._arguments.resume):
-            said = self._play_first(workshop, guard, known.worlds, seeds)
+            result = self._play_first(runner, guard, known.worlds, seeds)
         elif not known.worlds.is_killed and known.worlds.seeds_tried < seeds:
-            said = workshop.play(guard, known.worlds, seeds)
-        if said is not None:
-            with self._keeping:
-                self._memory.keep(guard, said, self._commit)
-            self._tell(f"{time.monotonic() - begun_s:6.1f} s  {guard.name}: {said}")
+            result = runner.play(guard, known.worlds, seeds)
+        if result is not None:
+            with self._memory_lock:
+                self._memory.keep(guard, result, self._commit)
+            self._print(f"{time.monotonic() - started_s:6.1f} s  {guard.name}: {result}")
 
     @staticmethod
     def _play_first(
-        workshop: Workshop, guard: Guard, known: ByWorlds | None, seeds: int
+        runner: MutantRunner, guard: Guard, known: ByWorlds | None, seeds: int
     ) -> ByWorlds:
-        """The world that noticed the last time, and if it does no more, from the beginning."""
-        said = None
+        """Run the world that failed last time; if it passes now, run the seeds from 0 on."""
+        result = None
         if known is not None and known.suite is not None and known.seed is not None:
-            said = workshop.play_again(guard, known.suite, known.seed)
-        return said or workshop.play(guard, ByWorlds(seeds_tried=0), seeds)
+            result = runner.play_again(guard, known.suite, known.seed)
+        return result or runner.play(guard, ByWorlds(seeds_tried=0), seeds)
 
-    def _tell(self, line: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')} [{self._waiting.qsize():3} left] {line}", flush=True)
+    def _print(self, line: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} [{self._queue.qsize():3} left] {line}", flush=True)
 
 
 def _commit() -> str:
-    """The commit that made the product what is judged."""
+    """Return the last commit of the product, with a ``+`` if it was changed since then."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
@@ -136,22 +138,24 @@ def main() -> int:
     parser.add_argument("--only", default="", help="guards with this word in their name or file")
     parser.add_argument("--seeds", type=int, default=1000, help="for the simulation (1000)")
     parser.add_argument("--jobs", type=int, default=2, help="mutants tried at a time (2)")
-    parser.add_argument("--simulation", action="store_true", help="try it on every mutant")
+    parser.add_argument("--simulation", action="store_true", help="then by the simulation as well")
     parser.add_argument("--no-tests", dest="tests", action="store_false", help="simulation only")
-    parser.add_argument("--resume", action="store_true", help="leave out what was judged before")
-    parser.add_argument("--table", action="store_true", help="only write the tables")
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out guards that have a verdict"
+    )
+    parser.add_argument("--table", action="store_true", help="only write the report")
     arguments = parser.parse_args()
     chosen = [g for g in GUARDS if arguments.only in f"{g.name} {g.file}"]
-    untried_count = 0 if arguments.table else Trial(chosen, arguments).run()
+    untried_count = 0 if arguments.table else MutationRun(chosen, arguments).run()
     memory = Memory()
-    watched = [guard for guard in chosen if memory.verdict(guard).is_killed]
-    print(f"{len(watched)} of {len(chosen)} guards are watched")
+    noticed = [guard for guard in chosen if memory.verdict(guard).is_killed]
+    print(f"{len(noticed)} of {len(chosen)} guards are noticed when they are removed")
     for guard in chosen:
-        if guard not in watched:
-            print(f"not watched: {guard.name}", file=sys.stderr)
-    report.write(report.PAGE, report.table(GUARDS_BY_PART, memory))
-    print(f"written: {report.PAGE.relative_to(ROOT)}")
-    return 1 if untried_count or len(watched) < len(chosen) or not chosen else 0
+        if guard not in noticed:
+            print(f"not noticed: {guard.name}", file=sys.stderr)
+    report.write(report.table(GUARDS_BY_PART, memory))
+    print(f"written: {report.FILE.relative_to(ROOT)}")
+    return 1 if untried_count or len(noticed) < len(chosen) or not chosen else 0
 
 
 if __name__ == "__main__":

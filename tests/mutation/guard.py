@@ -1,4 +1,4 @@
-"""A guard: a few words of the source without which a promise breaks; and the source without it."""
+"""A guard: a piece of source that a guarantee depends on, and its replacement in the mutant."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 class GuardGoneError(Exception):
-    """The source changed: the guard's words stand there no more, or more than once."""
+    """The source changed: the guard's words do not occur exactly once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,36 +20,36 @@ class Guard:
 
     name: str
     without_it: str
-    """What breaks."""
+    """What breaks without the guard."""
 
     words: str
-    """What stands in the file, exactly once."""
+    """The guard's source, which must occur exactly once in the file."""
 
     mutated: str
-    """What stands there in the mutant."""
+    """Its replacement in the mutant."""
 
     file: str = ""
     killers: tuple[str, ...] = ()
-    """Tests that are quick and should fail, for pytest's command line."""
+    """Quick tests that should fail, as arguments of pytest."""
 
     is_simulated: bool = True
-    """False where it is not in the simulated world: another store, a thread, Spark."""
+    """False if the simulation does not contain the source: another store, a thread, Spark."""
 
     suites: tuple[str, ...] = ()
-    """Suites of the simulation whose worlds could notice, the likeliest first; else all."""
+    """Suites of the simulation that could fail, the likeliest first; empty: all."""
 
     @property
     def digest(self) -> str:
-        """What a verdict is about: it changes when another mutant is made."""
+        """A hash of the mutant; a verdict is void when it changes."""
         made = f"{self.file}\0{self.words}\0{self.mutated}"
         return hashlib.sha256(made.encode()).hexdigest()[:12]
 
     def applied_to(self, text: str) -> str:
-        """The file's text without the guard."""
+        """Return the file's text with the guard replaced."""
         if text.count(self.words) != 1:
             raise GuardGoneError(
-                f"{self.name}: its words stand {text.count(self.words)} times in {self.file}; "
-                "if the source moved on, let the table of guards follow"
+                f"{self.name}: its words occur {text.count(self.words)} times in {self.file}; "
+                "if the source has changed, update the table of guards"
             )
         return text.replace(self.words, self.mutated)
 
@@ -57,7 +57,7 @@ class Guard:
 def guards_in(
     file: str, killers: Sequence[str], *guards: Guard, suites: tuple[str, ...] = ()
 ) -> list[Guard]:
-    """Guards of one file, which the same tests look after, and the same suites."""
+    """Return guards of one file that share their tests and suites."""
     return [
         replace(
             guard,

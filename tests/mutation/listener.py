@@ -1,6 +1,6 @@
-"""A plugin for pytest in a mutant: it ends the run at the first test that fails, and tells.
+"""A pytest plugin for mutants: ends the run at the first failed test and writes down which.
 
-A test that takes too long is none that fails: the run goes on without it.
+A test that times out does not count as failed: the run continues with the next one.
 """
 
 import json
@@ -15,15 +15,15 @@ import eventproc
 from tests.mutation.guard import ROOT
 
 VERDICT_VARIABLE: Final = "EVENTPROC_MUTANT_VERDICT"
-"""Environment variable: the file that tells what failed first, and what hung."""
+"""Environment variable: path of the file for the first failed test and those that timed out."""
 
 HANGS_MAX: Final = 2
-"""A mutant in which everything hangs takes a time-out for each test: so many are enough."""
+"""End the run after this many time-outs: in such a mutant most tests hang."""
 
 
 def pytest_collection_modifyitems() -> None:
-    """Make sure that the mutant is tested, and not the project that it was made from."""
-    assert eventproc.__file__.startswith(str(ROOT)), "the mutant itself is tested"
+    """Check that the mutant's copy is imported, and not the project that it was made from."""
+    assert eventproc.__file__.startswith(str(ROOT)), "must run in the mutant's copy"
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -36,19 +36,22 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]"):
     file = Path(os.environ[VERDICT_VARIABLE])
     told = json.loads(file.read_text()) if file.exists() else {"hangs": []}
     error = call.excinfo.exconly() if call.excinfo is not None else ""
-    for place in (ROOT, Path(sys.prefix)):  # It is kept, and read on other machines.
+    for place in (
+        ROOT,
+        Path(sys.prefix),
+    ):  # The report is stored; it must not depend on the machine.
         error = error.replace(f"{place}/", "")
-    # An event loop may swallow what interrupts it, and the test go on, or fail for another reason.
+    # An event loop may swallow the time-out's exception; then the duration shows it.
     most_s = item.config.getoption("timeout") or float("inf")
     if "Timeout (>" in error or call.duration >= most_s:
         told["hangs"].append(report.nodeid)
         if len(told["hangs"]) >= HANGS_MAX:
-            item.session.shouldstop = "one test after another hangs"
+            item.session.shouldstop = "too many tests time out"
     elif "killer" not in told:
         told |= {
             "killer": report.nodeid,
             "error": " ".join(error.split())[:200],
             "is_timing": "TimeoutError" in error or report.when != "call",
         }
-        item.session.shouldstop = "one is enough"
+        item.session.shouldstop = "a test failed"
     file.write_text(json.dumps(told))

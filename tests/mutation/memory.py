@@ -1,6 +1,7 @@
-"""The last verdict on each guard, beside the source: what the tables are made from.
+"""The last verdict on each guard, in ``.tools/mutants``: what the report is made from.
 
-It makes the next run quick, too: the test that noticed the last time is tried first.
+The next run is quicker for it: the test that failed last time is run first, and ``--resume``
+leaves out guards that have a verdict. Git ignores the folder, and ``make clean`` keeps it.
 """
 
 import json
@@ -9,25 +10,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from tests.mutation.guard import Guard
+from tests.mutation.guard import ROOT, Guard
 from tests.mutation.verdict import ByTests, ByWorlds, Verdict
 
-FILE: Final = Path(__file__).with_name("verdicts.json")
+FILE: Final = ROOT / ".tools/mutants/verdicts.json"
 
 
 class Memory:
-    """Verdicts by the names of their guards, in a file.
+    """Verdicts by the names of their guards, in a JSON file.
 
-    A verdict on a guard that reads otherwise by now counts no more; its killer is a suspect still.
+    A verdict counts only for the mutant that was tried. If the guard changed since then, there is
+    no verdict, but the test that failed is still the first one to run.
     """
 
     def __init__(self, file: Path = FILE) -> None:
-        """Read what is there."""
+        """Read the file, if it exists."""
         self._file = file
         self._known = self._read()
 
     def verdict(self, guard: Guard) -> Verdict:
-        """What is known about a guard as it stands."""
+        """Return the verdict on a guard as it is now, with ``None`` for what was not tried."""
         known = self._current(guard)
         return Verdict(
             tests=ByTests(**known["tests"]) if "tests" in known else None,
@@ -35,27 +37,28 @@ class Memory:
         )
 
     def commits(self, guard: Guard) -> set[str]:
-        """The commits at which it was judged."""
+        """Return the commits at which the guard was tried."""
         known = self._current(guard)
         return {known[key] for key in ("tests_at", "worlds_at") if key in known}
 
     def suspect(self, guard: Guard) -> str | None:
-        """The test that noticed the last time."""
+        """Return the test that failed last time, also if the guard changed since then."""
         killer: str | None = self._known.get(guard.name, {}).get("tests", {}).get("killer")
         return killer
 
-    def keep(self, guard: Guard, said: ByTests | ByWorlds, commit: str) -> None:
-        """Write down what was said about a guard, beside what other runs may have written."""
+    def keep(self, guard: Guard, result: ByTests | ByWorlds, commit: str) -> None:
+        """Add a result to the file, and keep what other runs wrote into it meanwhile."""
         self._known = self._read()
         known = self._known.setdefault(guard.name, {})
         if known.get("digest") != guard.digest:
             known.clear()
             known["digest"] = guard.digest
-        key = "tests" if isinstance(said, ByTests) else "worlds"
+        key = "tests" if isinstance(result, ByTests) else "worlds"
         known[key] = {
-            name: value for name, value in asdict(said).items() if value not in (None, "")
+            name: value for name, value in asdict(result).items() if value not in (None, "")
         }
         known[f"{key}_at"] = commit
+        self._file.parent.mkdir(parents=True, exist_ok=True)
         written = self._file.with_suffix(f".{os.getpid()}.new")
         written.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n")
         written.replace(self._file)

@@ -1,4 +1,4 @@
-"""The table of guards in ``docs/guarantees.md``: made here, between two marks, never by hand."""
+"""The report of ``make mutants``: a Markdown file with one table for each part of the project."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,20 @@ from tests.mutation.guard import ROOT, Guard
 from tests.mutation.memory import Memory
 from tests.mutation.verdict import ByTests, ByWorlds
 
-PAGE: Final = ROOT / "docs/guarantees.md"
-BEGIN: Final = "<!-- guards: made by `make mutants` -->"
-END: Final = "<!-- end of guards -->"
+FILE: Final = ROOT / ".tools/mutants/report.md"
 
 
 def table(guards_by_part: Mapping[str, Sequence[Guard]], memory: Memory) -> str:
-    """What was found in short, then one Markdown table for each part of the project."""
-    lines = [_summary([g for guards in guards_by_part.values() for g in guards], memory), ""]
+    """Return a summary, then a Markdown table for each part of the project."""
+    lines = [
+        "# Guards, removed in turn",
+        "",
+        _summary([g for guards in guards_by_part.values() for g in guards], memory),
+        "",
+    ]
     for part, guards in guards_by_part.items():
         lines += [
-            f"### {part}",
+            f"## {part}",
             "",
             "| guard | without it | first test that fails | simulated world |",
             "|---|---|---|---|",
@@ -38,43 +41,42 @@ def _summary(guards: Sequence[Guard], memory: Memory) -> str:
     commits = Counter(commit for guard in guards for commit in memory.commits(guard))
     judged_at = ", ".join(f"`{commit}`" for commit, _ in commits.most_common())
     return (
-        f"Of {len(guards)} guards {killed} are missed: {by_tests} by a named test, and "
-        f"{by_worlds} of the {simulated} that the simulated world contains by a world. "
-        f"Judged at {judged_at or 'no commit yet'}, by `make mutants ARGS=--simulation`."
+        f"Of {len(guards)} removed guards {killed} are noticed: {by_tests} by a named test, "
+        f"and {by_worlds} of the {simulated} that the simulation contains by a simulated world. "
+        f"Tried at {judged_at or 'no commit yet'}."
     )
 
 
 def _row(guard: Guard, memory: Memory) -> str:
     verdict = memory.verdict(guard)
     tests = _by_tests(verdict.tests)
-    worlds = _by_worlds(verdict.worlds) if guard.is_simulated else "not in it"
+    worlds = _by_worlds(verdict.worlds) if guard.is_simulated else "not simulated"
     return f"| {guard.name} (`{guard.file}`) | {guard.without_it} | {tests} | {worlds} |"
 
 
-def _by_tests(said: ByTests | None) -> str:
-    if said is None:
-        return "not judged yet"
-    if said.killer is not None:
-        return f"`{_short(said.killer)}`"
-    return "not judged: a test hung or failed by itself" if said.trouble else "**none**"
+def _by_tests(result: ByTests | None) -> str:
+    if result is None:
+        return "not tried yet"
+    if result.killer is not None:
+        return f"`{_short(result.killer)}`"
+    return "no result: a test hung, or fails without the mutation" if result.trouble else "**none**"
 
 
-def _by_worlds(said: ByWorlds | None) -> str:
-    if said is None:
-        return "not judged yet"
-    if said.is_killed:
-        return f"`{said.suite}` {said.seed}"
-    hung = "; some never ended" if said.trouble else ""
-    return f"none of {said.seeds_tried} seeds{hung}"
+def _by_worlds(result: ByWorlds | None) -> str:
+    if result is None:
+        return "not tried yet"
+    if result.is_killed:
+        return f"`{result.suite}` {result.seed}"
+    hung = "; some did not end" if result.trouble else ""
+    return f"none of {result.seeds_tried} seeds{hung}"
 
 
 def _short(node_id: str) -> str:
-    """A test's file and name; which of its cases it was matters to nobody who reads a table."""
+    """Return a test's file and name without its parameters."""
     return node_id.split("[", maxsplit=1)[0].removeprefix("tests/")
 
 
-def write(page: Path, made: str) -> None:
-    """Put what was made between the marks of the page."""
-    text = page.read_text()
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n\n{made}\n{END}{after}")
+def write(report: str, file: Path = FILE) -> None:
+    """Replace the report by a new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(report, "utf-8")

@@ -1,7 +1,8 @@
-"""What became of one mutant: by the tests that its guard names, and by the simulation.
+"""The result of one mutant: of the tests that its guard names, and of the simulation.
 
-Law: only a test that failed, or a promise that a world saw broken, kills. Whatever else ends a
-trial - a time-out, a test that fails without the mutation, too - is trouble: it says nothing.
+A mutant is killed only by a test that failed because of it, or by a simulated world in which an
+invariant was violated. A time-out, or a test that fails without the mutation as well, is trouble:
+it proves nothing.
 """
 
 from dataclasses import dataclass
@@ -9,52 +10,52 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByTests:
-    """What the named tests said."""
+    """The result of the tests that the guard names."""
 
     killer: str | None = None
-    """The first of them that failed."""
+    """Node id of the first test that failed."""
 
     error: str = ""
-    """What it said."""
+    """The error with which it failed."""
 
     trouble: str = ""
-    """Why nothing can be said."""
+    """Why there is no result: a test hung, or fails without the mutation as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByWorlds:
-    """What the simulation said."""
+    """The result of the simulation."""
 
     seeds_tried: int
-    """Seeds from 0 on, each played in every suite."""
+    """How many seeds were simulated, from 0 on, each in every suite."""
 
     suite: str | None = None
-    """The suite that broke a promise, ..."""
+    """The suite in which an invariant was violated, ..."""
 
     seed: int | None = None
     """... with this seed."""
 
     violation: str = ""
-    """Which promise that was."""
+    """Which invariant that was."""
 
     trouble: str = ""
-    """Worlds that said nothing, for they never came to an end."""
+    """Worlds that did not end in time and therefore prove nothing."""
 
     @property
     def is_killed(self) -> bool:
-        """Whether a promise was broken."""
+        """Whether an invariant was violated."""
         return self.suite is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Both, as far as they were asked."""
+    """Both results; ``None`` for one that was not tried."""
 
     tests: ByTests | None = None
     worlds: ByWorlds | None = None
 
     @property
     def is_killed(self) -> bool:
-        """Whether anything noticed."""
+        """Whether a test or a simulated world failed."""
         by_tests = self.tests is not None and self.tests.killer is not None
         return by_tests or (self.worlds is not None and self.worlds.is_killed)

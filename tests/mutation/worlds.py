@@ -1,11 +1,10 @@
-"""Play worlds in a mutant until a promise is broken.
+"""Play worlds in a mutant until an invariant is violated.
 
     python -m tests.mutation.worlds '{"first": 0, "stop": 20, "skipped": []}' OUTPUT
 
-What it found is in the file: the world that was played last, and what it broke, if it did. Time is
-the worlds' own: one that never ends, or goes round and round at one moment, is a broken promise
-that the world itself reports. Where not even that helps, its processor time runs out, and the
-process is ended.
+The result is in the file: the world that was played last, and its violation if there is one. Time
+is virtual: a world that never ends, or that loops at one moment, reports a violation itself. If not
+even that works, the limit of processor time ends the process.
 """
 
 import gc
@@ -23,10 +22,10 @@ from tests.simulation.invariants import Violation
 from tests.simulation.suites import SUITES, play
 
 TURNS_MAX: Final = 50_000
-"""Hundreds of times as many as a world has at one moment."""
+"""Limit of loop turns at one moment; hundreds of times what a world needs."""
 
 WORLD_CPU_S: Final = 60.0
-"""Hundreds of times what a world takes; SIGPROF ends the process."""
+"""Limit of processor time, after which SIGPROF ends the process; worlds need a hundredth."""
 
 MEMORY_MAX: Final = 4 << 30
 COLLECT_EVERY: Final = 10
@@ -34,7 +33,7 @@ COLLECT_EVERY: Final = 10
 
 def main() -> None:
     """Play every suite with each seed in turn."""
-    assert eventproc.__file__.startswith(str(ROOT)), "the mutant itself is tried"
+    assert eventproc.__file__.startswith(str(ROOT)), "must run in the mutant's copy"
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     VirtualTimeLoop.turns_max = TURNS_MAX
@@ -56,7 +55,7 @@ def main() -> None:
                 output.write_text(json.dumps(told))
                 return
         if seed % COLLECT_EVERY == 0:
-            gc.collect()  # A world is one great ring of references.
+            gc.collect()  # worlds are cyclic garbage
     output.write_text("{}")
 
 

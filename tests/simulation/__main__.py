@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import logging
 import multiprocessing
 import os
 import sys
@@ -13,15 +14,18 @@ from tests.simulation.invariants import Violation
 from tests.simulation.suites import SUITES, play
 
 CHUNK = 10
-"""Seeds that a process plays before it tells about them."""
+"""Seeds that a process plays before it reports them."""
 
 PROGRESS_EVERY_S = 5.0
 
 Play = tuple[str, int]
 
+# The worlds log their intended faults; a failure's message has what matters.
+logging.getLogger("eventproc").addHandler(logging.NullHandler())
+
 
 def main() -> int:
-    """Play what the command line asks for; return 1 if a promise was broken."""
+    """Play the seeds of the command line; return 1 if an invariant was violated."""
     parser = argparse.ArgumentParser(prog="make sim", description=__doc__)
     parser.add_argument("--suite", choices=SUITES, action="append", help="default: every one")
     parser.add_argument("--seeds", type=int, default=2000, help="how many (default: %(default)s)")
@@ -51,7 +55,7 @@ def _show(suite: str, seed: int) -> int:
 
 
 def _play_all(plays: list[Play], jobs: int, *, stops_at_first: bool) -> int:
-    begun_s = told_s = time.monotonic()
+    began_s = told_s = time.monotonic()
     chunks = [plays[n : n + CHUNK] for n in range(0, len(plays), CHUNK)]
     played = failed = 0
     with multiprocessing.Pool(jobs, initializer=gc.disable) as pool:
@@ -63,7 +67,7 @@ def _play_all(plays: list[Play], jobs: int, *, stops_at_first: bool) -> int:
             now_s = time.monotonic()
             if now_s - told_s > PROGRESS_EVERY_S:
                 told_s = now_s
-                left_s = (now_s - begun_s) / played * (len(plays) - played)
+                left_s = (now_s - began_s) / played * (len(plays) - played)
                 print(
                     f"{played} of {len(plays)} worlds, {failed} failed, {left_s:.0f} s to go",
                     file=sys.stderr,
@@ -71,7 +75,7 @@ def _play_all(plays: list[Play], jobs: int, *, stops_at_first: bool) -> int:
                 )
             if failed and stops_at_first:
                 break
-    took_s = time.monotonic() - begun_s
+    took_s = time.monotonic() - began_s
     print(f"{played} worlds in {took_s:.0f} s: {failed} failed")
     return 1 if failed else 0
 
@@ -86,7 +90,7 @@ def _failures(plays: list[Play]) -> Iterator[str]:
             play(suite, seed)
         except Violation as violation:
             yield f"{suite} {seed}: {violation}"
-    gc.collect()  # A world is one great ring of references.
+    gc.collect()  # worlds are cyclic garbage
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Who writes into a store, and is held to what it promised."""
+"""An actor: a writer of a store, whose writes the invariants check."""
 
 from dataclasses import dataclass
 
@@ -7,35 +7,35 @@ from eventproc.testing.processes import Process
 
 @dataclass(eq=False, slots=True)
 class Actor:
-    """Whoever writes into the store: a processor, or by hand an operator."""
+    """A writer of the store: a processor, or an operator by hand."""
 
     name: str
     process: Process | None = None
     """``None`` for an operator."""
 
     hands_over: bool = False
-    """Whether it gives away what the plan takes from it, and so may not be robbed at once."""
+    """Whether it hands over by itself, so that stealing from it at once is a violation."""
 
     is_foreign: bool = False
-    """Whether it is another vendor's, and keeps that one's promises only."""
+    """Whether it is a foreign client, for which only some invariants hold."""
 
     steal_count: int = 0
-    """Steals that it asked for since it last looked at the group."""
+    """Steals that it requested since its last poll."""
 
     claim_count: int = 0
-    """What it asked for since then that was not its own already."""
+    """Claims and steals that it requested since its last poll."""
 
     @property
     def disturbed_at_s(self) -> float:
-        """When its process last ran on after it stood still, or its clock jumped."""
+        """When its process was last resumed after a pause, or its clock last jumped."""
         return float("-inf") if self.process is None else self.process.disturbed_at_s
 
     @property
     def is_killed(self) -> bool:
-        """Whether it can do nothing any more."""
+        """Whether its process was killed."""
         return self.process is not None and self.process.is_killed
 
     @property
     def pause_count(self) -> int:
-        """How often it was paused."""
+        """How often its process was paused."""
         return 0 if self.process is None else self.process.pause_count

@@ -1,8 +1,8 @@
-"""Leases at their edge: short ones, looked at often, under handlers that are always busy.
+"""The boundary of leases: short leases, frequent polls and handlers that are always busy.
 
-What goes wrong here goes wrong just before or after a renewal, for one owner after another, and
-the others look every second. So the time between "may I still act?" and "may I take it?" is short,
-and a mistake of a second or two shows.
+Faults happen just before or after a renewal, for one owner after another, and the others poll every
+second. The time between the end of trust and the expiration is short, so an error of a second or
+two is detected.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from datetime import timedelta
 from random import Random
 
 from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
-from eventproc.membership import LeaseMode
+from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
 from tests.simulation.faults import HAPPENINGS, Fault
 from tests.simulation.invariants import Violation
@@ -26,7 +26,7 @@ FAST = StoreFaults(delay_max=timedelta(seconds=0.05))
 
 
 async def _slow_then_cut_off(world: World, node: Node, rng: Random) -> None:
-    """Its last renewals are long under way; then it reaches the store no more."""
+    """Its last renewals are slow; then the store is unreachable for it."""
     node.line.faults = SLOW
     await asyncio.sleep(rng.uniform(0.5, 1.5) * EXPIRATION_S)
     await _cut_off(node)
@@ -39,16 +39,16 @@ async def _cut_off(node: Node) -> None:
 
 
 async def _unwritten(world: World, node: Node, rng: Random) -> None:
-    """Nothing that it writes arrives, and it hears nothing of that."""
+    """None of its requests is carried out, and none is answered."""
     node.line.faults = StoreFaults(request_lost_rate=1, silence=timedelta(seconds=1))
     await asyncio.sleep(rng.uniform(0.5, 2) * EXPIRATION_S)
 
 
 async def _unanswered(world: World, node: Node, rng: Random) -> None:
-    """What it writes arrives, and it hears only of some of it: that must cost nothing.
+    """All its requests are carried out but some answers are lost: that must cost nothing.
 
     Raises:
-        Violation: it cost something.
+        Violation: An event was handled twice.
     """
     before, counted = world.owner_by_partition(), world.invariants.duplicate_count
     node.line.faults = StoreFaults(answer_lost_rate=0.25, silence=timedelta(seconds=0.2))
@@ -61,7 +61,7 @@ async def _unanswered(world: World, node: Node, rng: Random) -> None:
 
 
 async def _busy_and_cut_off(world: World, node: Node, _: Random) -> None:
-    """Its lease ends in the middle of a call."""
+    """Its lease expires during a call of its handler."""
     usual_s, world.behaviour.seconds_per_event = world.behaviour.seconds_per_event, 4
     await asyncio.sleep(5)
     await _cut_off(node)
@@ -69,10 +69,10 @@ async def _busy_and_cut_off(world: World, node: Node, _: Random) -> None:
 
 
 async def _long_calls(world: World, _node: Node, _: Random) -> None:
-    """Calls take longer than a lease lasts, which is renewed meanwhile.
+    """Calls take longer than a lease, which is renewed meanwhile.
 
     Raises:
-        Violation: none of them came to its end.
+        Violation: No call completed.
     """
     usual_s, world.behaviour.seconds_per_event = world.behaviour.seconds_per_event, 20
     before = {p: sum(counts.values()) for p, counts in world.invariants.handled.items()}
@@ -84,7 +84,7 @@ async def _long_calls(world: World, _node: Node, _: Random) -> None:
 
 
 def _known(kind: str) -> Callable[[World, Node, Random], Coroutine[object, object, None]]:
-    """What other stories know, too."""
+    """A fault that other suites have, too."""
 
     async def happen(world: World, node: Node, rng: Random) -> None:
         duration_s = rng.uniform(0.3, 2) * EXPIRATION_S
@@ -104,10 +104,10 @@ TROUBLES = (
 
 
 async def live_at_the_edge(seed: int) -> World:
-    """Let one trouble follow another, each when the group is well again.
+    """Inject one fault after another, each when the group has recovered.
 
     Raises:
-        Violation: a promise was broken.
+        Violation: An invariant was violated.
     """
     rng = Random(f"edges/{seed}")
     config = EventProcessorConfig(
@@ -118,9 +118,9 @@ async def live_at_the_edge(seed: int) -> World:
         ownership_expiration=timedelta(seconds=EXPIRATION_S),
         handoff_timeout=timedelta(seconds=5),
         shutdown_timeout=timedelta(seconds=5),
-        handler_backoff=Backoff(most=timedelta(seconds=1)),
+        handler_backoff=Backoff(maximum=timedelta(seconds=1)),
         checkpoint_policy=rng.choice(
-            [CheckpointPolicy(every_events=1), CheckpointPolicy(every=timedelta(seconds=5))]
+            [CheckpointPolicy(max_events=1), CheckpointPolicy(interval=timedelta(seconds=5))]
         ),
     )
     world = World(

@@ -1,4 +1,4 @@
-"""What can go wrong, each kind as a coroutine that returns when it is over."""
+"""Faults, each kind as a coroutine that returns when the fault is over."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -29,20 +29,20 @@ NOISES = (
 )
 
 STEPS_MAX = 400
-"""Within how many steps a process breaks that shall break at one of them, ..."""
+"""A process breaks within so many steps, ..."""
 
 STEPS_WITHIN_S = 30.0
-"""... unless it does not do as many in this time."""
+"""... or not at all if it does not run as many in this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing that goes wrong."""
+    """One fault."""
 
     at_s: float
     kind: str
     which: int
-    """Which node, partition or variety: taken modulo how many there are."""
+    """Which node, partition or variety, modulo their number."""
 
     duration_s: float
 
@@ -80,7 +80,7 @@ async def _leave(world: World, fault: Fault) -> None:
 
 
 async def _storm(world: World, fault: Fault) -> None:
-    """Many come and go at once."""
+    """Many processors join and leave at once."""
     rng = Random(fault.which)
     for _ in range(rng.randint(2, 6)):
         await (_join if rng.random() < 0.5 else _leave)(world, fault)
@@ -88,24 +88,24 @@ async def _storm(world: World, fault: Fault) -> None:
 
 
 async def _deploy(world: World, fault: Fault) -> None:
-    """Each is replaced by a new one, one after the other: the new one before or after."""
+    """Each processor is replaced by a new one, which starts before or after the old one stops."""
     is_before, keeps_names = fault.which % 2 == 0, fault.which % 3 == 0
-    generation = f"{fault.which}" if fault.which % 5 else ""
+    deployment_id = f"{fault.which}" if fault.which % 5 else ""
     for node in _ours(world):
         if is_before and not keeps_names:
-            world.start(f"n{len(world.nodes)}", generation=generation)
+            world.start(f"n{len(world.nodes)}", deployment_id=deployment_id)
             await asyncio.sleep(fault.duration_s / 5)
         world.leave(node)
         if keeps_names:
             await world.until_gone(node)
-            world.start(node.owner_id, generation=generation)
+            world.start(node.owner_id, deployment_id=deployment_id)
         elif not is_before:
-            world.start(f"n{len(world.nodes)}", generation=generation)
+            world.start(f"n{len(world.nodes)}", deployment_id=deployment_id)
         await asyncio.sleep(fault.duration_s / 5)
 
 
 async def _flap(world: World, fault: Fault) -> None:
-    """One crashes and is started again under its name, again and again."""
+    """One processor crashes and restarts under the same owner id, again and again."""
     node = _chosen_of_ours(world, fault)
     for _ in range(4):
         if node is None or not node.is_there:
@@ -153,7 +153,7 @@ async def _pause(world: World, fault: Fault) -> None:
 
 
 async def _sleep(world: World, fault: Fault) -> None:
-    """The machine under a process sleeps; afterwards its timers know nothing of that."""
+    """The machine of a process sleeps; its timers do not count that time."""
     node = _chosen(world, fault)
     if node is not None:
         node.process.pause()
@@ -173,7 +173,7 @@ async def _pause_at_step(world: World, fault: Fault) -> None:
 
 
 async def _breaks(node: Node, fault: Fault) -> bool:
-    """Pause a process at one of its next steps; return whether it came so far."""
+    """Pause a process at one of its next steps; return whether it reached that step."""
     process, paused = node.process, asyncio.Event()
 
     def pause() -> None:
@@ -192,7 +192,7 @@ async def _breaks(node: Node, fault: Fault) -> bool:
 
 
 async def _replace_paused(world: World, fault: Fault) -> None:
-    """One is paused, a new one takes its name, and the old one wakes up."""
+    """A processor is paused, another starts under the same owner id, and the first resumes."""
     node = _chosen_of_ours(world, fault)
     if node is None:
         return
@@ -204,14 +204,14 @@ async def _replace_paused(world: World, fault: Fault) -> None:
 
 
 async def _twin(world: World, fault: Fault) -> None:
-    """A second one is started under the name of one that lives."""
+    """A second processor starts under the owner id of a live one."""
     node = _chosen_of_ours(world, fault)
     if node is not None:
         world.start(node.owner_id, is_supervised=False)
 
 
 async def _jump(world: World, fault: Fault) -> None:
-    """The clock for leases goes forward without any reason."""
+    """The clock for leases jumps forward."""
     node = _chosen_of_ours(world, fault)
     if node is not None:
         node.process.jump(fault.duration_s)
@@ -221,7 +221,7 @@ async def _jump(world: World, fault: Fault) -> None:
 
 
 async def _cut_off(world: World, fault: Fault) -> None:
-    """One node reaches the store no more."""
+    """The store is unreachable for one node."""
     node = _chosen(world, fault)
     if node is not None:
         with node.line.outage():
@@ -245,41 +245,41 @@ async def _noise(world: World, fault: Fault) -> None:
 
 
 async def _slow_node(world: World, fault: Fault) -> None:
-    """One node's line is slow, for the others it is as before."""
+    """The store is slow for one node only."""
     node = _chosen(world, fault)
     if node is not None:
         node.line.faults = replace(world.faults, delay_max=timedelta(seconds=3))
 
 
 async def _operator(world: World, fault: Fault) -> None:
-    """Checkpoints are written by hand as they stand."""
+    """An operator rewrites checkpoints unchanged."""
     for partition_id in world.hub.partition_ids():
         await world.operator.rewrite_checkpoint(partition_id)
         await asyncio.sleep(fault.duration_s / 100)
 
 
 async def _delete_ownership(world: World, fault: Fault) -> None:
-    """Somebody cleans up: one record of ownership, or all of them."""
+    """An operator deletes one ownership record, or all of them."""
     ids = world.hub.partition_ids() if fault.which % 2 else [_partition(world, fault)]
     for partition_id in ids:
         world.operator.delete_ownership(partition_id)
 
 
 async def _edit_ownership(world: World, fault: Fault) -> None:
-    """Somebody writes another owner into a record by hand: nobody, a stranger, or a neighbour."""
+    """An operator edits a record's owner: none, an unknown one, or another processor."""
     names = [None, "stranger", "N0", " ", "\N{SNOWMAN}", *(node.owner_id for node in world.nodes)]
     world.operator.edit_ownership(_partition(world, fault), names[fault.which % len(names)])
 
 
 async def _delete_members(world: World, fault: Fault) -> None:
-    """Somebody cleans up: one presence record, or all of them."""
+    """An operator deletes one member record, or all of them."""
     names = sorted(world.records().member_by_owner)
     for name in names if fault.which % 2 else names[:1]:
         world.operator.delete_member(name)
 
 
 async def _delete_checkpoint(world: World, fault: Fault) -> None:
-    """An operator resets a partition: it may be read again from its beginning."""
+    """An operator deletes a checkpoint: the partition may be read again from its beginning."""
     world.operator.delete_checkpoint(_partition(world, fault))
 
 
@@ -310,7 +310,7 @@ async def _slow(world: World, fault: Fault) -> None:
 
 
 async def _deaf(world: World, fault: Fault) -> None:
-    """Handlers take long, and do not hear that they are cancelled."""
+    """Handlers are slow, and ignore cancellation."""
     world.behaviour.is_deaf = world.behaviour.was_deaf = True
     world.behaviour.seconds_per_event = fault.duration_s / 3
     await asyncio.sleep(fault.duration_s)
@@ -326,7 +326,7 @@ async def _failing(world: World, fault: Fault) -> None:
 
 
 async def _poison(world: World, fault: Fault) -> None:
-    """The next event of a partition is one that no handler gets through, for some time or ever."""
+    """Every handler fails on the next event of a partition, for some time or for ever."""
     partition_id = _partition(world, fault)
     newest = world.hub.partition_properties(partition_id).last_enqueued_sequence_number
     event = (partition_id, newest + 1)

@@ -1,4 +1,4 @@
-"""The handlers of a world: they count, and behave as badly as they are told."""
+"""The handlers of a world: they count events, and inject failures."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,42 +20,42 @@ class Behaviour:
     """How often a handler asks for a checkpoint after an event."""
 
     is_deaf: bool = False
-    """Whether they go on although they are cancelled."""
+    """Whether they ignore cancellation."""
 
     was_deaf: bool = False
-    """Whether they ever were: such a call may still be under way."""
+    """Whether they ever ignored cancellation: such a call may still be under way."""
 
     poison: set[tuple[str, int]] = field(default_factory=set)
-    """Events that no handler gets through."""
+    """Events on which every handler fails."""
 
     hanging: set[tuple[str, int]] = field(default_factory=set)
-    """Events at which a handler waits for ever."""
+    """Events on which a handler hangs."""
 
     deadly: set[tuple[str, int]] = field(default_factory=set)
-    """Events of which the process dies."""
+    """Events that kill the process."""
 
     kill: Callable[[Actor], None] = lambda _: None
-    """How it does that."""
+    """Kills the process of an actor."""
 
     async def suffer(self, actor: Actor, place: tuple[str, int], invariants: Invariants) -> None:
-        """What an event does to whoever handles it."""
+        """Apply the failure that an event causes."""
         if place in self.deadly:
             invariants.died(actor, place)
             self.kill(actor)
             await asyncio.Event().wait()
         if place in self.hanging:
-            begun_s, pause_count = invariants.now_s(), actor.pause_count
+            began_s, pause_count = invariants.now_s(), actor.pause_count
             try:
                 await asyncio.Event().wait()
             finally:
                 if actor.pause_count == pause_count and not actor.is_killed:
-                    invariants.hung(actor, place, invariants.now_s() - begun_s)
+                    invariants.hung(actor, place, invariants.now_s() - began_s)
         if place in self.poison:
             raise RuntimeError("poison")
 
 
 class CountingHandler(PartitionHandler):
-    """Counts what it handled in its state, event by event, and tells the invariants."""
+    """Counts handled events in its state, and reports them to the invariants."""
 
     def __init__(
         self, actor: Actor, behaviour: Behaviour, invariants: Invariants, rng: Random
@@ -68,7 +68,7 @@ class CountingHandler(PartitionHandler):
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Take its time for each event, and fail as often as it shall."""
+        """Handle each event slowly, and fail as configured."""
         call = Call(self._actor, context)
         self._invariants.begun(call, events)
         try:

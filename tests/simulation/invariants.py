@@ -2,15 +2,15 @@
 
 The names in a violation are those of the tests' report:
 
-- *overlap*: two processes act on a partition under leases that both may trust;
-- *fence*: a handler is called, or goes on, without a lease that may be trusted;
+- *overlap*: two processes handle a partition while both trust their lease;
+- *fence*: a handler is called, or continues, without a trusted lease;
 - *twice*: two writes replaced one version of a record;
 - *back*, *former*, *gap*, *state*: a checkpoint goes back, comes from a former owner, covers what
   was not handled, or carries another state than that of its events;
 - *order*: the events of a partition come out of order;
 - *steals*, *hasty*: two steals in a cycle; a steal from a cooperative owner who had time left;
 - *pace*: two claims in a cycle, where the strategy allows one;
-- *given*: a partition is given away during a call of its handler;
+- *given*: a partition is handed over during a call of its handler;
 - *budget*, *left*: a stop takes too long, or leaves something behind;
 - *hang*: a call that hangs is not cut off in time;
 - *deaths*: more processes die of one event than the policy allows.
@@ -21,7 +21,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from eventproc.ending import TRUST_LOOK_S
 from eventproc.handler import PartitionContext
 from eventproc.models import (
     CheckpointUpdate,
@@ -29,17 +28,18 @@ from eventproc.models import (
     PartitionOwnership,
     ReceivedEvent,
 )
+from eventproc.partition.stop_scope import TRUST_LOOK_S
 from tests.simulation.actor import Actor
 
 CLOCK_RATE_MARGIN = 0.9
 """A stealer's clock may run 5 % fast against one that runs 5 % slow."""
 
 NOTICED_WITHIN_S = TRUST_LOOK_S * 1.1
-"""How soon after a disturbance a handler is cut: its clock may run slow."""
+"""Limit for cancelling a handler after a disturbance: its clock may run slow."""
 
 
-class Violation(AssertionError):  # noqa: N818 - that is what it is
-    """A promise was broken."""
+class Violation(AssertionError):  # noqa: N818 - the plain name
+    """An invariant was violated."""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,17 +52,17 @@ class Call:
 
 @dataclass(slots=True)
 class Holding:
-    """Who holds a partition by its record, and since when it stands there."""
+    """The owner of a partition by its record, and since when."""
 
     actor: Actor
     since_s: float
     has_served: bool = False
-    """Whether it called its handler since."""
+    """Whether the owner called its handler since."""
 
 
 @dataclass
 class Invariants:
-    """Sees everything that happens, and raises nothing: violations are collected."""
+    """Checks everything that happens; collects violations instead of raising them."""
 
     expiration: timedelta
     handoff_timeout: timedelta
@@ -71,19 +71,19 @@ class Invariants:
     """Whether a record names an owner, and is not expired."""
 
     claims_singly: bool = False
-    """Whether everybody claims or steals one partition in a cycle."""
+    """Whether processors may claim or steal only one partition in a cycle."""
 
-    is_presence_whole: bool = True
-    """Whether everybody can see who hands over: nobody took presence away, no listing is stale."""
+    is_membership_visible: bool = True
+    """Whether every processor sees the member records: none was deleted, no listing is stale."""
 
     is_mixed: bool = False
-    """Whether strangers write positions without the state that goes with them."""
+    """Whether foreign clients write checkpoints, which have no state."""
 
     hang_max_s: float = float("inf")
-    """For how long a call may hang."""
+    """How many seconds a call may hang."""
 
     deaths_max: int = 0
-    """How many processes may die of one event."""
+    """How many processes one event may kill."""
 
     handled: dict[str, defaultdict[int, int]] = field(default_factory=dict)
     """For each partition, how often each sequence number was handled."""
@@ -91,21 +91,21 @@ class Invariants:
     violations: list[str] = field(default_factory=list)
     history: list[tuple[float, str, str]] = field(default_factory=list)
     moved_at_s: float = 0.0
-    """When a partition last changed hands, or was released."""
+    """When a partition last changed its owner, or was released."""
 
     dead_etags: set[str] = field(default_factory=set)
-    """The etags of records whose owner was declared dead: none of them is anybody's lease."""
+    """The etags of records whose owner was fenced: none of them is a lease any more."""
 
-    _buried: dict[str, set[int]] = field(default_factory=dict)
+    _dead_lettered: dict[str, set[int]] = field(default_factory=dict)
     _deaths: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     _calls: dict[str, list[Call]] = field(default_factory=dict)
     _holding: dict[str, Holding] = field(default_factory=dict)
-    _robbed_at_s: dict[tuple[str, Actor], float] = field(default_factory=dict)
+    _stolen_at_s: dict[tuple[str, Actor], float] = field(default_factory=dict)
     _stolen_count: int = 0
     _replaced: set[str] = field(default_factory=set)
     _writers: dict[str, list[str]] = field(default_factory=dict)
     _covered: dict[str, int] = field(default_factory=dict)
-    """For each partition, up to where everything is known to be handled."""
+    """For each partition, the position below which every event was handled."""
 
     def note(self, what: str, who: str) -> None:
         """Add a line to the history."""
@@ -117,8 +117,8 @@ class Invariants:
 
     # Ownership.
 
-    def looked(self, actor: Actor) -> None:
-        """An actor lists who owns what: a new cycle may have begun."""
+    def polled(self, actor: Actor) -> None:
+        """An actor lists ownership: a new cycle may have begun."""
         actor.steal_count = actor.claim_count = 0
 
     def asked(
@@ -127,9 +127,9 @@ class Invariants:
         claims: Collection[OwnershipClaim],
         stored: Mapping[str, PartitionOwnership],
     ) -> None:
-        """A processor asks for these writes at once: at most one of them takes from the living.
+        """A processor requests these writes in one call: at most one of them may be a steal.
 
-        A renewal of what was taken from it meanwhile is none: it names an etag of the past.
+        A renewal of a partition that was stolen meanwhile is not a steal: its etag is outdated.
         """
         if actor.is_foreign:
             return
@@ -155,13 +155,13 @@ class Invariants:
             self.report("steals", f"{actor.name} asked for {actor.steal_count} in a cycle")
         victim = self._holding.get(partition_id)
         is_strange = victim is None or not victim.actor.hands_over or not actor.hands_over
-        if victim is None or is_strange or not self.is_presence_whole:
+        if victim is None or is_strange or not self.is_membership_visible:
             return
         had_s = self.now_s() - victim.since_s
         if had_s < self.handoff_timeout.total_seconds() * CLOCK_RATE_MARGIN:
             self.report(
                 "hasty",
-                f"{actor.name} robs {victim.actor.name} of {partition_id} after {had_s} s",
+                f"{actor.name} steals {partition_id} from {victim.actor.name} after {had_s} s",
             )
 
     def owned(
@@ -172,7 +172,7 @@ class Invariants:
         *,
         was_live: bool,
     ) -> None:
-        """An ownership record was written by *actor* over one that was alive or not."""
+        """*actor* wrote an ownership record; *was_live*: it replaced one with a live owner."""
         partition_id = after.partition_id
         if before is not None:
             self._replace(before.etag)
@@ -186,29 +186,29 @@ class Invariants:
             self.moved_at_s = now_s
             self.note(f"{partition_id}: {former} -> {after.owner_id}", actor.name)
         if former == actor.name and not is_mine:
-            self._check_given(actor, partition_id)
+            self._check_handed_over(actor, partition_id)
         if holding is not None and holding.actor is not actor and was_live:
-            self._robbed_at_s[partition_id, holding.actor] = now_s
+            self._stolen_at_s[partition_id, holding.actor] = now_s
             self._stolen_count += former != after.owner_id
         if is_mine:
             self._holding[partition_id] = Holding(actor, now_s)
         else:
             self._holding.pop(partition_id, None)
 
-    def declared_dead(self, owner_id: str, stored: Mapping[str, PartitionOwnership]) -> None:
-        """A session was ended, and all that it kept alive with it."""
+    def processor_fenced(self, owner_id: str, stored: Mapping[str, PartitionOwnership]) -> None:
+        """A member was fenced, so its ownership records are no leases any more."""
         self.dead_etags |= {o.etag for o in stored.values() if o.owner_id == owner_id}
 
     def is_held(self, partition_id: str, owner_id: str) -> bool:
-        """Whether its record is one that its owner wrote: not a gift that came too late."""
+        """Whether the owner itself wrote the record, and not a member that handed over too late."""
         holding = self._holding.get(partition_id)
         return holding is not None and holding.actor.name == owner_id
 
     def edited(self, partition_id: str) -> None:
-        """An operator took a record away, or wrote another owner into it."""
+        """An operator deleted a record, or changed its owner."""
         holding = self._holding.pop(partition_id, None)
         if holding is not None:
-            self._robbed_at_s[partition_id, holding.actor] = self.now_s()
+            self._stolen_at_s[partition_id, holding.actor] = self.now_s()
 
     def _replace(self, etag: str | None) -> None:
         if etag is None:
@@ -217,11 +217,11 @@ class Invariants:
             self.report("twice", f"two writes replaced {etag}")
         self._replaced.add(etag)
 
-    def _check_given(self, actor: Actor, partition_id: str) -> None:
-        """Who gives a partition away has nothing under way in it."""
+    def _check_handed_over(self, actor: Actor, partition_id: str) -> None:
+        """Check that a processor hands over only without a call under way."""
         calls = self._calls.get(partition_id, ())
         if any(call.actor is actor for call in calls) and not actor.is_killed:
-            self.report("given", f"{actor.name} gave {partition_id} away during a call")
+            self.report("given", f"{actor.name} handed over {partition_id} during a call")
 
     # Checkpoints.
 
@@ -242,14 +242,14 @@ class Invariants:
             self._check_state(partition_id, number, update.state)
 
     def _check_state(self, partition_id: str, number: int, state: bytes) -> None:
-        """Each event counts once, but for those that were given up (and maybe handled later)."""
-        buried_count = sum(n <= number for n in self._buried.get(partition_id, ()))
-        if not number + 1 - buried_count <= int(state or b"0") <= number + 1:
+        """Each event counts once, except those given up (which may be handled later)."""
+        dead_letter_count = sum(n <= number for n in self._dead_lettered.get(partition_id, ()))
+        if not number + 1 - dead_letter_count <= int(state or b"0") <= number + 1:
             self.report("state", f"{partition_id} at {number} has counted {state!r}")
 
     def _check_writer(self, actor: Actor, update: CheckpointUpdate) -> None:
         partition_id, writer = update.partition_id, update.writer
-        # Of two under one name it may take some looks until one yields: till then both are "it".
+        # Of two processors with one owner id one ends after some polls; until then both may write.
         writers = self._writers.setdefault(partition_id, [])
         if not writers or writers[-1] != writer:
             if writer in writers and not writers[-1].startswith(f"{actor.name}/"):
@@ -261,11 +261,11 @@ class Invariants:
             self.report("former", f"{writer} wrote {partition_id} of {holding.actor.name}")
 
     def reset(self, partition_id: str) -> None:
-        """An operator took a checkpoint away: what it proved is gone with it."""
+        """An operator deleted a checkpoint: former writers may write again."""
         self._writers.pop(partition_id, None)
 
     def _find_missing(self, partition_id: str, number: int) -> int | None:
-        """The first event up to this one that nobody handled."""
+        """Return the first event up to this one that was not handled."""
         counts = self._count(partition_id)
         covered = self._covered.get(partition_id, 0)
         while covered <= number:
@@ -294,12 +294,12 @@ class Invariants:
         if holding is not None and holding.actor is actor:
             holding.has_served = True
         elif holding is not None and holding.actor.name != actor.name:
-            # Who was robbed may not know; who fell silent must, before anybody can take over.
-            robbed_at_s = self._robbed_at_s.get((partition_id, actor), float("-inf"))
-            if self.now_s() - robbed_at_s > self.expiration.total_seconds():
+            # After a steal the former owner may not know yet; after an expiration it must.
+            stolen_at_s = self._stolen_at_s.get((partition_id, actor), float("-inf"))
+            if self.now_s() - stolen_at_s > self.expiration.total_seconds():
                 self.report(
                     "overlap",
-                    f"{actor.name} acts on {partition_id}, which {holding.actor.name} took over",
+                    f"{actor.name} handles {partition_id}, which {holding.actor.name} took over",
                 )
         calls = self._calls.setdefault(partition_id, [])
         for other in calls:
@@ -313,12 +313,12 @@ class Invariants:
         if other.actor is call.actor:
             self.report("overlap", f"{call.actor.name} has two pumps of {partition_id}")
             return
-        # Who was robbed learns it late; until then both act, which no protocol can avoid.
-        robbed_at_s = max(
-            self._robbed_at_s.get((partition_id, actor), float("-inf"))
+        # After a steal both may act until the former owner learns of it; no protocol avoids that.
+        stolen_at_s = max(
+            self._stolen_at_s.get((partition_id, actor), float("-inf"))
             for actor in (call.actor, other.actor)
         )
-        if self.now_s() - robbed_at_s > self.expiration.total_seconds():
+        if self.now_s() - stolen_at_s > self.expiration.total_seconds():
             self.report(
                 "overlap",
                 f"{call.actor.name} and {other.actor.name} both trust their lease of "
@@ -326,39 +326,40 @@ class Invariants:
             )
 
     def went_on(self, actor: Actor, context: PartitionContext) -> None:
-        """A handler that hears when it is cut goes on after it waited for something.
+        """A handler that reacts to cancellation continues after an await.
 
-        One whose process stood still, or whose clock jumped, learns a look later that its time is
-        over.
+        If its process was paused or its clock jumped, it is cancelled at the next check of trust.
         """
         if not context.is_owned and self.now_s() - actor.disturbed_at_s > NOTICED_WITHIN_S:
             self.report("fence", f"{actor.name} goes on with {context.partition_id}")
 
     def done(self, partition_id: str, event: ReceivedEvent) -> None:
-        """A handler is through with an event."""
+        """A handler completed an event."""
         self._count(partition_id)[event.sequence_number] += 1
 
-    def buried(self, actor: Actor, partition_id: str, event: ReceivedEvent) -> None:
+    def dead_lettered(self, actor: Actor, partition_id: str, event: ReceivedEvent) -> None:
         """An event was given up, and its dead letter is stored."""
         self.note("buried", f"{actor.name}: {partition_id}/{event.sequence_number}")
-        self._buried.setdefault(partition_id, set()).add(event.sequence_number)
+        self._dead_lettered.setdefault(partition_id, set()).add(event.sequence_number)
         self.done(partition_id, event)
 
     def died(self, actor: Actor, place: tuple[str, int]) -> None:
-        """A process is about to die of an event."""
+        """An event is about to kill a process."""
         self.note("died", f"{actor.name}: {place}")
         self._deaths[place] += 1
         if self._deaths[place] > self.deaths_max:
-            self.report("deaths", f"{actor.name} is the {self._deaths[place]}. to die of {place}")
+            self.report(
+                "deaths", f"{actor.name} is process {self._deaths[place]} that {place} kills"
+            )
 
     def hung(self, actor: Actor, place: tuple[str, int], for_s: float) -> None:
-        """A call that waited for ever was cut off."""
+        """A call that hung was cancelled."""
         self.note("hung", f"{actor.name}: {place}")
         if for_s > self.hang_max_s:
             self.report("hang", f"{actor.name} hung at {place} for {for_s} s")
 
     def ended(self, call: Call) -> None:
-        """A call of a handler is over, whatever came of it."""
+        """A call of a handler ended, with or without an error."""
         self._calls[call.context.partition_id].remove(call)
 
     def _count(self, partition_id: str) -> defaultdict[int, int]:
@@ -366,7 +367,7 @@ class Invariants:
 
     @property
     def stolen_count(self) -> int:
-        """How often a partition was taken from an owner that lived."""
+        """How often a partition was stolen from a live owner."""
         return self._stolen_count
 
     @property

@@ -1,4 +1,4 @@
-"""Worlds whose processors have key lanes: keys side by side, each in order."""
+"""Worlds with key lanes: events of different keys are handled concurrently, each key in order."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ from tests.simulation.world import World
 KEY_COUNT = 5
 
 
-def key_of(event: ReceivedEvent) -> str:
-    """Each number's key."""
+def key_selector(event: ReceivedEvent) -> str:
+    """Return the key of an event."""
     return f"k{event.sequence_number % KEY_COUNT}"
 
 
@@ -32,12 +32,12 @@ def with_lanes(story: Story, seed: int) -> Story:
     rng = Random(f"lanes/{seed}")
     config = replace(
         story.config,
-        key_lanes=rng.choice([2, 3, 8]),
-        key_of=key_of,
-        lane_window=rng.choice([3, 20, 1000]),
+        key_concurrency=rng.choice([2, 3, 8]),
+        key_selector=key_selector,
+        max_in_flight_events=rng.choice([3, 20, 1000]),
         failure_policy=FailurePolicy(
             attempts_max=rng.choice([None, 2]),
-            then=FailureAction.DEAD_LETTER,
+            action=FailureAction.DEAD_LETTER,
             deliveries_max=rng.choice([None, 1000]),
         ),
     )
@@ -45,10 +45,10 @@ def with_lanes(story: Story, seed: int) -> Story:
 
 
 class LaneInvariants(Invariants):
-    """What must hold for each key, instead of for the partition."""
+    """Invariants per key, instead of per partition."""
 
     def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
-        """What is said to be done above the position must be."""
+        """Every completed range above the position must be handled."""
         super().checkpointed(actor, update)
         counts: Mapping[int, int] = self.handled.get(update.partition_id, {})
         missing = [
@@ -64,7 +64,7 @@ class LaneInvariants(Invariants):
         """A handler was called with events of one key."""
         context = call.context
         partition_id = context.partition_id
-        keys = {key_of(event) for event in events}
+        keys = {key_selector(event) for event in events}
         self.note(f"{partition_id} gets {[e.sequence_number for e in events]}", call.actor.name)
         if not context.is_owned:
             self.report("fence", f"{call.actor.name} got {partition_id} without a lease")
@@ -81,13 +81,13 @@ class LaneInvariants(Invariants):
         self._calls.setdefault(partition_id, []).append(call)
 
     def ended(self, call: Call) -> None:
-        """It is over."""
+        """A call of a handler ended."""
         for calls in self._calls.values():
             if call in calls:
                 calls.remove(call)
 
     def done(self, partition_id: str, event: ReceivedEvent) -> None:
-        """Whoever is through with an event is through with those of its key before it."""
+        """An event completed, so every earlier event of its key must be completed."""
         before = event.sequence_number - KEY_COUNT
         counts: Mapping[int, int] = self.handled.get(partition_id, {})
         if before >= 0 and not counts.get(before):
@@ -96,7 +96,7 @@ class LaneInvariants(Invariants):
 
 
 class KeyedHandler(PartitionHandler):
-    """Tells the invariants what it does, for each key."""
+    """Reports what it handles to the invariants, for each key."""
 
     def __init__(
         self, actor: Actor, behaviour: Behaviour, invariants: Invariants, rng: Random
@@ -109,7 +109,7 @@ class KeyedHandler(PartitionHandler):
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Take its time for each event, and fail as often as it shall."""
+        """Handle each event slowly, and fail as configured."""
         call = Call(self._actor, context)
         behaviour, chance = self._behaviour, self._rng.random
         self._invariants.begun(call, events)
@@ -130,10 +130,10 @@ class KeyedHandler(PartitionHandler):
 
 
 class LanesWorld(World):
-    """A world of keys."""
+    """A world whose events have keys."""
 
     invariants_class = LaneInvariants
 
     def make_handler(self, actor: Actor) -> PartitionHandler:
-        """Make one that knows keys."""
+        """Make a handler that checks the order of keys."""
         return KeyedHandler(actor, self.behaviour, self.invariants, self.rng)

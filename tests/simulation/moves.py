@@ -1,4 +1,4 @@
-"""A group rests, then one thing changes: no more partitions may move than must, and none twice."""
+"""One change in a balanced group: only the fewest partitions may move, and none twice."""
 
 import asyncio
 from collections import Counter
@@ -8,8 +8,7 @@ from datetime import timedelta
 from random import Random
 
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
-from eventproc.membership import LeaseMode
-from eventproc.models import PartitionOwnership
+from eventproc.models import LeaseMode, PartitionOwnership
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Invariants, Violation
@@ -18,18 +17,18 @@ from tests.simulation.world import World
 SETTLED_WITHIN_S = 400.0
 REST_INTERVALS = 3
 NOTICED_AFTER = 1.5
-"""Expirations until everybody knows who is dead."""
+"""Expirations until every processor knows that one is dead."""
 
 CHANGES = (
     ("join", "leave", "crash", "turnover"),
-    # Where there are two generations a newcomer takes part in two steps, which are two changes.
+    # With two deployment ids a new processor becomes active in two steps, which are two changes.
     ("leave", "crash", "replace"),
 )
 
 
 @dataclass
 class MoveInvariants(Invariants):
-    """Counts how often each partition came to another owner."""
+    """Counts how often each partition changed its owner."""
 
     moves: Counter[str] = field(default_factory=Counter)
     owner_by_partition: dict[str, str] = field(default_factory=dict)
@@ -42,7 +41,7 @@ class MoveInvariants(Invariants):
         *,
         was_live: bool,
     ) -> None:
-        """Count it, whether it was given, claimed or stolen; a release is half a move."""
+        """Count hand-overs, claims and steals; a release is half a move."""
         super().owned(actor, before, after, was_live=was_live)
         partition_id, owner_id = after.partition_id, after.owner_id
         if owner_id is not None and self.owner_by_partition.get(partition_id) != owner_id:
@@ -55,22 +54,22 @@ class MovesWorld(World):
 
     invariants_class = MoveInvariants
     invariants: MoveInvariants
-    generation = "0"
-    """Of the newest deploy."""
+    deployment_id = "0"
+    """Of the newest deployment."""
 
 
 async def change_and_rest(seed: int) -> World:
-    """Let one thing change after another, each when the group has come to rest.
+    """Make one change after another, each when the group is balanced and at rest.
 
     Raises:
-        Violation: too many partitions moved, or one of them twice.
+        Violation: More partitions moved than necessary, or one of them twice.
     """
     rng = Random(f"moves/{seed}")
     config = EventProcessorConfig(
         uses_store_thread=False,
         load_balancing_strategy=rng.choice(list(LoadBalancingStrategy)),
         lease_mode=rng.choice([*[LeaseMode.PARTITION] * 3, LeaseMode.SESSION]),
-        reserve_patience=timedelta(seconds=100),
+        standby_timeout=timedelta(seconds=100),
     )
     world = MovesWorld(seed, partition_count=rng.randint(1, 20), config=config)
     world.set_faults(StoreFaults(delay_max=timedelta(seconds=rng.choice([0, 0.05, 0.4]))))
@@ -87,7 +86,7 @@ async def change_and_rest(seed: int) -> World:
 
 
 async def _change(world: MovesWorld, change: str, rng: Random, number: int) -> None:
-    """Let it happen, and count."""
+    """Make a change, and compare the moves with the fewest possible."""
     moves = world.invariants.moves
     moves.clear()
     before = dict.fromkeys(world.hub.partition_ids()) | world.owner_by_partition()
@@ -95,11 +94,11 @@ async def _change(world: MovesWorld, change: str, rng: Random, number: int) -> N
     nodes = rng.sample(world.there, k=len(world.there))
     if change in {"join", "turnover"}:
         for another in range(rng.randint(1, 5)):
-            world.start(f"n{number}.{another}", generation=world.generation)
+            world.start(f"n{number}.{another}", deployment_id=world.deployment_id)
     if change == "replace":
-        # The new one is there first, and waits for its predecessor's share.
-        world.generation = str(number)
-        world.start(f"r{number}", generation=world.generation)
+        # The new processor starts first, on standby until its predecessor leaves.
+        world.deployment_id = str(number)
+        world.start(f"r{number}", deployment_id=world.deployment_id)
         await asyncio.sleep(rng.choice([0.1, 1, 10]))
         world.leave(nodes[0])
     elif change != "join":
@@ -117,7 +116,7 @@ async def _change(world: MovesWorld, change: str, rng: Random, number: int) -> N
 
 
 async def _come_to_rest(world: World) -> None:
-    await world.until("is_settled", SETTLED_WITHIN_S)
+    await world.until("is_at_rest", SETTLED_WITHIN_S)
     await world.rest(REST_INTERVALS)
 
 
@@ -126,7 +125,7 @@ def fewest_moves(
     staying: Mapping[str, int],
     newcomers: Collection[str],
 ) -> int:
-    """How many partitions must move: what nobody holds any more, and what is too much."""
+    """Return how many partitions must move: those without an owner, and those above a share."""
     left = sum(owner_id not in staying for owner_id in owner_by_partition.values())
     minimum, extra_count = divmod(len(owner_by_partition), len(staying) + len(newcomers))
     over = [count - minimum for count in staying.values() if count > minimum]

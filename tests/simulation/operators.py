@@ -1,4 +1,4 @@
-"""What people do to records by hand."""
+"""An operator who changes records by hand."""
 
 from dataclasses import replace
 
@@ -6,11 +6,11 @@ from checkpointstores.memory import MemoryAccount
 from eventproc.models import CheckpointUpdate, ConsumerGroup
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Invariants
-from tests.simulation.line import Ledger
+from tests.simulation.store_connection import Ledger
 
 
 class Operator:
-    """Whoever has the records in a browser before him."""
+    """An operator who edits the records in the store directly."""
 
     def __init__(
         self, account: MemoryAccount, group: ConsumerGroup, invariants: Invariants
@@ -21,7 +21,7 @@ class Operator:
         self._ledger = Ledger(account, Actor("operator"), invariants)
 
     async def rewrite_checkpoint(self, partition_id: str) -> None:
-        """Write a checkpoint again as it stands, as another program may."""
+        """Rewrite a checkpoint unchanged, as another program may."""
         found = await self._ledger.read_checkpoint(self._group, partition_id)
         if found is None or found.offset is None or found.sequence_number is None:
             return
@@ -37,17 +37,17 @@ class Operator:
         )
 
     def delete_checkpoint(self, partition_id: str) -> None:
-        """Take a checkpoint away: the partition may be read again from its beginning."""
+        """Delete a checkpoint: the partition may be read again from its beginning."""
         self._account.records(self._group).checkpoint_by_partition.pop(partition_id, None)
         self._invariants.reset(partition_id)
 
     def delete_ownership(self, partition_id: str) -> None:
-        """Take the record of an owner away."""
+        """Delete an ownership record."""
         self._account.records(self._group).ownership_by_partition.pop(partition_id, None)
         self._invariants.edited(partition_id)
 
     def edit_ownership(self, partition_id: str, owner_id: str | None) -> None:
-        """Write any owner into a record that stands there."""
+        """Change the owner in an existing record."""
         ownerships = self._account.records(self._group).ownership_by_partition
         found = ownerships.get(partition_id)
         if found is None or found.owner_id == owner_id:
@@ -61,6 +61,6 @@ class Operator:
         self._invariants.edited(partition_id)
 
     def delete_member(self, owner_id: str) -> None:
-        """Take a presence record away: until it is back, its owner seems to be a stranger."""
+        """Delete a member record: until it is back, its owner looks like a foreign client."""
         self._account.records(self._group).member_by_owner.pop(owner_id, None)
-        self._invariants.is_presence_whole = False
+        self._invariants.is_membership_visible = False

@@ -1,4 +1,4 @@
-"""Processors come and go in good order, and nothing goes wrong: then it must cost nothing."""
+"""Processors join and leave gracefully, without faults: no event may be handled twice."""
 
 import asyncio
 from datetime import timedelta
@@ -14,12 +14,12 @@ SETTLED_WITHIN_S = 120.0
 
 
 async def come_and_go(seed: int, make: type[World] = World, **settings: Any) -> World:
-    """Let processors join and leave, now and then in the middle of a change.
+    """Let processors join and leave, sometimes during a rebalance.
 
     *settings* go to their configuration.
 
     Raises:
-        Violation: an event came twice, something was stolen, or a promise was broken.
+        Violation: An event was handled twice, a partition was stolen, or an invariant violated.
     """
     rng = Random(f"planned/{seed}")
     config = EventProcessorConfig(

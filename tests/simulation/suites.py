@@ -1,19 +1,15 @@
-"""What a seed can be played as, and how one that fails is shown."""
+"""The suites in which a seed can be played, and how to repeat a failure."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 
 from eventproc.testing.processes import run_processes
 from tests.simulation.edges import live_at_the_edge
 from tests.simulation.invariants import Violation
-from tests.simulation.lanes import LanesWorld, key_of, with_lanes
+from tests.simulation.lanes import LanesWorld, key_selector, with_lanes
 from tests.simulation.moves import change_and_rest
 from tests.simulation.planned import come_and_go
 from tests.simulation.stories import Mode, draw, tell, with_troubles
 from tests.simulation.world import World
-
-ENDS_WITHIN_S = 20_000.0
-"""Many times what any story lasts, by the world's own clock."""
 
 
 async def _tell_safety(seed: int) -> World:
@@ -33,7 +29,7 @@ async def _tell_lanes(seed: int) -> World:
 
 
 async def _plan_lanes(seed: int) -> World:
-    return await come_and_go(seed, LanesWorld, key_lanes=4, key_of=key_of)
+    return await come_and_go(seed, LanesWorld, key_concurrency=4, key_selector=key_selector)
 
 
 async def _tell_troubled(seed: int) -> World:
@@ -57,19 +53,14 @@ SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
 }
 
 
-async def _to_its_end(story: Coroutine[object, object, World]) -> World:
-    async with asyncio.timeout(ENDS_WITHIN_S):
-        return await story
-
-
 def play(suite: str, seed: int) -> World:
     """Play one seed.
 
     Raises:
-        Violation: a promise was broken; the message ends with the command that shows it again.
+        Violation: An invariant was violated; the message ends with the command to repeat it.
     """
     try:
-        return run_processes(_to_its_end(SUITES[suite](seed)))
+        return run_processes(SUITES[suite](seed))
     except Exception as error:
         what = str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
         raise Violation(f"{what}\nagain: make sim ARGS='--suite {suite} --seed {seed}'") from error

@@ -6,6 +6,7 @@ from eventproc import EventProcessorConfig
 from eventproc.testing.processes import run_processes
 from tests.simulation.faults import Fault
 from tests.simulation.stories import Mode, Story, tell
+from tests.simulation.suites import play
 
 
 def config(**settings):
@@ -45,3 +46,17 @@ STORIES = {
 def test_what_is_known_stays_mended(name):
     """Each holds every promise now."""
     run_processes(tell(STORIES[name]))
+
+
+@pytest.mark.parametrize(
+    ("suite", "number"),
+    [
+        pytest.param("lanes", 26, id="lanes that outlive their cancelled pump"),
+        pytest.param("safety", 250, id="a checkpoint of a call that suppressed its cancellation"),
+        pytest.param("troubled", 7770067, id="deaths behind the handler's own checkpoints"),
+        pytest.param("troubled", 7770035, id="a checkpoint for each event on a slow line"),
+    ],
+)
+def test_seeds_that_once_failed_stay_mended(suite, number):
+    """As the stories above, drawn anew."""
+    play(suite, number)

@@ -6,17 +6,17 @@ from random import Random
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import Checkpoint, CheckpointPolicy, StoreUnavailableError
-from eventproc.core.progress import is_moved_by_operator
-from eventproc.operator import Move, move_checkpoint
+from eventproc.admin import CheckpointMove, move_checkpoint
+from eventproc.core.checkpoint_rules import is_moved_by_operator
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
 from eventproc.testing.virtual_time import run_virtual
-from tests.unit.eventproc.scene import Noting, Scene
+from tests.stories.scene import Noting, Scene
 
 PARTITIONS = ("0", "1", "2")
 EVENTS = 300
 MOVES = 6
 EXPIRATION = timedelta(seconds=30)
-EVERY = CheckpointPolicy(every_events=7, every=timedelta(seconds=2))
+EVERY = CheckpointPolicy(max_events=7, interval=timedelta(seconds=2))
 FAULTS = StoreFaults(
     delay_max=timedelta(seconds=0.5), request_lost_rate=0.05, answer_lost_rate=0.05
 )
@@ -70,7 +70,7 @@ async def operate(scene, rng):
         await asyncio.sleep(rng.uniform(1, 15))
         to = rng.randrange(EVENTS)
         event = scene.hub.events(PARTITIONS[number % 3])[to]
-        target = Move(
+        target = CheckpointMove(
             partition_id=PARTITIONS[number % 3],
             offset=event.offset,
             sequence_number=event.sequence_number,

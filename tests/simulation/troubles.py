@@ -1,4 +1,4 @@
-"""Events that hang and events that kill: each must cost its own partition, for a bounded time."""
+"""Events that hang or kill: each may delay only its own partition, for a bounded time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,7 +8,7 @@ from tests.simulation.world import World
 
 
 def _place(world: World, fault: Fault) -> tuple[str, int]:
-    """The next event of some partition."""
+    """Return the next event of some partition."""
     ids = world.hub.partition_ids()
     partition_id = ids[fault.which // 7 % len(ids)]
     newest = world.hub.partition_properties(partition_id).last_enqueued_sequence_number
@@ -16,7 +16,7 @@ def _place(world: World, fault: Fault) -> tuple[str, int]:
 
 
 async def _hang(world: World, fault: Fault) -> None:
-    """No call returns that is given this event, for some time or ever."""
+    """Every call with this event hangs, for some time or for ever."""
     place = _place(world, fault)
     world.behaviour.hanging.add(place)
     if fault.which % 2:
@@ -25,7 +25,7 @@ async def _hang(world: World, fault: Fault) -> None:
 
 
 async def _deadly(world: World, fault: Fault) -> None:
-    """Each process dies that is given this event, for some time or ever."""
+    """This event kills every process that handles it, for some time or for ever."""
     place = _place(world, fault)
     world.behaviour.deadly.add(place)
     if fault.which % 3 == 0:

@@ -1,4 +1,4 @@
-"""What a world looks like from outside, to be asked at any time."""
+"""Queries of a world's present state."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -6,8 +6,7 @@ from typing import Final
 
 from checkpointstores.memory import MemoryAccount
 from eventproc import EventProcessorConfig
-from eventproc.membership import LeaseMode, MemberStatus
-from eventproc.models import ConsumerGroup, PartitionOwnership
+from eventproc.models import ConsumerGroup, LeaseMode, MemberStatus, PartitionOwnership
 from eventproc.sources.memory import MemoryHub
 from eventproc.testing.processes import Wire
 from tests.simulation.handlers import Behaviour
@@ -17,11 +16,11 @@ from tests.simulation.nodes import Node
 BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 FOREIGN_PATIENCE_INTERVALS: Final = 12
-"""For how long another make may be content before it takes what it finds is its share."""
+"""Intervals for which a foreign client may stay idle before it claims its share."""
 
 
-class View:
-    """A hub, a store, and processes, as they are now."""
+class GroupView:
+    """The present state of a hub, a store and processes."""
 
     config: EventProcessorConfig
     behaviour: Behaviour
@@ -32,10 +31,10 @@ class View:
     group: ConsumerGroup
     invariants: Invariants
     store_rate: float
-    """How fast the store's clock runs."""
+    """The speed of the store's clock."""
 
     calm_since_s: float = 0.0
-    """Since when nothing goes wrong any more, and nobody waits in reserve."""
+    """Since when there are no faults and no processor is on standby."""
 
     @property
     def now_s(self) -> float:
@@ -51,7 +50,7 @@ class View:
         return BEGIN + timedelta(seconds=self.wire.loop.now_s * self.store_rate)
 
     def records(self):
-        """What the store holds now, read without asking it."""
+        """The store's present records, read without a call."""
         return self.account.records(self.group)
 
     def live_records(self) -> dict[str, PartitionOwnership]:
@@ -77,20 +76,20 @@ class View:
         )
 
     def owner_by_partition(self) -> dict[str, str | None]:
-        """Who owns what by a record that is not expired."""
+        """Return the live owner of each partition."""
         return {p: record.owner_id for p, record in self.live_records().items()}
 
     @property
     def there(self) -> list[Node]:
-        """The nodes that shall have a share."""
+        """The nodes that should own a share."""
         return [node for node in self.nodes if node.is_there]
 
     def node(self, owner_id: str) -> Node:
-        """The newest node of this name that did not end by itself."""
+        """Return the newest node with this owner id that did not end by itself."""
         return next(n for n in reversed(self.nodes) if n.owner_id == owner_id and not n.is_over)
 
     def owned_counts(self) -> dict[str, int]:
-        """How many partitions each node that is there has by the store's records."""
+        """Return how many partitions each present node owns by the store's records."""
         owners = list(self.owner_by_partition().values())
         return {node.owner_id: owners.count(node.owner_id) for node in self.there}
 
@@ -98,11 +97,11 @@ class View:
     def is_balanced(self) -> bool:
         """Whether every partition is owned and served by nodes that are there, by ours evenly.
 
-        Other makes take what they like: Azure's Python one never sees partitions that came later,
-        and is content with the floor.
+        Foreign clients follow their own rules: Azure's Python one never sees partitions that were
+        added later, and stops at the floor.
         """
         if any(n.leaving.is_set() and not n.is_gone for n in self.nodes):
-            return False  # Somebody is about to give away what it has.
+            return False  # A hand-over is pending.
         counts = self.owned_counts()
         served = sum(node.served_count for node in self.there)
         ours = [counts[node.owner_id] for node in self.there if not node.actor.is_foreign] or [0]
@@ -112,21 +111,21 @@ class View:
         )
 
     @property
-    def is_settled(self) -> bool:
-        """Whether it is balanced, other makes are content, and nobody waits in reserve."""
+    def is_at_rest(self) -> bool:
+        """Whether it is balanced, foreign clients are idle, and no processor is on standby."""
         patience = FOREIGN_PATIENCE_INTERVALS if self.invariants.is_mixed else 0
         still_s = patience * self.config.load_balancing_interval.total_seconds()
         since_s = max(self.invariants.moved_at_s, self.calm_since_s)
         members = self.records().member_by_owner
         there = [members[n.owner_id] for n in self.there if n.owner_id in members]
-        if any(member.status is MemberStatus.RESERVE for member in there):
+        if any(member.status is MemberStatus.STANDBY for member in there):
             self.calm_since_s = self.now_s
             return False
         return self.is_balanced and self.now_s - since_s >= still_s
 
     @property
     def is_all_handled(self) -> bool:
-        """Whether every event that was published was handled, up to one that nobody can."""
+        """Whether every published event was handled, up to one on which every handler fails."""
         poison = self.behaviour.poison
         for p in self.hub.partition_ids():
             counts: Mapping[int, int] = self.invariants.handled.get(p, {})

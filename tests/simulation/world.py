@@ -1,7 +1,7 @@
 """A group of real processors on virtual time, over one store and one hub.
 
-Everything in it is what runs in production, but for the two ends: the store is the reference one
-behind a faulty line, and the hub is the one in memory.
+Only the two ends differ from production: the store is the one in memory behind a faulty
+connection, and the hub is in memory.
 """
 
 import asyncio
@@ -25,39 +25,39 @@ from eventproc import (
     SourceError,
     StoreError,
 )
-from eventproc.deadletters import FunctionDeadLetterSink
-from eventproc.membership import LeaseMode
+from eventproc.dead_letters import FunctionDeadLetterSink
 from eventproc.models import (
     ConsumerGroup,
+    LeaseMode,
     LoadBalancingStrategy,
 )
-from eventproc.simulation.foreign import ForeignProcessor
-from eventproc.simulation.systems import SYSTEMS
+from eventproc.simulation.rivals.external import ForeignProcessor
+from eventproc.simulation.rivals.systems import SYSTEMS
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import Process, Wire
 from tests.simulation.actor import Actor
 from tests.simulation.handlers import Behaviour, CountingHandler
 from tests.simulation.invariants import Invariants, Violation
-from tests.simulation.line import Ledger, Line
 from tests.simulation.nodes import Node
 from tests.simulation.operators import Operator
-from tests.simulation.view import View
+from tests.simulation.store_connection import Ledger, StoreConnection
+from tests.simulation.view import GroupView
 
 START_AGAIN_AFTER_S = 2.0
-"""How soon a supervisor starts a processor again that could not start, or that ended."""
+"""Seconds until a supervisor restarts a processor that could not start, or that ended."""
 
 BUDGET_TOLERANCE_S = 0.01
 
 POLL_S = 0.5
-"""How often to look whether a world is well again."""
+"""Seconds between two checks of whether a world has recovered."""
 
 CLOCK_OFFSET_MAX_S = 1e6
 CLOCK_RATE_MAX = 0.05
 
 
-class World(View):
-    """A hub, a store, a publisher, and processes that come and go."""
+class World(GroupView):
+    """A hub, a store, a publisher, and processes that start and end."""
 
     invariants_class = Invariants
 
@@ -70,7 +70,7 @@ class World(View):
         publish_every_s: float = 1.0,
         clock_rate_max: float = 0.0,
     ) -> None:
-        """*clock_rate_max* is by how much clocks may run fast or slow, the store's included."""
+        """*clock_rate_max*: greatest deviation of a clock's rate from 1, also of the store's."""
         self.rng = Random(f"world/{seed}")
         self.config = config
         self.behaviour = Behaviour(kill=self._die)
@@ -105,58 +105,58 @@ class World(View):
         return CountingHandler(actor, self.behaviour, self.invariants, self.rng)
 
     def make_sink(self, actor: Actor) -> DeadLetterSink:
-        """Make one that is slow, and fails as often as not; a letter is an event that is done."""
+        """Make a sink that is slow, and fails half of the time."""
 
         async def take(letter: DeadLetter) -> None:
             await asyncio.sleep(self.rng.uniform(0, 2))
             if self.rng.random() < 0.5:
                 raise DeadLetterError("failed on purpose")
-            self.invariants.buried(actor, letter.partition_id, letter.event)
+            self.invariants.dead_lettered(actor, letter.partition_id, letter.event)
 
         return FunctionDeadLetterSink(take)
 
-    # What happens in it.
+    # Processors.
 
-    def start(self, owner_id: str, *, is_supervised: bool = True, generation: str = "") -> Node:
-        """Start a process with a processor of this name in it."""
+    def start(self, owner_id: str, *, is_supervised: bool = True, deployment_id: str = "") -> Node:
+        """Start a process with an ``EventProcessor``."""
         is_cooperative = self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
-        process, line, rng = self._prepare(owner_id, hands_over=is_cooperative)
-        actor = line.actor
+        process, connection, rng = self._prepare(owner_id, hands_over=is_cooperative)
+        actor = connection.actor
         processor = EventProcessor(
             source=MemoryEventSource(self.hub),
-            store=line,
+            store=connection,
             handler=lambda: self.make_handler(actor),
             dead_letters=self.make_sink(actor),
             owner_id=owner_id,
-            config=replace(self.config, generation=generation),
+            config=replace(self.config, deployment_id=deployment_id),
             rng=rng,
             clock=process.boot_s,
         )
-        node = Node(owner_id, process, processor, line, actor)
+        node = Node(owner_id, process, processor, connection, actor)
         return self._add(node, self._run(node, processor, is_supervised=is_supervised))
 
     def start_foreign(self, owner_id: str, system: str) -> Node:
-        """Start a process with another make's processor in it."""
+        """Start a process with a foreign client."""
         self.invariants.is_mixed = True
-        process, line, rng = self._prepare(owner_id, is_foreign=True)
+        process, connection, rng = self._prepare(owner_id, is_foreign=True)
         processor = ForeignProcessor(
             source=MemoryEventSource(self.hub),
-            store=line,
+            store=connection,
             on_events=self._handle_as_foreign,
             owner_id=owner_id,
-            habits=SYSTEMS[system](),
+            profile=SYSTEMS[system](),
             interval=self.config.load_balancing_interval,
             expiration=self.config.ownership_expiration,
             rng=rng,
             clock=self.store_now,
         )
-        node = Node(owner_id, process, processor, line, line.actor)
+        node = Node(owner_id, process, processor, connection, connection.actor)
         return self._add(node, self._run_foreign(node, processor))
 
     def _prepare(
         self, owner_id: str, *, hands_over: bool = False, is_foreign: bool = False
-    ) -> tuple[Process, Line, Random]:
-        """Make what every processor gets: a process, a line to the store, and chance."""
+    ) -> tuple[Process, StoreConnection, Random]:
+        """Make a process, a connection to the store and a random generator for a processor."""
         self._drawn_count += 1
         name = f"{self._seed}/{self._drawn_count}/{owner_id}"
         process = Process(
@@ -166,9 +166,10 @@ class World(View):
             rate=self._draw_rate(),
         )
         actor = Actor(owner_id, process, hands_over=hands_over, is_foreign=is_foreign)
-        line = Line(Ledger(self.account, actor, self.invariants), Random(f"line/{name}"), self.wire)
-        line.faults = self.faults
-        return process, line, Random(f"processor/{name}")
+        ledger = Ledger(self.account, actor, self.invariants)
+        connection = StoreConnection(ledger, Random(f"line/{name}"), self.wire)
+        connection.faults = self.faults
+        return process, connection, Random(f"processor/{name}")
 
     def _add(self, node: Node, running: Coroutine[object, object, None]) -> Node:
         node.task = node.process.spawn(running)
@@ -193,7 +194,7 @@ class World(View):
             self.invariants.note("stopped", node.owner_id)
 
     async def _run(self, node: Node, processor: EventProcessor, *, is_supervised: bool) -> None:
-        """What the process does: start, serve, and stop when it is asked to."""
+        """Start the processor, wait until it should stop, and stop it."""
         while not node.leaving.is_set():
             try:
                 await processor.start()
@@ -210,18 +211,18 @@ class World(View):
             return
 
     async def _stop(self, node: Node) -> bool:
-        """Stop it; return whether it had ended because its name is taken."""
+        """Stop the processor; return whether it had ended because its owner id is taken."""
         time = asyncio.get_running_loop().time
-        begun_s, was_well, is_duplicate = time(), self._is_well(node), False
+        began_s, was_well, is_duplicate = time(), self._is_well(node), False
         pause_count = node.process.pause_count
         stops_unasked = not node.leaving.is_set()
         try:
             await node.processor.stop()
         except DuplicateOwnerError:
             is_duplicate = True
-        except Exception as error:  # noqa: BLE001 - whatever ended it must not have
+        except Exception as error:  # noqa: BLE001 - any error is a violation
             self.invariants.report("failed", f"{node.owner_id}: {error!r}")
-        took_s = time() - begun_s
+        took_s = time() - began_s
         self.invariants.note("stopped", node.owner_id)
         if stops_unasked and not is_duplicate:
             self.invariants.report("failed", f"{node.owner_id} ended without a reason")
@@ -236,7 +237,7 @@ class World(View):
         return is_duplicate
 
     def _end_by_itself(self, node: Node, *, is_supervised: bool) -> None:
-        """Another one has its name. A supervisor sees only that it ended, and starts it again."""
+        """Record that its owner id was taken; a supervisor restarts it as after any end."""
         node.is_over = True
         self.invariants.note("refused", node.owner_id)
         if is_supervised:
@@ -248,15 +249,15 @@ class World(View):
             self.start(node.owner_id)
 
     def _is_well(self, node: Node) -> bool:
-        """Whether it reaches the store in time, is always told, and can end its calls."""
+        """Whether its requests are answered in time, and its handler's calls can be cancelled."""
         faults = node.line.faults
         is_slow = faults.delay_max > timedelta(seconds=0.5)
         is_lossy = faults.silence or faults.throttle_rate or faults.stale_rate
-        is_kept = self.config.keeps_ownership_on_stop or node.actor.is_foreign
+        is_kept = self.config.static_membership or node.actor.is_foreign
         return not (is_slow or is_lossy or node.line.is_out or self.behaviour.was_deaf or is_kept)
 
     def _check_left(self, node: Node) -> None:
-        """Who stopped owns nothing any more."""
+        """Check that a stopped processor owns nothing."""
         left = [
             p
             for p, owner_id in self.owner_by_partition().items()
@@ -270,32 +271,32 @@ class World(View):
             self.invariants.report("left", f"{node.owner_id} still has {left}")
 
     def leave(self, node: Node) -> None:
-        """Ask a process to stop in good order."""
+        """Ask a process to stop gracefully."""
         self.invariants.note("leaves", node.owner_id)
         node.leaving.set()
 
     def crash(self, node: Node) -> None:
-        """End a process without a word."""
+        """Kill a process."""
         self.invariants.note("crashed", node.owner_id)
         node.process.kill()
 
     def _die(self, actor: Actor) -> None:
-        """A process ends at what it does now; its supervisor starts it again."""
+        """Kill the process of an actor; its supervisor restarts it."""
         for node in self.nodes:
             if node.actor is actor:
                 self.crash(node)
                 self.wire.after(START_AGAIN_AFTER_S, self._start_again, node)
 
     def set_faults(self, faults: StoreFaults) -> None:
-        """Let every line behave like this from now on.
+        """Set the faults of every connection.
 
-        Whether a session lives is told by a listing alone: that must not be stale.
+        With session leases a listing alone decides who is alive, so it must not be stale.
         """
         if self.config.lease_mode is LeaseMode.SESSION:
             faults = replace(faults, stale_rate=0)
         self.faults = faults
         if faults.stale_rate:
-            self.invariants.is_presence_whole = False
+            self.invariants.is_membership_visible = False
         for node in self.nodes:
             node.line.faults = faults
 
@@ -308,35 +309,37 @@ class World(View):
                     self.hub.publish(str(number).encode(), partition_id=partition_id)
             await asyncio.sleep(self._publish_every_s)
 
-    # How it goes on and ends.
+    # Waiting and end.
 
     async def until(self, what: str, within_s: float) -> float:
         """Wait until a property of the world holds; return how long it took."""
-        begun_s = self.now_s
+        began_s = self.now_s
         while not getattr(self, what):
-            if self.now_s - begun_s > within_s:
+            if self.now_s - began_s > within_s:
                 raise Violation(f"not {what} within {within_s} s: {self.describe()}")
             await asyncio.sleep(POLL_S)
-        return self.now_s - begun_s
+        return self.now_s - began_s
 
     async def until_gone(self, node: Node) -> None:
         """Wait until a node that leaves has left, or is killed over it."""
         while not node.is_gone:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_S)  # A killed task never ends.
+            await asyncio.sleep(
+                POLL_S
+            )  # waiting on the task does not work: a killed one never ends
 
     async def rest(self, intervals: int) -> None:
-        """Let time pass, in which nothing may move."""
-        begun_s = self.now_s
+        """Let time pass, during which no partition may move."""
+        began_s = self.now_s
         await asyncio.sleep(intervals * self.config.load_balancing_interval.total_seconds())
-        if self.invariants.moved_at_s > begun_s:
+        if self.invariants.moved_at_s > began_s:
             raise Violation(f"moved at {self.invariants.moved_at_s} s, with nothing to do")
 
     def stop_publishing(self) -> None:
-        """Let the hub be read to its end."""
+        """Stop publishing, so that processors can reach the end of the hub."""
         self._publisher.cancel()
 
     async def end(self) -> None:
-        """Stop everybody in good order, then see what they left behind."""
+        """Stop every processor gracefully, then check the records that they left."""
         self.stop_publishing()
         self.behaviour.deadly.clear()
         for node in self.nodes:
@@ -358,28 +361,28 @@ class World(View):
         left &= {node.owner_id for node in stopping}
         left -= {node.owner_id for node in self.nodes if node.process.is_killed}
         if was_well and left:
-            self.invariants.report("left", f"{sorted(left)} stand in the records")
+            self.invariants.report("left", f"{sorted(left)} are still owners")
         self.check()
 
     def check(self) -> None:
-        """Raise what was collected."""
+        """Raise the collected violations."""
         if self.invariants.violations:
             raise Violation("\n".join(self.invariants.violations[:10]))
 
     def bury(self) -> None:
-        """Let what was killed run to its end, so that nothing is left behind."""
+        """Run killed processes to their end, to clean up."""
         for node in self.nodes:
             if node.process.is_killed:
-                node.process.bury()
+                node.process.run_out()
                 if node.task is not None:
                     node.task.cancel()
 
     def describe(self) -> str:
-        """Who has what, for a message."""
+        """Describe owners and served partitions, for a message."""
         with suppress(Exception):
             served = {node.owner_id: node.served_count for node in self.there}
             return f"{self.owner_by_partition()} served {served}"
-        return "nobody"
+        return "no processors"
 
 
 async def _until_either(first: asyncio.Event, second: asyncio.Event) -> None:

@@ -34,7 +34,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.session.timeZone": "Asia/Kolkata",  # an odd one: nothing may depend on it
+    "spark.sql.session.timeZone": "Asia/Kolkata",  # an unusual one: no result may depend on it
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
     "spark.python.unix.domain.socket.enabled": "true",
@@ -57,7 +57,7 @@ appender.file.layout.pattern = %d %p %c: %m%n%ex
 
 @dataclass(frozen=True)
 class SparkLogs:
-    """What Spark says of itself."""
+    """Where Spark writes its logs."""
 
     directory: Path
 

@@ -34,7 +34,7 @@ class Stuck(PartitionHandler):
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Hang, and take no hint."""
+        """Hang, and ignore cancellation."""
         journal().touch()
         while True:
             try:

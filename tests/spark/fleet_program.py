@@ -1,4 +1,4 @@
-"""A user's program: a fleet of two on executors, until somebody makes the file ``stop``.
+"""A user's program: a fleet of two on executors, until the file ``stop`` exists.
 
 It tells how the fleet does in the file ``status``. Both lie in the folder that its argument names.
 """
@@ -22,7 +22,7 @@ CONTAINER = "EVENTPROC_TEST_CONTAINER"
 CONFIG = EventProcessorConfig(
     load_balancing_interval=timedelta(seconds=1),
     ownership_expiration=timedelta(seconds=15),
-    checkpoint_policy=CheckpointPolicy(every_events=10, every=None),
+    checkpoint_policy=CheckpointPolicy(max_events=10, interval=None),
     batch_size_max=20,
 )
 

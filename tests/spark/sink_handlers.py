@@ -38,7 +38,7 @@ def note(file_name: str, **line: Any) -> None:
 
 
 def is_first(name: str) -> bool:
-    """Whether nobody has come to this point before; a test makes the file to arm it."""
+    """Whether this is the first call since a test made the file that arms this point."""
     try:
         (folder() / name).unlink()
     except FileNotFoundError:

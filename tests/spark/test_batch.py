@@ -112,12 +112,13 @@ def test_ranges_of_time_meet_without_gap_or_overlap(spark, emulator):
         ({"startingPositions": '{"9": "earliest"}'}, None, "partition 9, which the hub"),
         ({"consumerGroup": "audit"}, None, "consumer group 'audit'"),
         ({"maxTask": "3"}, None, "did you mean maxTasks"),
+        ({"maxEventsPerTrigger": "5"}, None, "maxEventsPerTrigger has no effect on a batch"),
         ({}, "body string", "is of type binary"),
         ({}, "bodies binary", "no column 'bodies'"),
     ],
 )
 def test_what_cannot_be_read_is_refused(spark, emulator, options, schema, words):
-    """When the read is planned, in a sentence of ours."""
+    """Planning raises ConfigurationError, whose message Spark shows."""
     reader = read(spark, emulator, **options)
     reader = reader.schema(schema) if schema else reader
     with pytest.raises(PySparkException, match=words) as refused:
@@ -127,7 +128,7 @@ def test_what_cannot_be_read_is_refused(spark, emulator, options, schema, words)
 
 
 def test_a_stream_is_refused_before_there_is_a_query(spark, emulator):
-    """Where it is loaded; who waits for a query hears of it late."""
+    """load() raises; an error of the running query would come later."""
     reader = spark.readStream.format("eventproc").option("maxEventsPerTrigger", "many")
     reader = reader.option("connectionString", emulator.connection_string_for(HUB))
     with pytest.raises(PySparkException, match="maxEventsPerTrigger is 'many'"):

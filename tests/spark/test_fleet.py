@@ -216,7 +216,7 @@ def test_a_handler_that_executors_do_not_have_is_refused(spark, recipes):
 def test_a_setting_that_cannot_work_is_refused(spark, recipes):
     """Whatever a processor refuses when it is built."""
     config = EventProcessorConfig(
-        load_balancing_strategy=LoadBalancingStrategy.GREEDY, keeps_ownership_on_stop=True
+        load_balancing_strategy=LoadBalancingStrategy.GREEDY, static_membership=True
     )
     with pytest.raises(ConfigurationError, match="needs a name that stays"):
         run_on_executors(spark, processors=1, **{**recipes, "config": config})

@@ -20,8 +20,8 @@ import spark_integration
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup
-from spark_integration.sink_records import TaskId
-from spark_integration.sink_store import Checkpoints
+from spark_integration.sink.records import TaskId
+from spark_integration.sink.store import Checkpoints
 from tests.spark.conftest import COUNT, HUB, Place, Stream, expected, publish
 
 GROUP = ConsumerGroup(fully_qualified_namespace="127.0.0.1", eventhub_name=HUB)

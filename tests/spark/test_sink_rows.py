@@ -1,4 +1,4 @@
-"""Rows as events again. No session: this is pyarrow."""
+"""Conversion of rows back to events. Needs pyarrow, but no session."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +10,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 from eventproc.errors import ConfigurationError
 from eventproc.models import ReceivedEvent
 from spark_integration.columns import SCHEMA, to_record_batches
-from spark_integration.sink_rows import NEEDED, check_rows, rows_of
+from spark_integration.sink.rows import NEEDED, check_rows, rows_of
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 PLAIN = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
@@ -59,12 +59,12 @@ def with_column(name: str, kind: object) -> StructType:
     ("schema", "words"),
     [
         (StructType([StructField("body", BinaryType())]), "no column 'partition'"),
-        (with_column("total", LongType()), "no use for column 'total'"),
+        (with_column("total", LongType()), "cannot use column 'total'"),
         (with_column("sequenceNumber", StringType()), "needs bigint"),
     ],
 )
 def test_rows_that_are_no_events_are_refused(schema, words):
-    """With the column's name, when the query starts."""
-    check_rows(with_column("body", StringType()))  # What a query computes is text, as a rule.
+    """check_rows raises when the query starts, and the message names the column."""
+    check_rows(with_column("body", StringType()))  # A body that a query computed may be text.
     with pytest.raises(ConfigurationError, match=words):
         check_rows(schema)

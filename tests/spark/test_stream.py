@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from eventproc.emulator import EventHubsEmulator
 from tests.spark.conftest import COUNT, HUB, expected, publish
@@ -151,6 +151,15 @@ def test_an_offset_log_of_another_hub_is_refused(stream):
         reading.options["connectionString"] = another.connection_string_for(HUB)
         with pytest.raises(StreamingQueryException, match="checkpointLocation of its own"):
             reading.run()
+
+
+def test_an_end_is_refused_before_anything_is_read(stream):
+    """A stream would pass it."""
+    reading = stream(startingPosition="earliest", endingPosition="5")
+    with pytest.raises(PySparkException, match="endingPosition has no effect on a stream"):
+        reading.run()
+
+    assert reading.batches == {}
 
 
 def test_slow_deliveries_are_waited_for(stream, emulator):

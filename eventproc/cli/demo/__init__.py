@@ -1,1 +1,4 @@
-"""``eventproc demo``: the whole product at work on one machine, checked against the plain truth."""
+"""The demos: the product at work on one machine, with a check of the result.
+
+``processors/`` is ``eventproc demo``, ``spark/`` is ``eventproc demo-spark``; they share the rest.
+"""

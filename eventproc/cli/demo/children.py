@@ -1,9 +1,9 @@
-"""The demo's processes: started, signalled, and never left behind.
+"""Start and signal the demo's child processes.
 
-Rule: a child dies with its parent, however the parent ends. Each has a pipe to us as standard
-input and ends when that ends; one that is frozen then is ended by the system, which does not leave
-stopped processes without anybody who could continue them. Each is in a process group of its own,
-so that Ctrl+C reaches only us.
+A child ends when its parent ends, even if the parent is killed: the child's standard input is a
+pipe from the parent, and the child ends at the end of it. A child that is frozen at that time is
+ended by the kernel, which hangs up stopped processes whose parent has ended. Each child is in its
+own process group, so that Ctrl+C signals only the parent.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from typing import Final
 from eventproc.errors import EventProcError
 
 POLL_S: Final = 0.02
-LAST_WORDS_LINES: Final = 5
+LOG_TAIL_LINES: Final = 5
 
 
 class ChildFailedError(EventProcError):
-    """A process of the demo ended by itself; the message quotes its last words."""
+    """A process of the demo failed; the message quotes the end of its log."""
 
 
 class Child:
-    """One process; what it prints goes to files in ``folder``."""
+    """A child process; its output and its log are files in ``folder``."""
 
     def __init__(
         self, name: str, arguments: Sequence[str], *, folder: Path, env: Mapping[str, str]
@@ -47,42 +47,42 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
-        """``None`` while it runs."""
+        """The exit code; ``None`` while the process runs."""
         return self._process.poll()
 
     def tell(self, line: str) -> None:
-        """Write a line to its standard input; one that has ended is not told."""
+        """Write a line to the standard input; does nothing if the process has ended."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
 
     def terminate(self) -> None:
-        """Ask it to stop in good order."""
+        """Ask the process to stop gracefully: SIGTERM."""
         if self.exit_code is None:
             self._process.send_signal(signal.SIGTERM)
 
     def freeze(self) -> None:
-        """Let it stand still: SIGSTOP."""
+        """Suspend the process: SIGSTOP."""
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on: SIGCONT."""
+        """Resume the process: SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it at once: SIGKILL, where there is one."""
+        """End the process at once: SIGKILL, or its equivalent on Windows."""
         if self.exit_code is None:
             self._process.kill()
         self._process.wait()
 
     async def ended(self, timeout_s: float) -> int:
-        """Wait until it has ended; one that does not is killed."""
+        """Wait until the process has ended; kill it after ``timeout_s``. Return the exit code."""
         waited_s = 0.0
         while self.exit_code is None and waited_s < timeout_s:
             await asyncio.sleep(POLL_S)
@@ -93,23 +93,23 @@ class Child:
         return code
 
     def check(self) -> None:
-        """Make sure that it runs, or ended well.
+        """Check that the process runs, or ended with exit code 0.
 
         Raises:
-            ChildFailedError: It ended by itself, with an exit code other than 0.
+            ChildFailedError: The process ended with another exit code.
         """
         if self.exit_code:
             raise ChildFailedError(
                 f"the process {self.name!r} ended with exit code {self.exit_code}: "
-                + " / ".join(self.last_words())
+                + " / ".join(self.log_tail())
             )
 
-    def last_words(self) -> list[str]:
-        """Return the last lines that it wrote to standard error."""
-        return self.log.read_text("utf-8", "replace").splitlines()[-LAST_WORDS_LINES:]
+    def log_tail(self) -> list[str]:
+        """Return the last lines of the standard error."""
+        return self.log.read_text("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:]
 
     def close(self) -> None:
-        """End it whatever it does, and let go of the pipe. Again does no harm."""
+        """Kill the process if it runs, and close the pipe. May be called again."""
         self.kill()
         if self._process.stdin is not None and not self._process.stdin.closed:
             with suppress(BrokenPipeError):

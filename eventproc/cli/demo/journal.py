@@ -1,8 +1,7 @@
-"""Which events were really given to a handler: a file for each process, beside the SDK.
+"""Journals: the events that handlers really received, one file for each process.
 
-Rule: the journal takes no part in what it checks. It is no checkpoint and nobody reads it before
-the accounts are made. A process may be killed at any moment: each line is one write to a file
-opened for appending, and what was written stays.
+Journals are independent of the SDK, which does not read them: they exist to check its results. A
+process may be killed at any moment, so each call is one write to a file opened for appending.
 """
 
 import os
@@ -12,32 +11,32 @@ from itertools import pairwise
 from pathlib import Path
 
 JOURNAL_VARIABLE = "EVENTPROC_DEMO_JOURNAL"
-"""Environment variable: the folder that journals are written to."""
+"""Environment variable: the folder of the journals."""
 
 Range = tuple[int, int]
 """First and last sequence number, both included."""
 
 
 class JournalWriter:
-    """Appends what a process handled."""
+    """Appends the events that a process handled to its journal."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def note(self, partition_id: str, sequence_numbers: Sequence[int]) -> None:
-        """Write down that these were handled; returns when the kernel has it."""
+        """Record that these events were handled. The record survives a kill of the process."""
         lines = "".join(
             f"{partition_id} {first} {last}\n" for first, last in runs(sequence_numbers)
         )
         os.write(self._file, lines.encode())
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._file)
 
 
 def runs(sequence_numbers: Sequence[int]) -> list[Range]:
-    """Join rising numbers that follow each other.
+    """Join consecutive numbers of a rising sequence to ranges.
 
     >>> runs([3, 4, 5, 9])
     [(3, 5), (9, 9)]
@@ -51,14 +50,17 @@ def runs(sequence_numbers: Sequence[int]) -> list[Range]:
 
 
 class JournalReader:
-    """Reads the journals of a folder, while they are written: each call returns what is new."""
+    """Reads the journals of a folder while they are being written."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._offset_by_path: dict[Path, int] = {}
 
     def read(self) -> list[tuple[str, str, Range]]:
-        """Return writer, partition id and range of every new line; a half line is for later."""
+        """Return writer, partition id and range of each line since the last call.
+
+        A line that is not complete yet is left for a later call.
+        """
         found = []
         for path in sorted(self._folder.glob("*.journal")):
             with path.open("rb") as file:
@@ -74,18 +76,18 @@ class JournalReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """What became of the published events. ``handled`` counts each event once."""
+    """How many published events were handled or lost. ``handled`` counts each event once."""
 
     published: int
     handled: int
     duplicates: int
-    """Deliveries beyond the first one of an event."""
+    """Deliveries of an event after its first one."""
 
     lost: int
 
 
 def make_accounts(published: Mapping[str, Range], handled: Iterable[tuple[str, Range]]) -> Accounts:
-    """Compare what the hub holds of each partition with what handlers were given.
+    """Compare the events in each partition of the hub with those that handlers received.
 
     >>> make_accounts({"0": (0, 9)}, [("0", (0, 5)), ("0", (4, 7))])
     Accounts(published=10, handled=8, duplicates=2, lost=2)
@@ -112,7 +114,7 @@ def make_accounts(published: Mapping[str, Range], handled: Iterable[tuple[str, R
 
 
 def covered(ranges: Iterable[Range]) -> int:
-    """How many numbers lie in at least one of the ranges."""
+    """Count the numbers that are in at least one of the ranges."""
     count, reached = 0, -1
     for first, last in sorted(ranges):
         count += max(0, last - max(first, reached + 1) + 1)

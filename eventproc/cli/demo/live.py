@@ -1,23 +1,45 @@
-"""Where a demo is shown: in a picture that moves, on a terminal, and in lines anywhere else."""
+"""Show a demo: as a picture that is redrawn on a terminal, as lines of text elsewhere."""
 
 import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Generic, Self, TextIO, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TextIO, TypeVar
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-Scene = TypeVar("Scene")
+
+class Progress(Protocol):
+    """What every demo shows at one moment."""
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the demo began."""
+
+    @property
+    def headline(self) -> str:
+        """What is happening."""
+
+    @property
+    def total(self) -> int:
+        """Events that the demo publishes in all."""
+
+    @property
+    def published(self) -> int:
+        """Events that were published so far."""
+
+
+Scene = TypeVar("Scene", bound=Progress)
 
 
 class Screen(ABC, Generic[Scene]):
-    """Where the demo is shown, as a context manager."""
+    """Shows a demo; a context manager."""
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start showing."""
         return self
 
     def __exit__(
@@ -26,27 +48,27 @@ class Screen(ABC, Generic[Scene]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End; leave the terminal as it was."""
+        """Stop showing, and leave the terminal as it was."""
         return
 
     @abstractmethod
     def tell(self, line: str) -> None:
-        """Say what is being done, before there is anything to see."""
+        """Show one line, before there is a scene to show."""
 
     @abstractmethod
     def show(self, scene: Scene) -> None:
-        """Show how everything is now."""
+        """Show the current state of the demo."""
 
 
 class Picture(Screen[Scene]):
-    """Drawn in place, again and again."""
+    """A picture that is redrawn in place."""
 
     def __init__(self, console: Console, draw: Callable[[Scene], RenderableType]) -> None:
         self._draw = draw
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
-        """Begin to draw."""
+        """Start drawing."""
         self._live.start()
         return self
 
@@ -56,16 +78,56 @@ class Picture(Screen[Scene]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Take the picture away."""
+        """Remove the picture."""
         self._live.stop()
 
     def tell(self, line: str) -> None:
-        """Show it alone."""
+        """Show the line in place of the picture."""
         self._live.update(Text(f"{line} ..."), refresh=True)
 
     def show(self, scene: Scene) -> None:
-        """Redraw."""
+        """Redraw the picture."""
         self._live.update(self._draw(scene), refresh=True)
+
+
+class TextScreen(Screen[Scene]):
+    """Lines of text: each new headline, the news, and a summary every ``interval_s``."""
+
+    interval_s: ClassVar[float]
+    """Seconds between two summaries, if the headline does not change."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+        self._begun_s = time.monotonic()
+        self._headline = ""
+        self._printed_s = 0.0
+
+    def tell(self, line: str) -> None:
+        """Print the line, with the time since the beginning."""
+        self._print(time.monotonic() - self._begun_s, line)
+
+    def show(self, scene: Scene) -> None:
+        """Print what has changed since the last scene."""
+        if scene.headline != self._headline:
+            self._headline = scene.headline
+            self._printed_s = scene.elapsed_s
+            self._print(scene.elapsed_s, scene.headline)
+        for line in self._news(scene):
+            self._print(scene.elapsed_s, f"  {line}")
+        if scene.elapsed_s - self._printed_s >= self.interval_s:
+            self._printed_s = scene.elapsed_s
+            self._print(scene.elapsed_s, f"  {self._summary(scene)}")
+
+    def _print(self, elapsed_s: float, line: str) -> None:
+        print(f"{elapsed_s:6.1f} s  {line}", file=self._output, flush=True)
+
+    def _news(self, scene: Scene) -> Iterable[str]:  # noqa: ARG002 - for subclasses
+        """Return lines that are printed at once."""
+        return ()
+
+    @abstractmethod
+    def _summary(self, scene: Scene) -> str:
+        """Return the line that is printed every ``interval_s``."""
 
 
 def open_screen(
@@ -73,7 +135,7 @@ def open_screen(
     draw: Callable[[Scene], RenderableType],
     output: TextIO | None = None,
 ) -> Screen[Scene]:
-    """Return a picture on a terminal, lines elsewhere."""
+    """Return a ``Picture`` on a terminal, and *lines* elsewhere."""
     console = Console(file=output)
     if console.is_terminal and not console.is_dumb_terminal:
         return Picture(console, draw)

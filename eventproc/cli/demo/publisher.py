@@ -1,7 +1,8 @@
-"""The demo's publisher, a process of its own: flights, keyed by aircraft, through Azure's client.
+"""The demo's publisher, a separate process: sends flights, keyed by aircraft, with Azure's client.
 
-First a backlog as fast as it goes, then a steady stream. A line on standard input makes it hurry;
-the end of standard input ends it. It writes how many events the hub took to a file.
+It sends a backlog as fast as possible and the rest at a steady rate. After a line on standard input
+it sends the rest as fast as possible; at the end of standard input the process ends. It writes the
+number of events that the hub accepted to a file.
 """
 
 import json
@@ -16,25 +17,25 @@ from typing import Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
+from eventproc.cli.arguments.sources import HUB_VARIABLE
 from eventproc.cli.demo.flights import Flight, find_data_file, read_flights
-from eventproc.cli.end_of_input import STANDARD_INPUT
-from eventproc.cli.sources import HUB_VARIABLE
+from eventproc.cli.terminal.end_of_input import STANDARD_INPUT
 
 WINDOW: Final = 10_000
-"""Flights that are sorted by aircraft and sent together: a batch may have one key only."""
+"""Flights that are sorted by aircraft before they are sent, as a batch has only one key."""
 
-TELL_EVERY_S: Final = 0.1
+PROGRESS_INTERVAL_S: Final = 0.1
 
 
 def batches(flights: Sequence[Flight]) -> Iterator[tuple[str, list[Flight]]]:
-    """Put each aircraft's flights together, in their order."""
+    """Yield the flights of each aircraft, in their order."""
     by_aircraft = sorted(flights, key=lambda flight: str(flight["aircraft"]))
     for aircraft, group in groupby(by_aircraft, key=lambda flight: str(flight["aircraft"])):
         yield aircraft, list(group)
 
 
-class Pace:
-    """How fast to publish: a backlog at once, then ``rate`` events each second, until hurried."""
+class RateLimiter:
+    """Delays publishing after ``backlog`` events to ``rate`` events a second, until hurried."""
 
     def __init__(self, *, backlog: int, rate: float) -> None:
         self._backlog = backlog
@@ -43,17 +44,20 @@ class Pace:
         self._is_hurried = threading.Event()
 
     def watch_input(self) -> None:
-        """Hurry at the first word from standard input, and end this process at its end."""
+        """Start a thread that ends the delays at the first line of standard input.
+
+        At the end of standard input, the thread ends this process.
+        """
 
         def watch() -> None:
-            while os.read(STANDARD_INPUT, 4096):  # past Python's buffer and its lock
+            while os.read(STANDARD_INPUT, 4096):  # not through sys.stdin and its lock
                 self._is_hurried.set()
             os._exit(0)
 
         threading.Thread(target=watch, name="input", daemon=True).start()
 
     def wait(self, published: int) -> None:
-        """Return when the next events are due."""
+        """Wait until the next events are due."""
         if published < self._backlog:
             return
         if self._begun_s is None:
@@ -62,38 +66,38 @@ class Pace:
         self._is_hurried.wait(max(0.0, due_s - time.monotonic()))
 
 
-def publish(flights: Iterator[Flight], pace: Pace, progress: Path) -> None:
-    """Send all flights; ``progress`` always holds how many the hub has taken."""
+def publish(flights: Iterator[Flight], limiter: RateLimiter, progress: Path) -> None:
+    """Send all flights; write the number of sent flights to ``progress`` now and then."""
     published = 0
     client = EventHubProducerClient.from_connection_string(os.environ[HUB_VARIABLE])
     with client:
-        told_s = 0.0
+        written_s = 0.0
         while window := list(islice(flights, WINDOW)):
             for aircraft, group in batches(window):
                 client.send_batch(
                     [EventData(json.dumps(flight)) for flight in group], partition_key=aircraft
                 )
                 published += len(group)
-                if time.monotonic() - told_s > TELL_EVERY_S:
-                    _tell(progress, published)
-                    told_s = time.monotonic()
-                pace.wait(published)
-        _tell(progress, published)
+                if time.monotonic() - written_s > PROGRESS_INTERVAL_S:
+                    _write_progress(progress, published)
+                    written_s = time.monotonic()
+                limiter.wait(published)
+        _write_progress(progress, published)
 
 
-def _tell(progress: Path, published: int) -> None:
-    """Replace the number as a whole: a reader never sees half of one."""
+def _write_progress(progress: Path, published: int) -> None:
+    """Replace the file as a whole, so that a reader never sees half of a number."""
     written = progress.with_suffix(".new")
     written.write_text(str(published), encoding="ascii")
     written.replace(progress)
 
 
 def main() -> None:
-    """Publish what the arguments say: count, backlog, rate, progress file."""
+    """Publish flights. The arguments are count, backlog, rate and progress file."""
     count, backlog, rate, progress = sys.argv[1:]
-    pace = Pace(backlog=int(backlog), rate=float(rate))
-    pace.watch_input()
-    publish(read_flights(find_data_file(), int(count)), pace, Path(progress))
+    limiter = RateLimiter(backlog=int(backlog), rate=float(rate))
+    limiter.watch_input()
+    publish(read_flights(find_data_file(), int(count)), limiter, Path(progress))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""What the demo plays on: an event hub, a store, and processes that work with them.
+"""The environment of a demo: an event hub, a store, and the processes that use them.
 
-Everything lies in one temporary folder, everything listens on free ports of this machine, so any
-number of demos can run beside each other.
+All files are in one temporary folder and all ports are free ones, so several demos can run on one
+machine at the same time.
 """
 
 import asyncio
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,26 +16,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from eventproc.cli.arguments.sources import HUB_VARIABLE, make_source
+from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
 from eventproc.cli.demo.children import POLL_S, Child
+from eventproc.cli.demo.flights import Logbook
 from eventproc.cli.demo.journal import JOURNAL_VARIABLE
-from eventproc.cli.extras import needing
-from eventproc.cli.sources import HUB_VARIABLE, make_source
-from eventproc.cli.stores import STORAGE_VARIABLE, open_store
+from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, EventSource
-from eventproc.testing.azurite import Azurite, find_azurite
+from eventproc.testing.servers.azurite import Azurite, find_azurite
 
 HUB: Final = "flights"
 EMULATOR_START_S: Final = 30.0
-HANDLER: Final = "eventproc.cli.demo.handler:FlightLog"
+HANDLER: Final = "eventproc.cli.demo.processors.handler:FlightLog"
 SQLITE_FILE: Final = "group.db"
 LOCK_WAIT_S: Final = 0.3
-"""Longer than any write takes."""
+"""How long to wait for the lock of SQLite's file; a write takes less."""
 
 INTERVAL_S: Final = 1
 EXPIRATION_S: Final = 6
-"""A record in blob storage tells its age in whole seconds, so shorter would be guesswork."""
+"""Not shorter, because blob storage gives the times of records in whole seconds."""
 
 
 class StoreChoice(StrEnum):
@@ -47,16 +48,19 @@ class StoreChoice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreNote:
-    """Which store it became, for the report, and why not the other one."""
+class StoreInfo:
+    """The store of a demo."""
 
     name: str
     spec: str
+    """A value of ``--store``."""
+
     why: str = ""
+    """Why the store is not Azurite, if it was not asked for."""
 
 
 class Stage:
-    """Everything that the demo needs running, as an async context manager."""
+    """Starts the hub, the store and the processes of a demo; an async context manager."""
 
     def __init__(
         self, *, partition_count: int, store: StoreChoice, tell: Callable[[str], None]
@@ -66,11 +70,11 @@ class Stage:
         self._tell = tell
         self._stack = AsyncExitStack()
         self.environment: dict[str, str] = {}
-        """What every process of the demo finds in its environment."""
+        """Environment variables of the demo's processes."""
 
         self.children: list[Child] = []
         self.folder: Path
-        self.note: StoreNote
+        self.note: StoreInfo
         self.store: CheckpointStore
         self.source: EventSource
         self.group: ConsumerGroup
@@ -120,23 +124,23 @@ class Stage:
         for child in self.children:
             child.close()
 
-    async def _start_store(self) -> tuple[StoreNote, str]:
+    async def _start_store(self) -> tuple[StoreInfo, str]:
         sqlite = f"sqlite:{self.folder / SQLITE_FILE}"
         if self._choice is StoreChoice.SQLITE:
-            return StoreNote(name="SQLite", spec=sqlite), ""
+            return StoreInfo(name="SQLite", spec=sqlite), ""
         try:
             find_azurite()
-            with needing("blob"):
-                import checkpointstores.blob  # noqa: F401, PLC0415 - asks whether it is there
+            import checkpointstores.blob  # noqa: F401, PLC0415 - is it installed?
         except ConfigurationError as error:
             if self._choice is StoreChoice.AZURITE:
                 raise
-            return StoreNote(name="SQLite", spec=sqlite, why=str(error)), ""
+            return StoreInfo(name="SQLite", spec=sqlite, why=str(error)), ""
         self._tell("starting Azurite, the blob storage emulator")
         azurite = Azurite()
         self._stack.callback(azurite.stop)
-        # To its end even when we are interrupted: only then there is something to stop.
+        # If this task is cancelled, Azurite must finish its start before it can be stopped.
         starting = asyncio.ensure_future(asyncio.to_thread(azurite.start))
+        starting.add_done_callback(retrieve_outcome)
         try:
             await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -144,9 +148,11 @@ class Stage:
             raise
         except RuntimeError as error:
             if self._choice is StoreChoice.AZURITE:
-                raise ConfigurationError(f"{error}; --store sqlite does without it") from error
-            return StoreNote(name="SQLite", spec=sqlite, why=str(error)), ""
-        note = StoreNote(name="Azurite (Azure Blob Storage)", spec="blob:checkpoints")
+                raise ConfigurationError(
+                    f"{error}; --store sqlite does not need Azurite"
+                ) from error
+            return StoreInfo(name="SQLite", spec=sqlite, why=str(error)), ""
+        note = StoreInfo(name="Azurite (Azure Blob Storage)", spec="blob:checkpoints")
         return note, azurite.connection_string
 
     async def _start_hub(self) -> str:
@@ -157,22 +163,22 @@ class Stage:
             f"-m eventproc.cli emulator --hub {hub} --port 0 --format json --stop-at-eof".split(),
         )
         waited_s = 0.0
-        while not (said := child.output.read_text("utf-8")).endswith("\n"):
+        while not (output := child.output.read_text("utf-8")).endswith("\n"):
             child.check()
             if waited_s > EMULATOR_START_S:
                 raise ConfigurationError(f"the emulator did not start in {EMULATOR_START_S:.0f} s")
             await asyncio.sleep(POLL_S)
             waited_s += POLL_S
-        return str(json.loads(said)["connection_string"])
+        return str(json.loads(output)["connection_string"])
 
     def start(self, name: str, arguments: list[str]) -> Child:
-        """Start a process that ends with us."""
+        """Start a Python process that ends when this one does."""
         child = Child(name, arguments, folder=self.folder, env=self.environment)
         self.children.append(child)
         return child
 
     def start_processor(self, name: str) -> Child:
-        """Start a processor: the command that a user would type."""
+        """Start a processor, by the command that a user would type."""
         options = (
             f"--owner-id {name} --interval {INTERVAL_S}s --expiration {EXPIRATION_S}s "
             "--checkpoint-interval 1s --shutdown-timeout 10s --log-format json --stop-at-eof"
@@ -181,7 +187,7 @@ class Stage:
         return self.start(name, [*command, *options.split()])
 
     def start_publisher(self, count: int, *, backlog: int, rate: float) -> Child:
-        """Start the publisher: ``backlog`` events at once, the rest at ``rate`` a second."""
+        """Start the publisher: ``backlog`` events at once, the rest at ``rate`` events a second."""
         progress = str(self.folder / "published")
         return self.start(
             "publisher",
@@ -189,10 +195,10 @@ class Stage:
         )
 
     def is_file_locked(self) -> bool:
-        """Whether a process is in the middle of a write to the SQLite file.
+        """Whether a process is writing to the SQLite file.
 
-        One that is frozen there keeps all others from writing until it goes on or is killed:
-        that is how SQLite's locks are. Blob storage knows no such thing.
+        A process that is frozen during a write keeps the lock, and blocks all others until it
+        continues or is killed. This cannot happen with blob storage.
         """
         path = self.folder / SQLITE_FILE
         if not path.exists():
@@ -206,8 +212,25 @@ class Stage:
             return False
 
     def published(self) -> int:
-        """How many events the hub has taken so far, by the publisher's count."""
+        """Return how many events were published so far, by the publisher's count."""
         try:
             return int((self.folder / "published").read_text("ascii"))
         except FileNotFoundError:
             return 0
+
+    async def positions(self) -> dict[str, int]:
+        """Read the positions of the group's checkpoints, by partition id."""
+        return {
+            checkpoint.partition_id: checkpoint.sequence_number
+            for checkpoint in await self.store.list_checkpoints(self.group)
+            if checkpoint.sequence_number is not None
+        }
+
+    async def stored_logbook(self, partition_ids: Iterable[str]) -> Logbook:
+        """Read the handlers' states from the checkpoints, and join them to one logbook."""
+        logbook = Logbook()
+        for partition_id in partition_ids:
+            checkpoint = await self.store.read_checkpoint(self.group, partition_id)
+            if checkpoint is not None and checkpoint.state:
+                logbook.take_in(checkpoint.state)
+        return logbook

@@ -1,18 +1,28 @@
 """Events from Azure Event Hubs, or from its emulator.
 
-Floors: connection_string, options, amqp_values, refusal < event, sections, frames, credit (values)
-< positions < wire_event < vendor < receiver < inside < direct, promised, producer < source,
-dead_letters. Only ``vendor``, ``inside``, ``promised`` and ``producer`` import ``azure.eventhub``.
+Layers, each of which imports only those below it:
+
+- ``source``, ``dead_letters``
+- ``public_path``, ``producer``
+- ``direct_path``: ``path`` > ``azure_internals``, ``receiver`` > ``lazy_event`` > ``annotations``
+  > ``sections``, ``frames``, ``credit`` > ``amqp_values``
+- ``client``
+- ``event``, ``errors``, ``options``
+
+Only ``client``, ``azure_internals``, ``public_path`` and ``producer`` import ``azure.eventhub``.
 """
 
-from eventproc.sources.eventhubs.dead_letters import EventHubDeadLetterSink
-from eventproc.sources.eventhubs.options import (
-    EventHubOptions,
-    HttpProxy,
-    ReceivePath,
-    Transport,
-)
-from eventproc.sources.eventhubs.source import EventHubSource
+from eventproc.extras import needing
+
+with needing("eventhubs"):
+    from eventproc.sources.eventhubs.dead_letters import EventHubDeadLetterSink
+    from eventproc.sources.eventhubs.options import (
+        EventHubOptions,
+        HttpProxy,
+        ReceivePath,
+        Transport,
+    )
+    from eventproc.sources.eventhubs.source import EventHubSource
 
 __all__ = [
     "EventHubDeadLetterSink",

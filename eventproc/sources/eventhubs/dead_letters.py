@@ -1,47 +1,50 @@
-"""Dead letters into another event hub: the event as it was, with its story among the properties."""
+"""A sink that sends dead letters to an event hub, with the error in properties of the event."""
 
 import asyncio
 import ssl
 from dataclasses import replace
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
-from eventproc.deadletter import DeadLetter
 from eventproc.errors import ConfigurationError, DeadLetterError
+from eventproc.models import DeadLetter
 from eventproc.ports import DeadLetterSink
+from eventproc.settings import SECRET, checked
 from eventproc.sources.connection_string import (
     check_hub_name,
     check_namespace,
     parse_connection_string,
 )
-from eventproc.sources.eventhubs import producer, vendor
+from eventproc.sources.eventhubs import client as azure_client
+from eventproc.sources.eventhubs import producer
 from eventproc.sources.eventhubs.options import EventHubOptions
 
 STORY_PREFIX: Final = "eventproc_"
-"""Before the name of each part of the story, so that it hides no property of the event's own."""
+"""Prefix of the properties that describe the failure, so that none replaces one of the event."""
 
 LEAVE_OUT: Final = ((), ("traceback",), ("traceback", "error_message"))
-"""What to do without, in this order, where the event with its story is too large for the hub."""
+"""Properties to omit, in the order of the attempts, if the letter is too large for the hub."""
 
 
 class EventHubDeadLetterSink(DeadLetterSink):
-    """Sends each letter to an event hub, under the event's own partition key.
+    """Sends each dead letter to an event hub, with the partition key of the failed event.
 
-    Body, properties and ids are the event's. Each part of ``DeadLetter.story`` is one property
-    more, with ``eventproc_`` before its name. A letter may come twice; ``eventproc_letter_id`` is
-    then the same.
+    Body, properties and ids are those of the event. Each entry of ``DeadLetter.story`` is added as
+    a property with the prefix ``eventproc_``. A letter may be sent twice; both copies have the same
+    ``eventproc_letter_id``.
 
     Args:
         fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
         eventhub_name: the hub for dead letters, which must exist.
-        credential: as for ``EventHubSource``; it must be allowed to send.
+        credential: as for ``EventHubSource``; it needs the right to send.
         options: how to connect.
     """
 
+    @checked
     def __init__(
         self,
         fully_qualified_namespace: str,
         eventhub_name: str,
-        credential: vendor.Credential,
+        credential: Annotated[azure_client.Credential, SECRET],
         *,
         options: EventHubOptions | None = None,
     ) -> None:
@@ -51,12 +54,13 @@ class EventHubDeadLetterSink(DeadLetterSink):
         self._options = options or EventHubOptions()
         self._ssl_context: ssl.SSLContext | None = None
         self._producer: producer.Producer | None = None
-        self._turn = asyncio.Lock()
+        self._send_lock = asyncio.Lock()
 
     @classmethod
+    @checked
     def from_connection_string(
         cls,
-        conn_str: str,
+        conn_str: Annotated[str, SECRET],
         *,
         eventhub_name: str | None = None,
         options: EventHubOptions | None = None,
@@ -67,13 +71,18 @@ class EventHubDeadLetterSink(DeadLetterSink):
         return cls(
             parsed.fully_qualified_namespace,
             parsed.eventhub_name,
-            vendor.make_credential(parsed),
+            azure_client.make_credential(parsed),
             options=replace(options, is_tls_on=False) if parsed.is_emulator else options,
         )
 
     async def open(self) -> None:
-        """Connect, and look whether the hub is there."""
-        self._ssl_context = await asyncio.to_thread(vendor.make_ssl_context, self._options)
+        """Connect, and check that the hub exists.
+
+        Raises:
+            ConfigurationError: the hub does not exist, or the service refuses the credential.
+            DeadLetterError: the service did not answer.
+        """
+        self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
         try:
             await self._connected().check()
         except producer.NoSuchHubError as error:
@@ -87,27 +96,33 @@ class EventHubDeadLetterSink(DeadLetterSink):
             raise DeadLetterError(f"event hub {self._hub!r} did not answer: {error}") from error
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         sender, self._producer = self._producer, None
         if sender is not None:
             await sender.close()
 
     async def store(self, letter: DeadLetter) -> None:
-        """Send the letter, with as much of its story as the hub takes."""
-        async with self._turn:
+        """Send the letter, with as many properties about the failure as the hub's limit allows.
+
+        Raises:
+            DeadLetterError: it was not sent, or not known to be.
+        """
+        async with self._send_lock:
             for left_out in LEAVE_OUT:
                 story = {k: v for k, v in letter.story().items() if k not in left_out}
                 story["letter_id"] = letter.letter_id
-                told = {STORY_PREFIX + name: value for name, value in story.items()}
+                properties = {STORY_PREFIX + name: value for name, value in story.items()}
                 try:
-                    if await self._connected().send(letter.event, told):
+                    if await self._connected().send(letter.event, properties):
                         return
                 except producer.SendingError as error:
-                    await self.close()  # The next attempt begins with a new connection.
-                    raise DeadLetterError(f"{self._hub!r} did not take it: {error}") from error
+                    await self.close()  # The next attempt makes a new connection.
+                    raise DeadLetterError(
+                        f"sending a dead letter to event hub {self._hub!r} failed: {error}"
+                    ) from error
         raise DeadLetterError(
             f"event {letter.event.sequence_number} is too large for event hub {self._hub!r}, even "
-            "with little of its story: give that hub's namespace a larger limit"
+            "without traceback and error message: give that hub's namespace a larger limit"
         )
 
     def _connected(self) -> producer.Producer:

@@ -1,8 +1,8 @@
-"""From a decoded AMQP message to the fields of a ``ReceivedEvent``.
+"""Convert a decoded AMQP message to the fields of a ``ReceivedEvent``.
 
-A decoder does not tell text from bytes: both arrive as ``bytes``. Names are always
-text. A *value* is taken for text where it is valid UTF-8, since text is what publishers attach,
-and stays ``bytes`` where it is not.
+The decoder returns both text and binary values as ``bytes``. Names are always decoded to text. A
+value becomes text if it is valid UTF-8, because publishers mostly attach text; otherwise it stays
+``bytes``.
 """
 
 import json
@@ -35,43 +35,44 @@ PROPERTY_NAMES: Final = (
     "group-sequence",
     "reply-to-group-id",
 )
-"""AMQP 1.0, part 3, section 3.2.4, in its order; named as Azure's Python client names them."""
+"""The fields of AMQP 1.0, part 3, section 3.2.4, in the order of the standard, with the names that
+Azure's Python client uses."""
 
 
 class Message(Protocol):
-    """The sections of a decoded message that matter here; ``None`` where one is missing."""
+    """The sections of a decoded message; ``None`` for a section that the message does not have."""
 
     @property
     def delivery_annotations(self) -> Mapping[bytes, object] | None:
-        """What the service says for this delivery alone."""
+        """Annotations of this delivery, by the service."""
 
     @property
     def message_annotations(self) -> Mapping[bytes, object] | None:
-        """What the service says of the event."""
+        """Annotations of the event, by the service."""
 
     @property
     def properties(self) -> Sequence[object] | None:
-        """AMQP's own thirteen properties, in the order of the standard."""
+        """The thirteen standard properties, in the order of the standard."""
 
     @property
     def application_properties(self) -> Mapping[bytes, object] | None:
-        """What the publisher attached."""
+        """The publisher's own properties."""
 
     @property
     def data(self) -> Iterable[bytes] | None:
-        """The body, in one section or several."""
+        """The body, if it consists of one or several data sections."""
 
     @property
     def sequence(self) -> Sequence[object] | None:
-        """The body, where it is a list of values."""
+        """The body, if it is a list of values."""
 
     @property
     def value(self) -> object:
-        """The body, where it is one value."""
+        """The body, if it is a single value."""
 
 
 class SystemFields(NamedTuple):
-    """What of an event comes out of two sections: the service's annotations, AMQP's properties."""
+    """The event fields that come from the service's annotations and AMQP's properties."""
 
     system_properties: Mapping[str, object]
     content_type: str | None = None
@@ -83,10 +84,10 @@ def to_received_event(message: Message) -> ReceivedEvent:
     """Return the event that the message carries.
 
     Raises:
-        SourceRejectedError: it has no place in a partition, so it comes from no event hub.
+        SourceRejectedError: it has no position in a partition, so no event hub sent it.
     """
     annotations = message.message_annotations or {}
-    sequence_number, offset, enqueued_ms = checked_place(
+    sequence_number, offset, enqueued_ms = checked_position(
         annotations.get(SEQUENCE_NUMBER), annotations.get(OFFSET), annotations.get(ENQUEUED_TIME)
     )
     system = system_fields_of(message)
@@ -104,36 +105,36 @@ def to_received_event(message: Message) -> ReceivedEvent:
     )
 
 
-def checked_place(
+def checked_position(
     sequence_number: object, offset: object, enqueued_ms: object
 ) -> tuple[int, str, int]:
-    """Return the three as what they must be.
+    """Return the three values after a check of their types.
 
     Raises:
-        SourceRejectedError: one is missing, or is something else.
+        SourceRejectedError: one is missing or has another type.
     """
-    text = _text(offset)
+    text = to_text(offset)
     if not (isinstance(sequence_number, int) and text and isinstance(enqueued_ms, int)):
         raise SourceRejectedError(
-            "an event came without sequence number, offset or enqueued time: what answers there "
-            "is no event hub"
+            "an event has no sequence number, offset or enqueued time: the server is not an event "
+            "hub"
         )
     return sequence_number, text, enqueued_ms
 
 
 def partition_key_of(message: Message) -> str | None:
-    """What the publisher gave, for the service to choose a partition by."""
-    return _text((message.message_annotations or {}).get(PARTITION_KEY))
+    """Return the partition key that the publisher set."""
+    return to_text((message.message_annotations or {}).get(PARTITION_KEY))
 
 
 def properties_of(message: Message) -> Mapping[str, object]:
-    """What the publisher attached."""
-    attached = message.application_properties or {}
-    return {_name(name): _plain(value) for name, value in attached.items()}
+    """Return the publisher's own properties."""
+    properties = message.application_properties or {}
+    return {_name(name): _plain(value) for name, value in properties.items()}
 
 
 def system_fields_of(message: Message) -> SystemFields:
-    """What the service attached, and AMQP's own properties, named as Azure's client names them."""
+    """Return the service's annotations and AMQP's properties, with the names of Azure's client."""
     annotations = message.message_annotations or {}
     found = {_name(name): _plain(value) for name, value in annotations.items()}
     if message.properties is None:
@@ -143,35 +144,35 @@ def system_fields_of(message: Message) -> SystemFields:
             found[name] = _plain(value)
     return SystemFields(
         found,
-        content_type=_text(found.get("content-type")),
-        correlation_id=_text(found.get("correlation-id")),
-        message_id=_text(found.get("message-id")),
+        content_type=to_text(found.get("content-type")),
+        correlation_id=to_text(found.get("correlation-id")),
+        message_id=to_text(found.get("message-id")),
     )
 
 
 def to_last_enqueued(message: Message) -> LastEnqueued | None:
-    """What the message tells of the newest event of its partition; ``None`` if nothing."""
-    told = message.delivery_annotations
-    if not told:
+    """Return the newest event of the partition according to the message, if the message has it."""
+    annotations = message.delivery_annotations
+    if not annotations:
         return None
-    sequence_number = told.get(b"last_enqueued_sequence_number")
-    enqueued_ms = told.get(b"last_enqueued_time_utc")
+    sequence_number = annotations.get(b"last_enqueued_sequence_number")
+    enqueued_ms = annotations.get(b"last_enqueued_time_utc")
     if not isinstance(sequence_number, int):
         return None
     return LastEnqueued(
         sequence_number=sequence_number,
-        offset=_text(told.get(b"last_enqueued_offset")) or "",
+        offset=to_text(annotations.get(b"last_enqueued_offset")) or "",
         enqueued_time=(to_time(enqueued_ms) if isinstance(enqueued_ms, int) else None),
     )
 
 
 def to_time(milliseconds: int) -> datetime:
-    """The instant so many milliseconds after the beginning of 1970."""
+    """Return the time that is this many milliseconds after the beginning of 1970."""
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def body_of(message: Message) -> bytes:
-    """The body as bytes: data as it is; a single text or binary value too; else as JSON."""
+    """Return the body as bytes: data, text and binary values unchanged; all others as JSON."""
     if message.data is not None:
         return b"".join(message.data)
     if message.sequence is not None:
@@ -192,7 +193,7 @@ def _json(value: object) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """The value with text for bytes wherever they are text."""
+    """Return the value with ``bytes`` replaced by text if they are valid UTF-8."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -209,7 +210,8 @@ def _name(name: object) -> str:
     return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
 
-def _text(value: object) -> str | None:
+def to_text(value: object) -> str | None:
+    """Return any value as text, and ``None`` as ``None``."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,50 +1,53 @@
-"""How an ``EventHubSource`` connects and reads: one frozen value, checked when it is built."""
+"""The settings of an ``EventHubSource``, checked when they are built."""
 
 import os
 import ssl
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
 from eventproc.errors import ConfigurationError
+from eventproc.settings import Count, PositiveSpan, Within, check_settings
 
 PREFETCH_MAX: Final = 10_000
-"""Above this, memory is at stake and nothing is gained: an event may have 1 MB."""
+"""Upper limit of ``prefetch``. More costs memory (an event may have 1 MB) and gains nothing."""
 
 
 class Transport(Enum):
-    """What carries AMQP to the service."""
+    """The transport below AMQP."""
 
     AMQP = "amqp"
     """TCP on port 5671, with TLS."""
 
     WEBSOCKET = "websocket"
-    """Port 443, where 5671 is closed."""
+    """AMQP over WebSockets, on port 443, for networks that block port 5671."""
 
 
 class ReceivePath(Enum):
-    """How events come out of Azure's client."""
+    """How events are read from Azure's client."""
 
     DIRECT = "direct"
-    """Off its connection, undecoded: fast, and by names that the package does not promise. Where
-    the installed release lacks one of them, it is as ``PROMISED``, with a warning."""
+    """Read encoded events from the client's connection. Fast, but it uses private names of
+    ``azure-eventhub``. If the installed release lacks one of them, the source logs a warning and
+    uses ``PUBLIC``."""
 
-    PROMISED = "promised"
-    """By its public methods alone: many times slower, some 30 ms later, and bounded in number
-    only."""
+    PUBLIC = "public"
+    """Use the client's public methods only: many times slower, about 30 ms more latency, and the
+    buffer is bounded in events but not in bytes."""
 
 
 RECEIVE_PATH_VARIABLE: Final = "EVENTPROC_RECEIVE_PATH"
-"""For whoever cannot change the program that builds the options: a way out where a new release of
-``azure-eventhub`` has the names that are looked for, and means something else by them."""
+"""The environment variable for the default of ``EventHubOptions.receive_path``. It allows operators
+to switch to the public path without a change of the program, if a new release of ``azure-eventhub``
+keeps the private names but changes their meaning."""
 
 
 def receive_path_by_default() -> ReceivePath:
-    """Return what the environment asks for: ``direct`` unless it says otherwise.
+    """Return the path that ``EVENTPROC_RECEIVE_PATH`` names, or ``DIRECT`` if it is not set.
 
     Raises:
-        ConfigurationError: it asks for what there is not.
+        ConfigurationError: the variable has another value.
     """
     given = os.environ.get(RECEIVE_PATH_VARIABLE) or ReceivePath.DIRECT.value
     try:
@@ -59,80 +62,87 @@ def receive_path_by_default() -> ReceivePath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProxy:
-    """A proxy on the way to the service; with it the transport is always a websocket."""
+    """An HTTP proxy between this process and the service.
+
+    With a proxy the transport is always AMQP over WebSockets.
+    """
 
     host: str
-    port: int
+    port: Annotated[int, Within(least=1, most=65535)]
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the values; a ``ConfigurationError`` says how to correct them."""
+        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHubOptions:
     """Every setting of an ``EventHubSource``. The defaults suit most hubs."""
 
-    prefetch: int = 1000
-    """Most events that wait in memory for each partition; never more are asked of the service
-    than there is room for. Measured against 300, the default of Azure's clients: see
-    ``docs/decisions/0021-how-events-are-read.md``."""
+    prefetch: Annotated[int, Within(least=1, most=PREFETCH_MAX)] = 1000
+    """Most events that wait in memory for each partition. The service is never asked for more
+    events than there is room for. The value was chosen by measurement against 300, the default of
+    Azure's clients: see ``docs/decisions/0021-how-events-are-read.md``."""
 
-    prefetch_bytes: int = 8 * 1024 * 1024
-    """The same in bytes. The service counts events only, so this is kept by asking for as many as
-    fit of the size that events lately had; where they grow all at once, it may be up to twice as
-    much for a while. One event is always asked for, whatever its size."""
+    prefetch_bytes: Count = 8 * 1024 * 1024
+    """Most bytes of events that wait in memory for each partition. AMQP credit counts events only,
+    so the number of events to request is computed from the size of recent events. If events
+    suddenly become larger, the buffer may exceed this limit up to twofold for a while. At least
+    one event is always requested, whatever its size."""
 
     is_exclusive: bool = True
-    """Whether a receiver displaces every other one of its partition and consumer group, as the
-    processors of all SDKs do. Without it up to five may read a partition side by side, but none
-    while an exclusive one is there."""
+    """Whether a receiver displaces every other receiver of its partition and consumer group, as
+    the processors of all Azure SDKs do. If false, up to five receivers may read a partition at
+    once, unless an exclusive receiver reads it."""
+
+    tracks_last_enqueued: bool = True
+    """Whether the service adds to each event the position of the newest event of its partition,
+    about 150 bytes. A processor's lag is computed from it. If false, ``last_enqueued`` of a
+    receiver is always ``None``."""
 
     transport: Transport = Transport.AMQP
+    """The transport below AMQP: TCP on port 5671, or WebSockets on port 443."""
 
-    connect_timeout: timedelta = timedelta(seconds=15)
-    """The budget of one question to the service, connecting included."""
+    connect_timeout: PositiveSpan = timedelta(seconds=15)
+    """Longest time for one request to the service, connecting included."""
 
-    silence_max: timedelta = timedelta(minutes=1)
-    """A connection on which nothing at all came for so long is broken, though nobody said so; the
-    service sends signs of life more often than that. A minute, as in Azure's .NET client; its
-    Python client waits until the operating system gives up."""
+    silence_max: Annotated[timedelta, Within(least=timedelta(seconds=1))] = timedelta(minutes=1)
+    """A connection that received nothing for this long counts as broken; the service sends
+    heartbeats more often than that. One minute is the value of Azure's .NET client; Azure's Python
+    client waits until the operating system closes the connection."""
 
     custom_endpoint: str | None = None
-    """Connect here instead of to the namespace: ``sb://<host>[:<port>]`` of a gateway."""
+    """The address of a gateway to connect to instead of the namespace: ``sb://<host>[:<port>]``."""
 
     http_proxy: HttpProxy | None = None
+    """The HTTP proxy to connect through; ``None`` connects without one. With a proxy the transport
+    is AMQP over WebSockets, whatever ``transport`` is."""
 
     ca_bundle: str | None = None
     """A file with the certificates to trust; by default those of ``certifi``."""
 
     ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
-    """Instead of ``ca_bundle``."""
+    """The SSL context to use instead of ``ca_bundle``."""
 
     is_tls_on: bool = True
-    """False only for an emulator; a connection string that says ``UseDevelopmentEmulator=true``
-    switches it off by itself."""
+    """False only for an emulator. A connection string with ``UseDevelopmentEmulator=true`` sets it
+    to false."""
 
     user_agent: str | None = None
-    """Put before the client's own name in what the service logs."""
+    """Text that is put before the client's own name in the service's logs."""
 
     is_wire_logged: bool = False
-    """Whether Azure's client logs each frame, at DEBUG, below ``azure.eventhub``: all but those
-    that carry events, where these are read directly."""
+    """Whether Azure's client logs each AMQP frame, at DEBUG, to loggers below ``azure.eventhub``.
+    With ``ReceivePath.DIRECT`` the frames that carry events are not logged."""
 
     receive_path: ReceivePath = field(default_factory=receive_path_by_default)
-    """By default what the environment variable ``EVENTPROC_RECEIVE_PATH`` says where the options
-    are built, and without it ``DIRECT``."""
+    """How events are read from Azure's client. The default is the value of the environment variable
+    ``EVENTPROC_RECEIVE_PATH`` at the time when the options are built, or ``DIRECT``."""
 
     def __post_init__(self) -> None:
-        """Refuse, with the remedy, what cannot work."""
-        if not 1 <= self.prefetch <= PREFETCH_MAX:
-            raise ConfigurationError(f"prefetch is {self.prefetch}: give 1 to {PREFETCH_MAX}")
-        if self.prefetch_bytes < 1:
-            raise ConfigurationError(f"prefetch_bytes is {self.prefetch_bytes}: give 1 or more")
-        if self.connect_timeout <= timedelta(0):
-            raise ConfigurationError(
-                f"connect_timeout is {self.connect_timeout}: give a positive time"
-            )
-        if self.silence_max < timedelta(seconds=1):
-            raise ConfigurationError(f"silence_max is {self.silence_max}: give a second or more")
+        """Check the values; a ``ConfigurationError`` says how to correct them."""
+        check_settings(self)
         if self.ca_bundle is not None and self.ssl_context is not None:
             raise ConfigurationError("give ca_bundle or ssl_context, not both")

@@ -1,33 +1,37 @@
-"""Azure's producer, for dead letters. Beside ``vendor`` the only importer of ``azure.eventhub``.
+"""A wrapper around Azure's producer client, for dead letters.
 
-Rule: whatever Azure raises leaves this file as one of its own errors.
+Rule: every exception of Azure's client leaves this module as a ``SendingError``.
 """
 
+import asyncio
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, cast
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final, cast
 
-from azure.core.exceptions import AzureError
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubProducerClient
-from azure.eventhub.exceptions import AuthenticationError, ConnectError, EventHubError
+from azure.eventhub.exceptions import AuthenticationError, ConnectError
 
 from eventproc.models import ReceivedEvent
+from eventproc.sources.eventhubs.client import Credential
 from eventproc.sources.eventhubs.options import EventHubOptions
-from eventproc.sources.eventhubs.vendor import Credential
+
+ANSWERS_MAX: Final = 4
+"""Sending may take this many times ``connect_timeout``: several round trips for connection, token,
+link and event."""
 
 
 class SendingError(Exception):
-    """Nothing is known to be sent. Never leaves the sink."""
+    """The event may not have been sent. Never leaves the sink."""
 
 
 class NoSuchHubError(SendingError):
-    """The service refuses for good."""
+    """The service refuses permanently: the hub does not exist, or the credential is refused."""
 
 
 class Producer:
-    """A connection to one event hub, to send to."""
+    """A connection that sends events to one event hub."""
 
     def __init__(
         self,
@@ -38,12 +42,13 @@ class Producer:
         *,
         ssl_context: ssl.SSLContext,
     ) -> None:
+        self._answer_max_s = ANSWERS_MAX * options.connect_timeout.total_seconds()
         self._client = EventHubProducerClient(
             namespace,
             eventhub_name,
-            # The producer takes the same credentials as the consumer does.
+            # The producer accepts the same types of credentials as the consumer.
             cast("Any", credential),
-            # One policy, and it is the caller's, who tries again for as long as it takes.
+            # The client does not retry: the caller of the sink does.
             retry_total=0,
             auth_timeout=options.connect_timeout.total_seconds(),
             use_tls=options.is_tls_on,
@@ -52,20 +57,22 @@ class Producer:
         )
 
     async def check(self) -> None:
-        """Ask the hub for its name."""
-        with _translated():
+        """Request the properties of the hub, to check that it exists and can be reached."""
+        async with self._answered():
             await self._client.get_eventhub_properties()
 
-    async def send(self, event: ReceivedEvent, told: Mapping[str, str | int]) -> bool:
-        """Send an event with more properties; return false if it is too large."""
+    async def send(self, event: ReceivedEvent, extra_properties: Mapping[str, str | int]) -> bool:
+        """Send an event with extra properties; return false if it is too large for the hub."""
         data = EventData(event.body)
         data.properties = {
-            name: value for part in (event.properties, told) for name, value in part.items()
+            name: value
+            for part in (event.properties, extra_properties)
+            for name, value in part.items()
         }
         for name in ("content_type", "correlation_id", "message_id"):
             if (value := getattr(event, name)) is not None:
                 setattr(data, name, value)
-        with _translated():
+        async with self._answered():
             batch = await self._client.create_batch(partition_key=event.partition_key)
             try:
                 batch.add(data)
@@ -75,16 +82,28 @@ class Producer:
         return True
 
     async def close(self) -> None:
-        """Let go of the connection."""
-        await self._client.close()
+        """Close the connection. Never raises."""
+        with suppress(SendingError):
+            async with self._answered():
+                await self._client.close()
+
+    @asynccontextmanager
+    async def _answered(self) -> AsyncIterator[None]:
+        """Translate exceptions of the client, and a timeout, to ``SendingError``."""
+        with _translated():
+            async with asyncio.timeout(self._answer_max_s):
+                yield
 
 
 @contextmanager
 def _translated() -> Iterator[None]:
     try:
         yield
+    except SendingError:
+        raise
     except (AuthenticationError, ConnectError) as error:
         refused = isinstance(error, AuthenticationError) or "not-found" in str(error)
         raise (NoSuchHubError if refused else SendingError)(str(error)) from error
-    except (EventHubError, AzureError, OSError, TimeoutError) as error:
-        raise SendingError(str(error)) from error
+    except Exception as error:
+        # Every exception: the client's wire code raises e.g. AttributeError on unexpected bytes.
+        raise SendingError(str(error) or type(error).__name__) from error

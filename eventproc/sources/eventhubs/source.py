@@ -5,7 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import Annotated, ClassVar, Protocol, Self, TypeVar
 
 from eventproc.errors import (
     ConfigurationError,
@@ -16,69 +16,79 @@ from eventproc.errors import (
 from eventproc.logs import get_logger
 from eventproc.models import EventPosition, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.settings import SECRET, checked
 from eventproc.sources.connection_string import (
     check_hub_name,
     check_namespace,
     parse_connection_string,
 )
-from eventproc.sources.eventhubs import inside, vendor
-from eventproc.sources.eventhubs.direct import DirectWay
+from eventproc.sources.eventhubs import client as azure_client
+from eventproc.sources.eventhubs.direct_path import azure_internals
+from eventproc.sources.eventhubs.direct_path.path import DirectPath
+from eventproc.sources.eventhubs.direct_path.receiver import EventHubReceiver
+from eventproc.sources.eventhubs.errors import (
+    OffsetRefusedError,
+    SuspectSettingError,
+    UnexpectedShapeError,
+)
 from eventproc.sources.eventhubs.options import EventHubOptions, ReceivePath
-from eventproc.sources.eventhubs.promised import PromisedReceiver, PromisedWay
-from eventproc.sources.eventhubs.receiver import EventHubReceiver
-from eventproc.sources.eventhubs.refusal import SuspectSettingError, UnexpectedShapeError
+from eventproc.sources.eventhubs.public_path import PublicPath, PublicReceiver
 
 _ANY_GROUP = "$Default"
-"""Questions about the hub itself belong to no group, but a client does; this one always exists."""
+"""The consumer group of the client for management requests. Such requests belong to no group, but
+a client needs one; this one always exists."""
 
 T = TypeVar("T")
 
 
-class Way(Protocol):
-    """How to get something out of Azure's client."""
+class ReceivePathPort(Protocol):
+    """The operations of a ``ReceivePath``: ``DirectPath`` and ``PublicPath`` have them."""
 
     needs_own_client: ClassVar[bool]
-    """Whether each receiver has a client for itself, and closes it."""
+    """Whether each receiver needs a client of its own, which it closes."""
 
-    async def ask_partition_ids(self, client: vendor.Client) -> Sequence[str]:
-        """Ask the service which partitions the hub has."""
+    async def ask_partition_ids(self, client: azure_client.Client) -> Sequence[str]:
+        """Request the ids of the hub's partitions."""
 
     async def ask_partitions(
-        self, client: vendor.Client, partition_ids: Sequence[str]
+        self, client: azure_client.Client, partition_ids: Sequence[str]
     ) -> Sequence[PartitionProperties]:
-        """Ask the service where partitions begin and end."""
+        """Request the properties of some partitions."""
 
     async def open_receiver(
-        self, client: vendor.Client, group: str, partition_id: str, position: EventPosition
-    ) -> "EventHubReceiver | PromisedReceiver":
-        """Begin to receive."""
+        self, client: azure_client.Client, group: str, partition_id: str, position: EventPosition
+    ) -> "EventHubReceiver | PublicReceiver":
+        """Open a receiver at the position."""
 
-    async def check_readable(self, client: vendor.Client, group: str, partition_id: str) -> None:
-        """Raise what the service has against reading; it displaces nobody."""
+    async def check_readable(
+        self, client: azure_client.Client, group: str, partition_id: str
+    ) -> None:
+        """Raise if the service refuses to let the group read. No other receiver is displaced."""
 
 
 class EventHubSource(EventSource):
-    """Events from one event hub. Nothing is connected before it is asked something.
+    """Reads events from one event hub. It connects at the first request.
 
-    Each receiver has a connection of its own, as in Azure's client, so that a broken one disturbs
-    no other partition.
+    Each receiver has a connection of its own, as in Azure's client, so that a broken connection
+    affects one partition only.
 
     Args:
         fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
         eventhub_name: the event hub's name.
         credential: an async token credential (``azure.identity.aio``), or a named key or shared
-            access signature from ``azure.core.credentials``. Closing it is the caller's business.
+            access signature from ``azure.core.credentials``. The source does not close it.
         options: how to connect and read.
 
     Raises:
-        ConfigurationError: a name cannot be one.
+        ConfigurationError: the namespace or the event hub's name is not valid.
     """
 
+    @checked
     def __init__(
         self,
         fully_qualified_namespace: str,
         eventhub_name: str,
-        credential: vendor.Credential,
+        credential: Annotated[azure_client.Credential, SECRET],
         *,
         options: EventHubOptions | None = None,
     ) -> None:
@@ -87,17 +97,20 @@ class EventHubSource(EventSource):
         self._credential = credential
         self._options = options or EventHubOptions()
         self._ssl_context: ssl.SSLContext | None = None
-        self._clients: dict[str, vendor.Client] = {}
-        self._receivers: list[EventHubReceiver | PromisedReceiver] = []
+        self._clients: dict[str, azure_client.Client] = {}
+        self._receivers: list[EventHubReceiver | PublicReceiver] = []
         is_direct = self._options.receive_path is ReceivePath.DIRECT
-        self._way: Way = (DirectWay if is_direct else PromisedWay)(self._options)
+        self._path: ReceivePathPort = (DirectPath if is_direct else PublicPath)(self._options)
         self._log = get_logger("eventproc.sources.eventhubs", eventhub_name=self._hub)
-        self._turn_to_ask = asyncio.Lock()
+        self._query_lock = asyncio.Lock()
+        self._refused_offset_partitions: set[str] = set()
+        """Partitions for which a refused offset was logged."""
 
     @classmethod
+    @checked
     def from_connection_string(
         cls,
-        conn_str: str,
+        conn_str: Annotated[str, SECRET],
         *,
         eventhub_name: str | None = None,
         options: EventHubOptions | None = None,
@@ -118,7 +131,7 @@ class EventHubSource(EventSource):
         return cls(
             parsed.fully_qualified_namespace,
             parsed.eventhub_name,
-            vendor.make_credential(parsed),
+            azure_client.make_credential(parsed),
             options=replace(options, is_tls_on=False) if parsed.is_emulator else options,
         )
 
@@ -133,35 +146,39 @@ class EventHubSource(EventSource):
     def eventhub_name(self) -> str:
         return self._hub
 
+    @property
+    def descriptors_per_partition(self) -> int:
+        return 1
+
     async def open(self) -> None:
         if self._ssl_context is not None:
             return
-        self._ssl_context = await asyncio.to_thread(vendor.make_ssl_context, self._options)
-        if isinstance(self._way, DirectWay):
+        self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
+        if isinstance(self._path, DirectPath):
             try:
-                inside.check(self._client(_ANY_GROUP))
+                azure_internals.check(self._client(_ANY_GROUP))
             except UnexpectedShapeError as error:
-                self._leave_direct_way(error)
+                self._use_public_path(error)
 
     async def close(self) -> None:
         self._ssl_context = None
         await asyncio.gather(*(receiver.close() for receiver in self._receivers))
         self._receivers.clear()
         for client in self._clients.values():
-            await client.close()
+            await azure_client.close_client(client)
         self._clients.clear()
 
     async def check_consumer_group(self, name: str) -> None:
         what = f"consumer group {name!r} of event hub {self._hub!r} at {self._namespace}"
         try:
             ids = await self.partition_ids()
-            # Without an owner level: it displaces nobody, while a fleet may be at work.
+            # Without an owner level, so that it does not displace the receivers of a running group.
             async with self._answered_within(f"{what} cannot be checked"):
-                await self._by(
-                    lambda way: way.check_readable(self._client_for(way, name), name, ids[0])
+                await self._with_path(
+                    lambda path: path.check_readable(self._client_for(path, name), name, ids[0])
                 )
         except ReceiverDisplacedError:
-            return  # refused for the sake of those who read there already: so it can be read
+            return  # an exclusive receiver reads the partition, so the group can be read
         except (SourceRejectedError, SuspectSettingError) as error:
             raise ConfigurationError(
                 f"{what} cannot be read. {error}. Check the namespace, the names of event hub and "
@@ -170,62 +187,107 @@ class EventHubSource(EventSource):
 
     async def partition_ids(self) -> Sequence[str]:
         async with (
-            self._turn_to_ask,
-            self._answered_within(f"{self!r} did not tell its partitions"),
+            self._query_lock,
+            self._answered_within(f"requesting the partitions of {self!r} failed"),
         ):
-            return await self._by(lambda way: way.ask_partition_ids(self._client(_ANY_GROUP)))
+            return await self._with_path(
+                lambda path: path.ask_partition_ids(self._client(_ANY_GROUP))
+            )
 
     async def partition_properties(self, partition_id: str) -> PartitionProperties:
         (properties,) = await self.properties_of([partition_id])
         return properties
 
     async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
-        what = f"{self!r} did not tell of partition {', '.join(map(repr, partition_ids))}"
-        async with self._turn_to_ask, self._answered_within(what):
-            return await self._by(
-                lambda way: way.ask_partitions(self._client(_ANY_GROUP), partition_ids)
+        partitions = ", ".join(map(repr, partition_ids))
+        what = f"requesting properties of partition {partitions} from {self!r} failed"
+        async with self._query_lock, self._answered_within(what):
+            return await self._with_path(
+                lambda path: path.ask_partitions(self._client(_ANY_GROUP), partition_ids)
             )
 
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
-        async with self._answered_within(f"{self!r} did not open partition {partition_id!r}"):
-            receiver = await self._by(
-                lambda way: way.open_receiver(
-                    self._client_for(way, consumer_group), consumer_group, partition_id, position
-                )
-            )
+        async with self._answered_within(f"opening partition {partition_id!r} of {self!r} failed"):
+            try:
+                receiver = await self._open_at(consumer_group, partition_id, position)
+            except OffsetRefusedError as error:
+                numbered = self._without_offset(partition_id, position, error)
+                receiver = await self._open_at(consumer_group, partition_id, numbered)
         self._receivers = [known for known in self._receivers if not known.is_over]
         self._receivers.append(receiver)
         return receiver
 
-    async def _by(self, work: Callable[[Way], Awaitable[T]]) -> T:
-        """Do it one way; from the first time on that the direct one does not exist, the other."""
-        try:
-            return await work(self._way)
-        except UnexpectedShapeError as error:
-            self._leave_direct_way(error)
-            return await work(self._way)
+    async def _open_at(
+        self, group: str, partition_id: str, position: EventPosition
+    ) -> EventHubReceiver | PublicReceiver:
+        return await self._with_path(
+            lambda path: path.open_receiver(
+                self._client_for(path, group), group, partition_id, position
+            )
+        )
 
-    def _leave_direct_way(self, error: UnexpectedShapeError) -> None:
-        if not isinstance(self._way, PromisedWay):
-            self._way = PromisedWay(self._options)
+    def _without_offset(
+        self, partition_id: str, position: EventPosition, error: OffsetRefusedError
+    ) -> EventPosition:
+        """Return the same position by sequence number, which geo-replication does not change.
+
+        Raises:
+            SourceRejectedError: the position has no sequence number.
+        """
+        number = position.sequence_number
+        if number is None:
+            raise SourceRejectedError(
+                f"{error}. The offset {position.offset!r} is from before geo-replication was "
+                "switched on, and the position has no sequence number: write the sequence number "
+                "with `eventproc checkpoints set`, or choose a time with "
+                "`eventproc checkpoints reset --to`"
+            ) from error
+        # One warning for each partition: the offset is refused again at each opening until a
+        # checkpoint has an offset of a newer event.
+        log = (
+            self._log.debug
+            if partition_id in self._refused_offset_partitions
+            else self._log.warning
+        )
+        self._refused_offset_partitions.add(partition_id)
+        log(
+            "offset_refused",
+            partition_id=partition_id,
+            offset=position.offset,
+            sequence_number=number,
+            error=str(error),
+        )
+        return replace(position, offset=None)
+
+    async def _with_path(self, work: Callable[[ReceivePathPort], Awaitable[T]]) -> T:
+        """Call *work* with the receive path; switch to the public path if the direct one fails."""
+        try:
+            return await work(self._path)
+        except UnexpectedShapeError as error:
+            self._use_public_path(error)
+            return await work(self._path)
+
+    def _use_public_path(self, error: UnexpectedShapeError) -> None:
+        if not isinstance(self._path, PublicPath):
+            self._path = PublicPath(self._options)
             self._log.warning("direct_receive_unavailable", error=str(error))
 
-    def _client_for(self, way: Way, group: str) -> vendor.Client:
-        return self._new_client(group) if way.needs_own_client else self._client(group)
+    def _client_for(self, path: ReceivePathPort, group: str) -> azure_client.Client:
+        return self._new_client(group) if path.needs_own_client else self._client(group)
 
-    def _client(self, group: str) -> vendor.Client:
-        """The client of the group."""
+    def _client(self, group: str) -> azure_client.Client:
+        """Return the shared client of the group."""
         if group not in self._clients:
             self._clients[group] = self._new_client(group)
         return self._clients[group]
 
-    def _new_client(self, group: str) -> vendor.Client:
-        """Build a client, which connects nothing."""
+    def _new_client(self, group: str) -> azure_client.Client:
+        """Build a client. It connects only when it is used."""
         if self._ssl_context is None:
             raise RuntimeError("the source is not open: use `async with`, or call open() first")
-        return vendor.make_client(
+        return azure_client.make_client(
             self._namespace,
             self._hub,
             group,
@@ -236,7 +298,7 @@ class EventHubSource(EventSource):
 
     @asynccontextmanager
     async def _answered_within(self, what: str) -> AsyncIterator[None]:
-        """Give up with ``SourceUnavailableError`` when ``connect_timeout`` is over."""
+        """Raise ``SourceUnavailableError`` after ``connect_timeout``."""
         seconds = self._options.connect_timeout.total_seconds()
         try:
             async with asyncio.timeout(seconds):

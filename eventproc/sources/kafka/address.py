@@ -1,7 +1,7 @@
-"""Where a topic is, and under which names its groups keep their records.
+"""The address of a topic, and the names under which its consumer groups keep their records.
 
-Rule: an event hub has the same names over Kafka as over AMQP, so that a group of one meets the
-records of the other, and is refused, instead of beginning anew in silence.
+Rule: an event hub has the same names over Kafka as over AMQP. So a consumer group that changes the
+protocol finds its former records and is refused, instead of silently starting again.
 """
 
 import re
@@ -22,15 +22,15 @@ _EVENT_HUBS: Final = re.compile(
 )
 _SERVER: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:,/@\[\]]+):\d{1,5}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-"""What Kafka takes for a topic's name; an event hub's name is always one."""
+"""A valid name of a topic in Kafka; the name of an event hub is always one."""
 
-_SAYS_WHO_MAY: Final = "$ConnectionString"
-"""The user name by which Event Hubs knows that the password is a connection string."""
+_CONNECTION_STRING_USER: Final = "$ConnectionString"
+"""The SASL user name that tells Event Hubs that the password is a connection string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicAddress:
-    """Where a topic is. Printing it shows no secret."""
+    """The address of a topic. Its ``repr`` contains no secret."""
 
     bootstrap_servers: str
     topic: str
@@ -38,23 +38,23 @@ class TopicAddress:
     """The first part of every record's key."""
 
     settings: Mapping[str, object] = field(default_factory=dict, repr=False)
-    """What the client needs to be let in; there may be a secret in it."""
+    """The security settings of the client; they may contain a secret."""
 
 
 def address_of(bootstrap_servers: str, topic: str, namespace: str | None) -> TopicAddress:
-    """Check the names, and find the one under which records are kept.
+    """Check the names, and choose the namespace under which records are kept.
 
     Args:
-        bootstrap_servers: ``host:port``, or several with commas between.
+        bootstrap_servers: ``host:port``, or several, separated by commas.
         topic: the topic's name.
-        namespace: a name for the cluster; needed where there are several servers.
+        namespace: a name for the cluster; required if there are several servers.
 
     Raises:
-        ConfigurationError: a name cannot be one, or the namespace is not clear.
+        ConfigurationError: a name is not valid, or the namespace is missing.
     """
     if "=" in bootstrap_servers:  # it could be a whole connection string
         raise ConfigurationError(
-            "bootstrap_servers is no list of host:port; use KafkaEventSource."
+            "bootstrap_servers is not a list of host:port; use KafkaEventSource."
             "from_connection_string for a connection string"
         )
     servers = [server.strip() for server in bootstrap_servers.split(",")]
@@ -81,10 +81,11 @@ def address_of(bootstrap_servers: str, topic: str, namespace: str | None) -> Top
 
 
 def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) -> TopicAddress:
-    """Find Event Hubs' Kafka endpoint by a connection string.
+    """Return the address of Event Hubs' Kafka endpoint for a connection string.
 
     Raises:
-        ConfigurationError: it cannot work; the message says what to do and keeps the key secret.
+        ConfigurationError: the string cannot work; the message says what to do and does not
+            contain the key.
     """
     hub = parse_connection_string(conn_str, topic, called="topic")
     host = hub.fully_qualified_namespace.rpartition(":")[0] or hub.fully_qualified_namespace
@@ -99,9 +100,9 @@ def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) 
         settings={
             "security.protocol": "SASL_PLAINTEXT" if hub.is_emulator else "SASL_SSL",
             "sasl.mechanism": "PLAIN",
-            "sasl.username": _SAYS_WHO_MAY,
+            "sasl.username": _CONNECTION_STRING_USER,
             "sasl.password": conn_str,
-            # Azure drops a connection that is idle for four minutes.
+            # Azure closes a connection that is idle for four minutes.
             "connections.max.idle.ms": 180_000,
             "socket.keepalive.enable": True,
         },

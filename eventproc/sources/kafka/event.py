@@ -1,4 +1,4 @@
-"""From a Kafka message to a ``ReceivedEvent``."""
+"""Convert a Kafka message to a ``ReceivedEvent``."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,69 +8,70 @@ from eventproc.models import EVENT_FIELDS, ReceivedEvent
 from eventproc.sources.kafka.position import offset_text
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 TOMBSTONE: Final = "kafka-tombstone"
-"""System property: true where the message has no value at all, which deletes its key in a
-compacted topic. The body is empty then, as it is for an empty value."""
+"""System property: true if the message has no value (a tombstone), which deletes its key in a
+compacted topic. The body is then empty, the same as for an empty value."""
 
 KEY: Final = "kafka-key"
-"""System property: the key in bytes, where it is no text."""
+"""System property: the message's key in bytes, if it is not valid UTF-8."""
 
 
 class Error(Protocol):
-    """What went wrong, in the client's words."""
+    """An error of the client."""
 
     def name(self) -> str:
-        """As Kafka or librdkafka call it."""
+        """The name of the error in Kafka or librdkafka."""
 
     def str(self) -> str:
-        """For people."""
+        """A description for people."""
 
 
 class Message(Protocol):
-    """A message as the client hands it out, or an error in place of one."""
+    """A message of the client, or an error in place of one."""
 
     def error(self) -> Error | None:
-        """Not ``None``: it is no message."""
+        """The error, if this is not a message."""
 
     def partition(self) -> int | None:
-        """Where it is from."""
+        """The partition of the message."""
 
     def offset(self) -> int | None:
-        """Its number in the partition."""
+        """The offset of the message in its partition."""
 
     def key(self) -> bytes | None:
-        """What ties it to others."""
+        """The key of the message."""
 
     def value(self) -> bytes | None:
-        """Its body; ``None`` for a tombstone."""
+        """The body of the message; ``None`` for a tombstone."""
 
     def headers(self) -> Sequence[tuple[str, bytes | None]] | None:
-        """What the publisher attached; a name may come more than once."""
+        """The publisher's headers; a name may occur more than once."""
 
     def timestamp(self) -> tuple[int, int]:
-        """Of what kind the time is, and the time in milliseconds since 1970."""
+        """The kind of the time, and the time in milliseconds since 1970."""
 
     def __len__(self) -> int:
-        """The bytes of its value."""
+        """The size of the value in bytes."""
 
 
 class KafkaEvent(ReceivedEvent):
-    """A ``ReceivedEvent`` over a message.
+    """A ``ReceivedEvent`` over a Kafka message.
 
-    Its fields are slots that stay empty until somebody reads them: then, and only then,
-    ``__getattr__`` is asked, and fills them.
+    Its fields are slots that are empty at first. Python calls ``__getattr__`` for an empty slot,
+    which decodes the field and fills the slot.
     """
 
     __slots__ = ("_message",)
 
     def __init__(self, message: Message) -> None:
-        """Keep the message; only its number is wanted of every event."""
+        """Keep the message. Only the sequence number is read for every event."""
         _set_message(self, message)
         _set_sequence_number(self, message.offset())
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the field is
-        """Decode the field, and those that are found on the way."""
+        """Decode the field, and those that are decoded together with it."""
         if name not in _SETTERS:
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         if name == "body":
@@ -86,7 +87,7 @@ class KafkaEvent(ReceivedEvent):
 
 
 def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
-    """How to fill a slot of an event, which is frozen for everybody else."""
+    """Return a function that fills a slot of an event although the class is frozen."""
     return getattr(KafkaEvent, name).__set__
 
 
@@ -96,7 +97,7 @@ _SETTERS: Final = {name: _setter(name) for name in EVENT_FIELDS if name != "sequ
 
 
 def _attached(message: Message) -> dict[str, object]:
-    """The fields that come from key, headers and what is missing."""
+    """Return the fields that come from key and headers, and those that Kafka does not have."""
     key, headers = message.key(), message.headers()
     system_properties: dict[str, object] = {}
     if message.value() is None:
@@ -118,12 +119,16 @@ def _attached(message: Message) -> dict[str, object]:
 
 
 def enqueued_time(message: Message) -> datetime:
-    """The message's time: the broker's or the producer's, as the topic is set up."""
-    return _EPOCH + timedelta(milliseconds=max(0, message.timestamp()[1]))
+    """Return the message's time: the broker's or the producer's, depending on the topic.
+
+    A producer may send any number, for example microseconds. Values out of range are clamped to
+    1970 or to the last possible time.
+    """
+    return _EPOCH + timedelta(milliseconds=min(max(0, message.timestamp()[1]), _LAST_MS))
 
 
 def _properties(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, object]:
-    """The headers by name; one that comes more than once has all its values, in order."""
+    """Return the headers by name; a name that occurs repeatedly has a tuple of its values."""
     properties: dict[str, object] = {}
     repeated: dict[str, list[object]] = {}
     for name, value in headers:
@@ -136,7 +141,7 @@ def _properties(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, object
 
 
 def _plain(value: bytes) -> str | bytes:
-    """Text where it is text, as in what comes over AMQP."""
+    """Return the value as text if it is valid UTF-8, the same as for events over AMQP."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""One partition's messages on their way from the reading thread to the event loop.
+"""The queue of one partition's messages between the reading thread and the event loop.
 
-Rule: every field is written on one side only; ``deque`` takes care of the rest. So there is no
-lock on the way of an event.
+Rule: each field is written by one of the two threads only, and ``deque`` is thread-safe. So no lock
+is needed for an event.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from eventproc.sources.kafka.event import Message, enqueued_time
 from eventproc.sources.kafka.position import offset_text
 
 OVERHEAD_BYTES: Final = 500
-"""What a waiting message takes beside its value: the object, its key and its headers."""
+"""Estimated memory of a queued message besides its value: the object, its key and its headers."""
 
 
 class Feed:
-    """The messages of one partition that were read and not yet taken."""
+    """The messages of one partition that were read and not taken yet."""
 
     def __init__(
         self, partition: int, start: int, *, after_ms: int | None, room: int, room_bytes: int
     ) -> None:
-        """Be ready for messages from offset *start* on.
+        """Create an empty feed for messages from offset *start* on.
 
         Args:
-            partition: Where they are from.
-            start: The offset to begin at.
-            after_ms: Leave out what comes first and is not newer than that; a broker may find a
-                time only roughly.
-            room: When to call the feed full, in messages, ...
-            room_bytes: ... or in bytes.
+            partition: The partition of the messages.
+            start: The first offset.
+            after_ms: Drop messages at the beginning that are not newer than this time, because a
+                broker may find the offset of a time only approximately.
+            room: The number of messages at which the feed is full.
+            room_bytes: The number of bytes at which the feed is full.
         """
         self.partition = partition
         self.start = start
@@ -40,7 +40,7 @@ class Feed:
         self.is_awaited = False
         self.error: SourceError | None = None
         self.high: int | None = None
-        """The offset after the newest message of the partition, as last told."""
+        """The offset after the newest message of the partition, according to the last fetch."""
         self._after_ms = after_ms
         self._room = room
         self._room_bytes = room_bytes
@@ -53,7 +53,7 @@ class Feed:
     # On the reading thread.
 
     def put(self, message: Message) -> None:
-        """Add a message, unless it was read before."""
+        """Add a message, unless it was added before."""
         offset = message.offset()
         if offset is None or offset < self._next:
             return
@@ -68,11 +68,11 @@ class Feed:
         self.messages.append(message)
 
     def note_end(self) -> None:
-        """There is nothing more to read for now."""
+        """Note that the end of the partition was reached."""
         self._is_at_end = True
 
     def end(self, error: SourceError) -> None:
-        """Nothing will be put any more; the first reason stays."""
+        """End the feed. Later calls do not replace the first error."""
         if self.error is None:
             self.error = error
 
@@ -103,8 +103,8 @@ class Feed:
     def last_enqueued(self) -> LastEnqueued | None:
         """The newest event of the partition.
 
-        At the end of the partition it is the last one that was read: the offsets behind it, if
-        there are any, belong to marks of transactions, which are no events.
+        At the end of the partition it is the last message that was read: offsets after it, if there
+        are any, belong to transaction markers, which are not events.
         """
         newest = self._newest
         number = self.start - 1 if newest is None else newest.offset() or 0

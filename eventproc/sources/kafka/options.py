@@ -1,23 +1,24 @@
-"""How a ``KafkaEventSource`` reads, and which settings of librdkafka it takes from its user.
+"""The settings of a ``KafkaEventSource``, and which settings of librdkafka it accepts.
 
-Rule: ownership and checkpoints are ours. A setting by which the client would join a group, commit
-or choose a position by itself is refused.
+Rule: ownership and checkpoints belong to eventproc. A setting by which the client would join a
+group, commit or choose a position is refused.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Annotated, Final
 
 from eventproc.errors import ConfigurationError
+from eventproc.settings import Count, PositiveSpan, Within, check_settings
 
 BYTES_MIN: Final = 64 * 1024
 
 _OURS: Final = "a partition is owned through the checkpoint store, not through a Kafka group"
 _PLACE: Final = "progress is kept in the checkpoint store, and never committed to Kafka"
 _START: Final = (
-    "where to begin is EventProcessorConfig.initial_position; a position that is lost is told, "
-    "never skipped in silence"
+    "where to begin is EventProcessorConfig.initial_position; a position that does not exist any "
+    "more is reported, never skipped silently"
 )
 
 REFUSED: Final[Mapping[str, str]] = {
@@ -37,28 +38,28 @@ REFUSED: Final[Mapping[str, str]] = {
     "offset.store.sync.interval.ms": _PLACE,
     "auto.offset.reset": _START,
     "enable.partition.eof": "the end of a partition is how the source knows that there is no lag",
-    "allow.auto.create.topics": "a misspelt topic would be made instead of refused",
+    "allow.auto.create.topics": "a misspelt topic would be created instead of refused",
     "bootstrap.servers": "it is the first argument",
     "metadata.broker.list": "the servers are the first argument",
     "error_cb": "errors of the client become errors of the source",
 }
-"""Settings that would break a promise, and why."""
+"""Settings of librdkafka that are refused, and why."""
 
 DEFAULTS: Final[Mapping[str, object]] = {
     "client.id": "eventproc",
     "isolation.level": "read_committed",
-    # An event is sent as soon as it is there. This is how long the broker holds an answer back
-    # when there is none: and how long a partition that is opened may wait for its first fetch.
+    # The broker sends an event as soon as it exists. This is how long it delays an answer without
+    # events, and how long a newly assigned partition may wait for its first fetch.
     "fetch.wait.max.ms": 100,
     "fetch.queue.backoff.ms": 10,
     "fetch.error.backoff.ms": 100,
     "max.partition.fetch.bytes": 1024 * 1024,
     "queued.max.messages.kbytes": 16 * 1024,
     "reconnect.backoff.max.ms": 1000,
-    # What the client writes to standard error otherwise, for each failing attempt to connect.
+    # Otherwise the client writes to standard error at each failed attempt to connect.
     "log_level": 2,
 }
-"""What the client is told unless the user says otherwise."""
+"""Settings of the client that the user may override."""
 
 FIXED: Final[Mapping[str, object]] = {
     "enable.auto.commit": False,
@@ -67,42 +68,36 @@ FIXED: Final[Mapping[str, object]] = {
     "enable.partition.eof": True,
     "allow.auto.create.topics": False,
 }
-"""What the client is told in any case."""
+"""Settings of the client that the user cannot override."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaOptions:
-    """How to read. The defaults suit most topics."""
+    """Every setting of a ``KafkaEventSource``. The defaults suit most topics."""
 
-    prefetch: int = 10_000
-    """Most events that wait in memory for each partition, but for one read of the client: reading
-    the partition pauses above that, and goes on when half of them are taken."""
+    prefetch: Count = 10_000
+    """Most events that wait in memory for each partition. Above it the source pauses reading the
+    partition until half of the events are taken. One read of the client may exceed it by up to
+    1000 events."""
 
-    prefetch_bytes: int = 4 * 1024 * 1024
-    """The same in bytes of events; whichever is reached first counts."""
+    prefetch_bytes: Annotated[int, Within(least=BYTES_MIN)] = 4 * 1024 * 1024
+    """Most bytes of events that wait in memory for each partition. The source pauses reading at
+    whichever of the two limits is reached first."""
 
-    connect_timeout: timedelta = timedelta(seconds=15)
-    """The budget of one question to the broker, connecting included."""
+    connect_timeout: PositiveSpan = timedelta(seconds=15)
+    """Longest time for one request to the broker, connecting included."""
 
     def __post_init__(self) -> None:
-        """Refuse, with the remedy, what cannot work."""
-        if self.prefetch < 1:
-            raise ConfigurationError(f"prefetch is {self.prefetch}: give 1 or more")
-        if self.prefetch_bytes < BYTES_MIN:
-            raise ConfigurationError(
-                f"prefetch_bytes is {self.prefetch_bytes}: give {BYTES_MIN} or more"
-            )
-        if self.connect_timeout <= timedelta(0):
-            raise ConfigurationError(
-                f"connect_timeout is {self.connect_timeout}: give a positive time"
-            )
+        """Check the values; a ``ConfigurationError`` says how to correct them."""
+        check_settings(self)
 
 
 def check_config(config: Mapping[str, object]) -> None:
-    """Refuse settings that would break a promise of the source.
+    """Check settings for librdkafka.
 
     Raises:
-        ConfigurationError: there is one; the message says why, and does not repeat its value.
+        ConfigurationError: one is in ``REFUSED``; the message says why, and does not contain the
+            setting's value.
     """
     for name in config:
         reason = REFUSED.get(name)

@@ -1,11 +1,11 @@
-"""The thread that reads all partitions of a group through one consumer.
+"""The thread that reads all partitions of a consumer group through one consumer.
 
-One consumer for all: a client for each partition would mean five threads and a connection to every
-broker for each (``docs/decisions/0101-one-consumer-reads-all-partitions.md``).
+A client for each partition would need five threads and a connection to every broker for each
+(``docs/decisions/0101-one-consumer-reads-all-partitions.md``).
 
-Rule 1: only this thread touches the consumer. What others want done waits in a queue.
-Rule 2: a feed that is full is paused and no other waits for it; so memory is bounded.
-Rule 3: whatever ends this thread ends every feed, with a reason.
+Rule 1: only this thread uses the consumer. Other threads put requests into a queue.
+Rule 2: a feed that is full is paused, and other feeds do not wait for it; so memory is bounded.
+Rule 3: when this thread ends, every feed ends with an error.
 """
 
 import asyncio
@@ -18,50 +18,51 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
-from eventproc.sources.kafka.event import Message
-from eventproc.sources.kafka.feed import Feed
-from eventproc.sources.kafka.refusal import (
+from eventproc.sources.kafka.errors import (
     END_OF_PARTITION,
     OUT_OF_RANGE,
-    Trouble,
+    ClientError,
     error_for,
 )
+from eventproc.sources.kafka.event import Message
+from eventproc.sources.kafka.feed import Feed
 
 READ_S: Final = 0.05
-"""How long one read waits: how long a wish waits while nothing comes."""
+"""Longest time of one read without messages, and so the longest time that a request waits."""
 
 IDLE_S: Final = 1.0
-"""How long to wait where there is nothing to read; a wish ends it at once."""
+"""Longest wait if there is nothing to read; a request ends it at once."""
 
 HOLD_S: Final = 0.2
 """How long to wait for room before all partitions are paused."""
 
 CLOSE_MAX_S: Final = 2.0
+"""Longest time that ``close`` waits for the thread."""
 
 
 class Consumed(Protocol):
-    """What the thread needs of a consumer: ``vendor.Consumer`` has it."""
+    """What the thread needs of a consumer; ``client.Consumer`` has it."""
 
     def read(self, wait_s: float) -> Sequence[Message]:
-        """Messages and errors, as soon as there are some."""
+        """Return messages and errors, as soon as there are any."""
 
-    def troubles(self) -> list[Trouble]:
-        """What the client said of itself."""
+    def client_errors(self) -> list[ClientError]:
+        """Return the errors that the client reported."""
 
     def assign(self, partition: int, offset: int) -> None:
-        """Begin to read."""
+        """Start to read a partition."""
 
     def unassign(self, partition: int) -> None:
-        """Read no more."""
+        """Stop reading a partition."""
 
     def pause(self, partition: int) -> None:
-        """Read no more for now."""
+        """Pause a partition."""
 
     def resume(self, partition: int) -> None:
-        """Go on."""
+        """End the effect of ``pause``."""
 
     def high(self, partition: int) -> int | None:
-        """The offset after the newest message, where known."""
+        """Return the offset after the newest message, if known."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -74,52 +75,52 @@ class Reader:
         """Start the thread, on the running loop.
 
         Raises:
-            ConfigurationError: the client does not take a setting.
+            ConfigurationError: the client refuses a setting.
         """
         self._loop = asyncio.get_running_loop()
         self._consumer = make_consumer()
         self._feeds: dict[int, Feed] = {}
         self._paused: dict[int, Feed] = {}
-        self._wishes: deque[tuple[Callable[[], None], Future[None]]] = deque()
-        self._has_wish = threading.Event()
+        self._requests: deque[tuple[Callable[[], None], Future[None]]] = deque()
+        self._has_request = threading.Event()
         self._is_closing = False
         self._is_holding = False
         self.is_over = False
-        """Whether it will never read again."""
+        """Whether the thread has ended."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     # On the event loop.
 
     async def open(self, feed: Feed) -> None:
-        """Begin to fill a feed; another one of the same partition ends.
+        """Start to fill a feed; another feed of the same partition ends.
 
         Raises:
-            SourceUnavailableError: the thread is at its end, or the client refuses.
+            SourceUnavailableError: the thread has ended, or the client refuses.
         """
-        await asyncio.wrap_future(self._wish(lambda: self._open(feed)))
+        await asyncio.wrap_future(self._submit(lambda: self._open(feed)))
 
     def release(self, feed: Feed) -> None:
-        """Fill a feed no more, as soon as the thread comes to it."""
-        self._wish(lambda: self._release(feed))
+        """Request that the thread stops filling a feed. Does not wait for it."""
+        self._submit(lambda: self._release(feed))
 
     def note_room(self, feed: Feed) -> None:
-        """Something was taken: have the thread look, if it waits for that."""
+        """Wake the thread after messages were taken, if it waits for room in this feed."""
         if (self._is_holding or feed.partition in self._paused) and feed.has_room:
-            self._has_wish.set()
+            self._has_request.set()
 
     async def close(self) -> None:
-        """End the thread, and with it every feed. Never raises."""
+        """End the thread and every feed. Never raises."""
         self._is_closing = True
-        self._has_wish.set()
+        self._has_request.set()
         await asyncio.to_thread(self._thread.join, CLOSE_MAX_S)
 
-    def _wish(self, function: Callable[[], None]) -> Future[None]:
+    def _submit(self, function: Callable[[], None]) -> Future[None]:
         done: Future[None] = Future()
-        self._wishes.append((function, done))
-        self._has_wish.set()
-        if self.is_over:  # it may have looked for the last time before
-            self._refuse_wishes()
+        self._requests.append((function, done))
+        self._has_request.set()
+        if self.is_over:  # the thread may have ended before it saw the request
+            self._refuse_requests()
         return done
 
     # On the thread.
@@ -128,42 +129,42 @@ class Reader:
         error: SourceError = SourceUnavailableError("the source is closed")
         try:
             while not self._is_closing:
-                self._fulfil_wishes()
-                self._turn()
+                self._run_requests()
+                self._read_once()
         except SourceError as failure:
             error = failure
-        except Exception as failure:  # noqa: BLE001 - a thread that dies in silence helps nobody
+        except Exception as failure:  # noqa: BLE001 - it ends the feeds, which report it
             error = SourceUnavailableError(f"reading from Kafka failed: {failure!r}")
         finally:
             self.is_over = True
             self._end_all(error)
-            self._refuse_wishes()
+            self._refuse_requests()
             self._consumer.close()
 
-    def _turn(self) -> None:
-        """Read once, and hand out what came."""
+    def _read_once(self) -> None:
+        """Read once, and put the messages into their feeds."""
         self._keep_bounds()
         for feed in [feed for feed in self._paused.values() if feed.has_room]:
             self._consumer.resume(feed.partition)
             del self._paused[feed.partition]
         if len(self._paused) == len(self._feeds):
-            self._has_wish.wait(READ_S if self._feeds else IDLE_S)
-        self._has_wish.clear()
-        if self._wishes:
+            self._has_request.wait(READ_S if self._feeds else IDLE_S)
+        self._has_request.clear()
+        if self._requests:
             return
         is_reading = len(self._paused) < len(self._feeds)
-        self._hand_out(self._consumer.read(READ_S if is_reading else 0))
-        for trouble in self._consumer.troubles():
-            if trouble.ends_all:
-                self._end_all(error_for("the Kafka client", trouble.name, trouble.text))
-            if trouble.is_fatal:
-                raise SourceUnavailableError(f"the Kafka client gave up: {trouble.text}")
+        self._distribute(self._consumer.read(READ_S if is_reading else 0))
+        for client_error in self._consumer.client_errors():
+            if client_error.ends_all:
+                self._end_all(error_for("the Kafka client", client_error.name, client_error.text))
+            if client_error.is_fatal:
+                raise SourceUnavailableError(f"the Kafka client gave up: {client_error.text}")
 
     def _keep_bounds(self) -> None:
         """Pause the feeds that are full.
 
-        A pause costs a fetch that is thrown away and another one. So where all are full, and nobody
-        would be held up, the thread first waits a little for room.
+        A pause discards messages that were fetched, and they are fetched again. So if all feeds are
+        full, which delays no other feed, the thread first waits up to ``HOLD_S`` for room.
         """
         full = [f for p, f in self._feeds.items() if p not in self._paused and f.is_full]
         if full and len(full) + len(self._paused) == len(self._feeds):
@@ -176,15 +177,15 @@ class Reader:
     def _wait_for_room(self, full: Sequence[Feed]) -> None:
         until_s = time.monotonic() + HOLD_S
         self._is_holding = True
-        while not (self._wishes or self._is_closing or any(feed.has_room for feed in full)):
+        while not (self._requests or self._is_closing or any(feed.has_room for feed in full)):
             left_s = until_s - time.monotonic()
             if left_s <= 0:
                 break
-            self._has_wish.wait(left_s)
-            self._has_wish.clear()
+            self._has_request.wait(left_s)
+            self._has_request.clear()
         self._is_holding = False
 
-    def _hand_out(self, messages: Sequence[Message]) -> None:
+    def _distribute(self, messages: Sequence[Message]) -> None:
         filled: dict[int, Feed] = {}
         for message in messages:
             feed = self._feeds.get(message.partition())  # type: ignore[arg-type]  # None: none
@@ -197,7 +198,7 @@ class Reader:
             elif error.name() == END_OF_PARTITION:
                 feed.note_end()
             else:
-                self._drop(feed, _meaning(feed, error.name(), error.str()))
+                self._drop(feed, _error_for(feed, error.name(), error.str()))
         for partition, feed in filled.items():
             if partition not in self._feeds:
                 continue
@@ -227,35 +228,38 @@ class Reader:
         feeds = list(self._feeds.values())
         for feed in feeds:
             feed.end(error)
-            with suppress(SourceError):
+            with suppress(Exception):  # a failure for one feed must not keep the others open
                 self._drop(feed, error)
         self._wake(feeds)
 
     def _wake(self, feeds: Iterable[Feed]) -> None:
-        """Wake whoever waits for one of these, with one message to the event loop."""
+        """Wake the receivers that wait for these feeds, with one callback on the event loop."""
         awaited = [f for f in feeds if f.is_awaited and (f.messages or f.error is not None)]
         if awaited:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no receiver waits any more
                 self._loop.call_soon_threadsafe(_set_arrived, awaited)
 
-    def _fulfil_wishes(self) -> None:
-        while self._wishes:
-            function, done = self._wishes.popleft()
+    def _run_requests(self) -> None:
+        while self._requests:
+            function, done = self._requests.popleft()
             if not done.set_running_or_notify_cancel():
                 continue
             try:
                 function()
             except SourceError as error:
                 done.set_exception(error)
+            except BaseException as error:  # the thread ends, so the caller must not wait
+                done.set_exception(SourceUnavailableError(f"the reader failed: {error!r}"))
+                raise
             else:
                 done.set_result(None)
 
-    def _refuse_wishes(self) -> None:
-        while self._wishes:
-            with suppress(IndexError):  # both sides may come here at once
-                _, done = self._wishes.popleft()
+    def _refuse_requests(self) -> None:
+        while self._requests:
+            with suppress(IndexError):  # both threads may run this at once
+                _, done = self._requests.popleft()
                 if done.set_running_or_notify_cancel():
-                    done.set_exception(SourceUnavailableError("the reader is at its end"))
+                    done.set_exception(SourceUnavailableError("the reader has ended"))
 
 
 def _set_arrived(feeds: Iterable[Feed]) -> None:
@@ -263,10 +267,10 @@ def _set_arrived(feeds: Iterable[Feed]) -> None:
         feed.arrived.set()
 
 
-def _meaning(feed: Feed, name: str, text: str) -> SourceError:
+def _error_for(feed: Feed, name: str, text: str) -> SourceError:
     if name in OUT_OF_RANGE:
         return SourceUnavailableError(
-            f"partition {feed.partition} has nothing at the position any more; retention took it: "
-            f"{text}"
+            f"partition {feed.partition} has no event at the position: retention deleted it, or "
+            f"the log ends before it: {text}"
         )
     return error_for(f"partition {feed.partition}", name, text)

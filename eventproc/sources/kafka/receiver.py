@@ -1,4 +1,4 @@
-"""An open link to one partition, as the processor sees it."""
+"""The receiver of one partition of a Kafka topic."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ class KafkaReceiver(PartitionReceiver):
         self._feed = feed
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
-        await asyncio.sleep(0)  # others get their turn, even where there is always something
+        await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
         feed = self._feed
         if not feed.messages and feed.error is None and wait_max > timedelta(0):
             await self._wait(wait_max)
-        # What a displaced receiver still has will come to its successor too: a duplicate less.
+        # After a displacement the new receiver gets the queued events too: do not return them.
         if feed.error is not None and (
             not feed.messages or isinstance(feed.error, ReceiverDisplacedError)
         ):
@@ -34,12 +34,13 @@ class KafkaReceiver(PartitionReceiver):
         return [KafkaEvent(message) for message in messages]
 
     async def _wait(self, wait_max: timedelta) -> None:
-        """Return when something is there, or after *wait_max*."""
+        """Return when there is a message or an error, or after *wait_max*."""
         feed = self._feed
         feed.arrived.clear()
         feed.is_awaited = True
         try:
-            # Said before it is looked at once more: what came in between wakes nobody.
+            # ``is_awaited`` is set before this check: the reader does not wake a receiver for a
+            # message that arrived earlier.
             if not feed.messages and feed.error is None:
                 async with asyncio.timeout(wait_max.total_seconds()):
                     await feed.arrived.wait()

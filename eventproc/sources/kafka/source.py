@@ -2,77 +2,84 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Self
+from typing import Annotated, Self
 
 from eventproc.errors import ConfigurationError, SourceRejectedError
-from eventproc.models import EventPosition, Numbering, PartitionProperties
+from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.settings import SECRET, checked
 from eventproc.sources.kafka.address import address_in, address_of
-from eventproc.sources.kafka.asker import Asker, properties_question
+from eventproc.sources.kafka.client import Consumer
+from eventproc.sources.kafka.errors import SuspectSettingError
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.options import KafkaOptions, check_config
-from eventproc.sources.kafka.position import Bounds, start_of, to_ms
+from eventproc.sources.kafka.position import Bounds, is_end_needed, last_ms_before, start_of
+from eventproc.sources.kafka.queries import AdminQueries, end_question, properties_question
 from eventproc.sources.kafka.reader import Reader
 from eventproc.sources.kafka.receiver import KafkaReceiver
-from eventproc.sources.kafka.refusal import SuspectSettingError
-from eventproc.sources.kafka.vendor import Consumer
+
+_DIGITS_MAX = 9
+"""Most digits of a partition id: Kafka's partition numbers have 32 bits."""
 
 _ANY_GROUP = "eventproc"
-"""Questions about the topic itself belong to no group, but the client wants a name."""
+"""The group of the client for metadata requests, which belong to no group; a client needs one."""
 
 
 class KafkaEventSource(EventSource):
-    """Events from one Kafka topic. Nothing is connected before it is open.
+    """Reads events from one Kafka topic. It connects when it is opened.
 
-    Ownership and checkpoints are those of the processor and its store: no Kafka group is joined
-    and nothing is committed. A consumer group is a name under which records are kept.
+    Ownership and checkpoints are kept in the processor's store: the source joins no Kafka group and
+    commits nothing. A consumer group is only a name under which records are kept.
 
     Args:
-        bootstrap_servers: ``host:port``, or several with commas between.
+        bootstrap_servers: ``host:port``, or several, separated by commas.
         topic: the topic's name.
-        namespace: a name for the cluster, under which records are kept. By default the one server
-            that is given; for Event Hubs its host name, which is what it is over AMQP.
-        config: settings for librdkafka, by its names: security, fetch sizes. Those that would
-            break a promise are refused.
+        namespace: a name for the cluster, under which records are kept. The default is the server
+            if there is only one; for Event Hubs it is the host name, the same as over AMQP.
+        config: settings for librdkafka, by its names: security, fetch sizes. Settings for group
+            membership, commits and positions are refused.
         options: how to read.
 
     Raises:
-        ConfigurationError: a name cannot be one, or a setting is refused.
+        ConfigurationError: a name is not valid, or a setting is refused.
     """
 
+    @checked
     def __init__(
         self,
         bootstrap_servers: str,
         *,
         topic: str,
         namespace: str | None = None,
-        config: Mapping[str, object] | None = None,
+        config: Annotated[Mapping[str, object] | None, SECRET] = None,
         options: KafkaOptions | None = None,
     ) -> None:
         self._address = address_of(bootstrap_servers, topic, namespace)
         check_config(config or {})
         self._settings = dict(config or {})
         self._options = options or KafkaOptions()
-        self._asker: Asker | None = None
+        self._queries: AdminQueries | None = None
         self._readers: dict[str, Reader] = {}
 
     @classmethod
+    @checked
     def from_connection_string(
         cls,
-        conn_str: str,
+        conn_str: Annotated[str, SECRET],
         *,
         topic: str | None = None,
         bootstrap_servers: str | None = None,
-        config: Mapping[str, object] | None = None,
+        config: Annotated[Mapping[str, object] | None, SECRET] = None,
         options: KafkaOptions | None = None,
     ) -> Self:
         """Build a source for Event Hubs' Kafka endpoint, which the Basic tier does not have.
 
         Args:
             conn_str: of the namespace or of the event hub; its policy needs the right to listen.
-                With ``UseDevelopmentEmulator=true`` it leads to the official emulator's port 9092.
-            topic: the event hub; needed unless the string ends in ``EntityPath=...``.
-            bootstrap_servers: connect here instead.
+                With ``UseDevelopmentEmulator=true`` the source connects to port 9092, as the
+                official emulator has it.
+            topic: the event hub; required unless the string ends in ``EntityPath=...``.
+            bootstrap_servers: servers to connect to instead of those of the connection string.
             config: as for the class.
             options: how to read.
 
@@ -104,22 +111,22 @@ class KafkaEventSource(EventSource):
         return self._address.topic
 
     @property
-    def numbering(self) -> Numbering:
-        return Numbering.KAFKA
+    def offset_format(self) -> OffsetFormat:
+        return OffsetFormat.KAFKA
 
     async def open(self) -> None:
-        if self._asker is None:
-            self._asker = Asker(
+        if self._queries is None:
+            self._queries = AdminQueries(
                 partial(self._make_consumer, _ANY_GROUP), self._options.connect_timeout
             )
 
     async def close(self) -> None:
         readers, self._readers = list(self._readers.values()), {}
-        asker, self._asker = self._asker, None
+        queries, self._queries = self._queries, None
         for reader in readers:
             await reader.close()
-        if asker is not None:
-            await asker.close()
+        if queries is not None:
+            await queries.close()
 
     async def check_consumer_group(self, name: str) -> None:
         try:
@@ -132,8 +139,8 @@ class KafkaEventSource(EventSource):
             ) from error
 
     async def partition_ids(self) -> Sequence[str]:
-        count = await self._open_asker().ask(
-            f"{self!r} did not tell its partitions",
+        count = await self._open_queries().ask(
+            f"requesting the partitions of {self!r} failed",
             lambda consumer, timeout_s: consumer.partition_count(timeout_s),
         )
         return tuple(str(number) for number in range(count))
@@ -144,23 +151,28 @@ class KafkaEventSource(EventSource):
 
     async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
         partitions = [self._number(partition_id) for partition_id in partition_ids]
-        return await self._open_asker().ask(
-            f"{self!r} did not tell of partition {', '.join(map(repr, partition_ids))}",
+        named = ", ".join(map(repr, partition_ids))
+        return await self._open_queries().ask(
+            f"requesting properties of partition {named} from {self!r} failed",
             properties_question(partitions),
         )
 
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
-        partition, asker = self._number(partition_id), self._open_asker()
-        what = f"{self!r} did not open partition {partition_id!r}"
-        bounds = await asker.ask(
+        partition, queries = self._number(partition_id), self._open_queries()
+        what = f"opening partition {partition_id!r} of {self!r} failed"
+        bounds = await queries.ask(
             what, lambda consumer, timeout_s: consumer.bounds(partition, timeout_s)
         )
+        if is_end_needed(partition_id, position, bounds):
+            end = await queries.ask(what, end_question(partition, bounds))
+            bounds = Bounds(bounds.low, max(bounds.high, end))
         start = start_of(partition_id, position, bounds)
-        after_ms = None if position.enqueued_time is None else to_ms(position.enqueued_time)
+        time, is_inclusive = position.enqueued_time, position.is_inclusive
+        after_ms = None if time is None else last_ms_before(time, is_inclusive=is_inclusive)
         if after_ms is not None:
-            start = await self._start_after(asker, what, partition, after_ms, bounds)
+            start = await self._start_after(queries, what, partition, after_ms, bounds)
         feed = Feed(
             partition,
             start,
@@ -174,29 +186,31 @@ class KafkaEventSource(EventSource):
         return KafkaReceiver(reader, feed)
 
     async def _start_after(
-        self, asker: Asker, what: str, partition: int, after_ms: int, bounds: Bounds
+        self, queries: AdminQueries, what: str, partition: int, after_ms: int, bounds: Bounds
     ) -> int:
-        """The offset of the first event that is newer than a time, or the end."""
-        found = await asker.ask(
+        """Return the offset of the first event that is newer than a time, or the end."""
+        found = await queries.ask(
             what,
             lambda consumer, timeout_s: consumer.offset_at(partition, after_ms + 1, timeout_s),
         )
         return bounds.high if found is None else max(found, bounds.low)
 
     def _number(self, partition_id: str) -> int:
-        if not (partition_id.isascii() and partition_id.isdigit()):
+        is_number = partition_id.isascii() and partition_id.isdigit()
+        if not is_number or len(partition_id) > _DIGITS_MAX:
             raise SourceRejectedError(
-                f"topic {self._topic!r} has no partition {partition_id!r}: Kafka's are numbers"
+                f"topic {self._topic!r} has no partition {partition_id!r}: Kafka's partition ids "
+                "are numbers"
             )
         return int(partition_id)
 
-    def _open_asker(self) -> Asker:
-        if self._asker is None:
+    def _open_queries(self) -> AdminQueries:
+        if self._queries is None:
             raise RuntimeError("the source is not open: use `async with`, or call open() first")
-        return self._asker
+        return self._queries
 
     def _reader(self, group: str) -> Reader:
-        """The reader of a group; another one where the former came to its end."""
+        """Return the reader of a group; create one if there is none or the former has ended."""
         reader = self._readers.get(group)
         if reader is None or reader.is_over:
             reader = self._readers[group] = Reader(

@@ -57,7 +57,7 @@ def _tool(orders, tmp_path, monkeypatch, capsys):
 
 
 def told(tool, verb, *options):
-    """Return what a verb tells a program."""
+    """Return the JSON that a verb prints."""
     code, out, err = tool(verb, *HERE, *options, "--format", "json")
 
     assert (code, err) == (0, "")
@@ -103,8 +103,8 @@ def handled_until(process, number):
 
 
 @pytest.mark.parametrize("first", [2, 35])
-def test_a_running_owner_goes_on_from_where_it_is_told(command, tool, orders, first, tmp_path):
-    """Back or forward, it drops what it holds; nothing of that is stored over the reset."""
+def test_a_running_owner_continues_from_the_new_position(command, tool, orders, first, tmp_path):
+    """After a reset, the owner drops the events that it holds and does not overwrite the reset."""
     process = command.start(
         *("run", "shop:Slow", *HERE, *FAST, "--checkpoint-events", "1", "--owner-id", "one"),
         EVENTPROC_CONNECTION_STRING=orders.connection_string,
@@ -125,8 +125,8 @@ def test_a_running_owner_goes_on_from_where_it_is_told(command, tool, orders, fi
     assert process.returncode == 0
 
 
-def test_a_reset_is_shown_and_asked_for(tool, orders):
-    """Nothing is written before the answer, nor without anybody to answer."""
+def test_a_reset_is_shown_and_needs_a_confirmation(tool, orders):
+    """Nothing is written before the answer, or if standard input is closed."""
     store_state(orders, 39, b"40")
     arguments = ["reset", *HERE, "--to", "10", "--partition", "0"]
     dry = tool(*arguments, "--dry-run")
@@ -153,7 +153,7 @@ def test_a_reset_is_shown_and_asked_for(tool, orders):
 
 
 def test_lag_is_shown_in_events_and_seconds(tool):
-    """Of a group that nobody runs, looking at events disturbs nobody."""
+    """A group without running processors can be read without --lookup-group."""
     told(tool, "reset", "--to", "latest", "--yes")
     told(tool, "reset", "--to", "-7", "--partition", "0", "--yes")
     lags = told(tool, "lag")
@@ -216,7 +216,7 @@ def test_a_file_of_another_hub_is_refused_unless_that_is_meant(tool, monkeypatch
 
 
 def test_a_damaged_state_can_be_dropped(tool, orders, storage, container, monkeypatch):
-    """The position stays; nothing else helps a partition whose state cannot be read."""
+    """The position stays, and the partition can be served again."""
     monkeypatch.setenv("EVENTPROC_STORAGE_CONNECTION_STRING", storage)
     there = ["--eventhub", "orders", "--store", f"blob:{container}"]
     told_where = ["--partition", "0", "--format", "json"]

@@ -1,17 +1,22 @@
 """Wrong input: one line that names it and the remedy, exit code 2, no traceback, no secret."""
 
+import re
+
 import pytest
 
 from eventproc.cli import main
-from eventproc.cli.exits import BAD_INPUT, UNREACHABLE
+from eventproc.cli.terminal.exits import BAD_INPUT, UNREACHABLE
 
 SECRET = "c3dvcmRmaXNo"
 HUB = (
     "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=k;"
     f"SharedAccessKey={SECRET};UseDevelopmentEmulator=true"
 )
-RUN = ["run", "eventproc.cli.demo.handler:FlightLog", "--eventhub", "orders"]
+RUN = ["run", "eventproc.cli.demo.processors.handler:FlightLog", "--eventhub", "orders"]
 STATUS = ["status", "--eventhub", "orders"]
+
+PYTHON_NAME = re.compile(r"\b[a-z]+_[a-z_]+\b")
+"""The form of a setting's Python name, which a user of the command does not know."""
 
 REFUSED = {
     "no such verb": (["fly"], ["fly"]),
@@ -26,27 +31,36 @@ REFUSED = {
     "no folder": ([*RUN, "--store", "sqlite:/nowhere/g.db"], ["/nowhere", "create it"]),
     "no module": (["run", "nope:H", "--store", "sqlite:g.db"], ["'nope'", "nope.py"]),
     "no class": (
-        ["run", "eventproc.cli.demo.handler:Flight", "--store", "sqlite:g.db"],
+        ["run", "eventproc.cli.demo.processors.handler:Flight", "--store", "sqlite:g.db"],
         ["'Flight'", "FlightLog"],
     ),
     "interval": ([*RUN, "--store", "sqlite:g.db", "--interval", "soon"], ["--interval", "10s"]),
     "intervals that do not fit": (
         [*RUN, "--store", "sqlite:g.db", "--expiration", "5s"],
-        ["ownership_expiration", "0:00:30"],
+        ["--expiration (5 s) must be at least 3 times --interval (10 s)", "30 s"],
     ),
     "start": ([*RUN, "--store", "sqlite:g.db", "--start", "then"], ["--start", "earliest"]),
     "strategy": ([*RUN, "--store", "sqlite:g.db", "--strategy", "x"], ["--strategy", "greedy"]),
     "checkpoints": (
         [*RUN, "--store", "sqlite:g.db", "--checkpoint-events", "0"],
-        ["every_events", "1 or more"],
+        ["--checkpoint-events is 0", "1 or more"],
     ),
-    "lanes": ([*RUN, "--store", "sqlite:g.db", "--key-lanes", "0"], ["key_lanes", "1 or more"]),
+    "lanes": (
+        [*RUN, "--store", "sqlite:g.db", "--key-concurrency", "0"],
+        ["--key-concurrency is 0"],
+    ),
     "a key without lanes": (
         [*RUN, "--store", "sqlite:g.db", "--key-property", "customer"],
-        ["--key-property customer", "--key-lanes"],
+        ["--key-property customer", "--key-concurrency"],
     ),
-    "attempts": ([*RUN, "--store", "sqlite:g.db", "--attempts", "0"], ["attempts_max", "1 or"]),
-    "deliveries": ([*RUN, "--store", "sqlite:g.db", "--deliveries", "2"], ["3 or more"]),
+    "attempts": (
+        [*RUN, "--store", "sqlite:g.db", "--attempts", "0"],
+        ["--attempts is 0"],
+    ),
+    "deliveries": (
+        [*RUN, "--store", "sqlite:g.db", "--deliveries", "2"],
+        ["--deliveries is 2"],
+    ),
     "giving up what is never given up": (
         [*RUN, "--store", "sqlite:g.db", "--give-up", "skip"],
         ["--attempts or --deliveries"],
@@ -68,11 +82,24 @@ REFUSED = {
         ["EVENTPROC_STORAGE_CONNECTION_STRING"],
     ),
     "stall": ([*RUN, "--store", "sqlite:g.db", "--stall-timeout", "soon"], ["--stall-timeout"]),
-    "rate": ([*RUN, "--store", "sqlite:g.db", "--rate", "0"], ["rate_max is 0", "positive"]),
-    "owner id": ([*RUN, "--store", "sqlite:g.db", "--owner-id", "müller"], ["owner_id", "ASCII"]),
+    "rate": ([*RUN, "--store", "sqlite:g.db", "--rate", "0"], ["--rate is 0", "positive"]),
+    "checkpoint interval": (
+        [*RUN, "--store", "sqlite:g.db", "--checkpoint-interval", "0"],
+        ["--checkpoint-interval is 0 s"],
+    ),
+    "stall timeout": (
+        [*RUN, "--store", "sqlite:g.db", "--stall-timeout", "0"],
+        ["--stall-timeout is 0 s"],
+    ),
+    "static membership without a name": (
+        [*RUN, "--store", "sqlite:g.db", "--static-membership"],
+        ["--static-membership needs an --owner-id"],
+    ),
+    "simulated for no time": (["simulate", "--hours", "0"], ["--hours is 0 s"]),
+    "owner id": ([*RUN, "--store", "sqlite:g.db", "--owner-id", "müller"], ["--owner-id", "ASCII"]),
     "no hub name": (
-        ["run", "eventproc.cli.demo.handler:FlightLog", "--store", "sqlite:g.db"],
-        ["which event hub"],
+        ["run", "eventproc.cli.demo.processors.handler:FlightLog", "--store", "sqlite:g.db"],
+        ["which event hub", "pass --eventhub"],
     ),
     "status of a file that is not there": (
         [*STATUS, "--store", "sqlite:typo.db"],
@@ -106,7 +133,7 @@ REFUSED = {
 
 @pytest.fixture(name="said")
 def _said(tmp_path, monkeypatch, capsys):
-    """Return what runs the command here, in a folder of its own, and returns code and words."""
+    """Return a function that runs the command in its own folder, and returns code and output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EVENTPROC_CONNECTION_STRING", HUB)
     monkeypatch.delenv("EVENTPROC_STORAGE_CONNECTION_STRING", raising=False)
@@ -129,6 +156,7 @@ def test_wrong_input_is_one_clear_line(said, tmp_path, arguments, parts):
     assert err.startswith("eventproc: ")
     assert err.count("\n") == 1
     assert [part for part in parts if part not in err] == []
+    assert PYTHON_NAME.findall(err) == []
     assert SECRET not in err
     assert list(tmp_path.iterdir()) == []
 
@@ -181,6 +209,32 @@ def test_every_verb_explains_itself(said, verb):
     assert (code, err) == (0, "")
     assert f"Usage: eventproc {verb}".rstrip() in out
     assert "Examples:" in out or not verb
+
+
+@pytest.mark.parametrize("verb", ["", "checkpoints"])
+def test_an_overview_says_of_each_verb_what_it_does(said, verb):
+    """In a whole sentence, however narrow the terminal is."""
+    _, out, _ = said(*verb.split(), "--help")
+    commands = out.partition("Commands:")[2].partition("Examples:")[0]
+
+    assert "..." not in commands
+    assert " ".join(commands.split()).endswith(".")
+
+
+def test_a_wrong_hub_is_a_wrong_setting_for_every_verb(command, orders, tmp_path):
+    """Each has the same exit code and names the remedy, without blaming the credential."""
+    (tmp_path / "g.db").touch()
+    place = ["--eventhub", "order", "--store", "sqlite:g.db"]
+    handler = "eventproc.cli.demo.processors.handler:FlightLog"
+    for verb in (["status"], ["checkpoints", "lag"], ["run", handler]):
+        code, out, err = command.run(
+            *verb, *place, EVENTPROC_CONNECTION_STRING=orders.connection_string
+        )
+
+        assert (code, out) == (BAD_INPUT, "")
+        assert "there is no such event hub" in err
+        assert "Check the " in err
+        assert "take the credential" not in err
 
 
 def test_the_command_alone_is_help_and_the_version_is_one_line(said):

@@ -1,6 +1,7 @@
 """``eventproc run`` and ``eventproc status``: a fleet of one, seen from outside."""
 
 import json
+import shutil
 import signal
 from textwrap import dedent
 
@@ -77,7 +78,7 @@ def test_the_end_of_its_input_stops_it_if_asked(command, hub):
     assert process.returncode == 0
 
 
-def test_status_shows_who_is_at_work_and_disturbs_nobody(command, hub):
+def test_status_shows_owners_and_does_not_disturb_them(command, hub):
     """Owner, position and lag of each partition; looking leaves no trace."""
     process = start_and_wait(command, hub, "--log-format", "text")
     before, again = status(command, hub), status(command, hub)
@@ -95,7 +96,7 @@ def test_status_shows_who_is_at_work_and_disturbs_nobody(command, hub):
 
 
 def test_without_a_hub_status_shows_what_the_store_knows(command, hub, orders):
-    """Nobody needs a connection string to look; then the lag is unknown."""
+    """Without a connection string, the lag is unknown."""
     start_and_wait(command, hub).kill()
     namespace = f"127.0.0.1:{orders.port}"
     found = status(command, {}, "--namespace", namespace)
@@ -150,7 +151,16 @@ PICKY = """
             print(event.body.decode(), flush=True)
 """
 CAREFUL = [
-    *("--key-lanes", "2", "--key-property", "customer", "--attempts", "2", "--deliveries", "5"),
+    *(
+        "--key-concurrency",
+        "2",
+        "--key-property",
+        "customer",
+        "--attempts",
+        "2",
+        "--deliveries",
+        "5",
+    ),
     *("--stall-timeout", "1m", "--rate", "1000", "--partition-rate", "500"),
 ]
 
@@ -188,3 +198,35 @@ def test_bad_events_go_where_the_command_line_says(command, tmp_path, storage, c
     assert process.returncode == 0
     assert printed == {"good-1", "good-2", "good-3"}
     assert (in_hub, in_blobs) == ((1, 0) if kind == "eventhub" else (0, 1))
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+def test_a_store_that_goes_away_under_it_ends_it_with_the_remedy(command, hub, tmp_path, change):
+    """Processors that start later would find another file and form a second group."""
+    process = start_and_wait(command, hub)
+    path = tmp_path / "group.db"
+    if change == "replaced":
+        shutil.copy(path, tmp_path / "backup.db")
+        (tmp_path / "backup.db").rename(path)
+    else:
+        path.unlink()
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 2
+    assert "Stop all processors, put the file back" in err.splitlines()[-1]
+    assert "never retrieved" not in err
+
+
+def test_a_damaged_store_is_refused_at_the_start(command, hub, tmp_path):
+    """Exit code 2: to start it again is no use."""
+    start_and_wait(command, hub, "--stop-at-eof").communicate(timeout=20)
+    path = tmp_path / "group.db"
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    path.write_bytes(content)
+    code, out, err = command.run("run", "shop:Count", *HERE, *FAST, **hub)
+
+    assert (code, out) == (2, "")
+    assert "is damaged" in err
+    assert "restore a backup" in err
+    assert "Traceback" not in err

@@ -4,18 +4,34 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
 from eventproc.emulator import EventHubsEmulator
 
-WORKER: Final = Path(__file__).with_name("worker.py")
+ROOT: Final = Path(__file__).parents[3]
 KEYS: Final = 10
 BATCH_SIZE: Final = 2_000
 PATIENCE_S: Final = 120.0
+
+
+def send(
+    producer: EventHubProducerClient,
+    numbers: Sequence[int],
+    partition_id: str,
+    special: Mapping[int, str] = MappingProxyType({}),
+) -> None:
+    """Send these events in one batch."""
+    batch = producer.create_batch(partition_id=partition_id)
+    for number in numbers:
+        event = EventData(special.get(number, "x"))
+        event.properties = {"key": f"k{number % KEYS}"}
+        batch.add(event)
+    producer.send_batch(batch)
 
 
 class Fleet:
@@ -36,19 +52,14 @@ class Fleet:
         """Publish events, each under one of a few keys; what is special says so in its body."""
         with EventHubProducerClient.from_connection_string(self._conn_str) as producer:
             for first in range(0, count, BATCH_SIZE):
-                batch = producer.create_batch(partition_id=partition_id)
-                for number in range(first, min(first + BATCH_SIZE, count)):
-                    event = EventData((special or {}).get(number, "x"))
-                    event.properties = {"key": f"k{number % KEYS}"}
-                    batch.add(event)
-                producer.send_batch(batch)
+                numbers = range(first, min(first + BATCH_SIZE, count))
+                send(producer, numbers, partition_id, special or {})
 
     def start(self, owner_id: str) -> None:
         """Start a process."""
         self.processes[owner_id] = subprocess.Popen(
             [
-                sys.executable,
-                str(WORKER),
+                *(sys.executable, "-m", "tests.integration.delivery.worker"),
                 self._conn_str,
                 self._store,
                 owner_id,
@@ -56,6 +67,7 @@ class Fleet:
                 json.dumps(self._settings),
             ],
             stdin=subprocess.PIPE,
+            cwd=ROOT,
         )
 
     def stop(self, owner_id: str) -> None:
@@ -73,7 +85,9 @@ class Fleet:
         path = self._place / "story"
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        told = path.read_text()
+        whole = told[: told.rfind("\n") + 1]  # the last line may be half written
+        return [json.loads(line) for line in whole.splitlines()]
 
     @property
     def told_count(self) -> int:

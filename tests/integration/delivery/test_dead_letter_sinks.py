@@ -17,7 +17,7 @@ from eventproc import (
     DeadLetterError,
     ReceivedEvent,
 )
-from eventproc.deadletters.blob import BlobDeadLetterSink
+from eventproc.dead_letters.blob import BlobDeadLetterSink
 from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubDeadLetterSink
 

@@ -9,7 +9,7 @@ import pytest
 from eventproc.emulator import EventHubsEmulator
 from tests.integration.delivery.fleet import KEYS, Fleet
 
-DIED = "delivered again and again, and each time the process was not heard of again"
+DIED = "delivered several times, and each time the process died before it was handled"
 
 
 @pytest.fixture(name="make_fleet")
@@ -46,7 +46,7 @@ def test_an_event_that_kills_its_process_is_found_and_buried(make_fleet):
 @pytest.mark.timeout(180)
 def test_a_poison_event_among_ten_thousand_harms_nobody_else(make_fleet, container, storage):
     """The rest is handled once, also while the partition changes hands in good order."""
-    fleet = make_fleet(store=f"{container} {storage}", key_lanes=4, pace_s=0)
+    fleet = make_fleet(store=f"{container} {storage}", key_concurrency=4, pace_s=0)
     fleet.publish(10_000, {5_000: "fail"})
     fleet.start("a")
     fleet.until_told(2_000)
@@ -64,7 +64,7 @@ def test_a_poison_event_among_ten_thousand_harms_nobody_else(make_fleet, contain
 
 def test_lanes_keep_their_keys_in_order_through_kills(make_fleet):
     """Nothing is lost, and whoever takes over repeats only what was under way or not stored."""
-    fleet = make_fleet(key_lanes=4)
+    fleet = make_fleet(key_concurrency=4)
     fleet.publish(2_000)
     rng = random.Random(7)
     for owner_id in ("a", "b"):

@@ -14,6 +14,8 @@ from checkpointstores.blob import BlobCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, ConsumerGroup
 from tests.integration.delivery.fleet import KEYS, Fleet
+from tests.integration.delivery.storm import storm
+from tests.integration.delivery.weather import SqliteStore
 
 PARTITIONS = ("0", "1", "2")
 STORMY, CALM = 500, 150
@@ -55,7 +57,7 @@ def _published(fleet: Fleet, count: int) -> None:
 def test_nothing_is_lost_and_planned_changes_repeat_nothing(azurite, tmp_path, kind):
     """Order is kept for each key, the state is exact, and each hand-over in calm costs nothing."""
     rng = random.Random(11)
-    settings = {"key_lanes": 4} if kind == "lanes" else {"counts": True}
+    settings = {"key_concurrency": 4} if kind == "lanes" else {"counts": True}
     with ContainerClient.from_connection_string(azurite.connection_string, CONTAINER) as client:
         client.create_container()
     store = f"{CONTAINER} {azurite.connection_string}"
@@ -103,3 +105,14 @@ def test_nothing_is_lost_and_planned_changes_repeat_nothing(azurite, tmp_path, k
     if kind == "state":
         assert [json.loads(c.state or b"") for c in checkpoints] == [[count, sum(range(count))]] * 3
     print(f"{kind}: {len(places) - len(counts)} of {len(places)} came twice, in the storm alone")
+
+
+@pytest.mark.timeout(400)
+def test_a_short_storm_over_sqlite_does_no_harm(tmp_path):
+    """Processes of the command are killed, frozen and exchanged, and their wall clocks are off."""
+    told: list[str] = []
+    found = storm(
+        SqliteStore(tmp_path), tmp_path, seconds=12, rng=random.Random(3), say=told.append
+    )
+
+    assert found == [], told

@@ -25,22 +25,18 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.deadletters import FunctionDeadLetterSink
+from eventproc.dead_letters import FunctionDeadLetterSink
 from eventproc.sources.eventhubs import EventHubSource
+from tests.integration.delivery.telling import teller
 
 CONN_STR, STORE, OWNER_ID, STORY, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)
 PACE_S = SETTINGS.pop("pace_s", 0.0005)
 COUNTS = SETTINGS.pop("counts", False)
-FILE = os.open(STORY, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+tell = teller(STORY, OWNER_ID)
 
 
-def tell(*facts: object) -> None:
-    """Write a line at once: the next moment may be the last one."""
-    os.write(FILE, (json.dumps([OWNER_ID, *facts]) + "\n").encode())
-
-
-def key_of(event: ReceivedEvent) -> str:
+def key_selector(event: ReceivedEvent) -> str:
     """A property: to send with partition keys takes a batch for each."""
     return str(event.properties["key"])
 
@@ -85,14 +81,14 @@ async def main() -> None:
     """Serve until standard input ends."""
     config = EventProcessorConfig(
         load_balancing_interval=timedelta(seconds=0.3),
-        unsettled_interval=timedelta(seconds=0.05),
+        rebalance_interval=timedelta(seconds=0.05),
         ownership_expiration=timedelta(seconds=2),
         shutdown_timeout=timedelta(seconds=10),
-        checkpoint_policy=CheckpointPolicy(every_events=100, every=timedelta(seconds=0.2)),
+        checkpoint_policy=CheckpointPolicy(max_events=100, interval=timedelta(seconds=0.2)),
         failure_policy=FailurePolicy(
-            attempts_max=2, then=FailureAction.DEAD_LETTER, deliveries_max=3
+            attempts_max=2, action=FailureAction.DEAD_LETTER, deliveries_max=3
         ),
-        key_of=key_of,
+        key_selector=key_selector,
         **SETTINGS,
     )
     processor = EventProcessor(

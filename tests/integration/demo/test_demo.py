@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eventproc.testing.azurite import PROGRAM_VARIABLE
+from eventproc.testing.servers.azurite import PROGRAM_VARIABLE
 
 DEMO = [sys.executable, "-m", "eventproc.cli", "demo", "--events", "3000", "--processors", "2"]
 

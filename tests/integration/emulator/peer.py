@@ -3,15 +3,15 @@
 import asyncio
 from contextlib import asynccontextmanager, suppress
 
-from eventproc.emulator.encoding import encode
-from eventproc.emulator.framing import (
+from eventproc.emulator.amqp.encoding import encode
+from eventproc.emulator.amqp.framing import (
     AMQP_HEADER,
     Frame,
     FrameParser,
     ProtocolHeader,
     encode_frame,
 )
-from eventproc.emulator.performatives import (
+from eventproc.emulator.amqp.performatives import (
     Attach,
     Begin,
     Detach,
@@ -22,7 +22,7 @@ from eventproc.emulator.performatives import (
     Transfer,
     decode_performative,
 )
-from eventproc.emulator.values import Described, Symbol, ULong, Value
+from eventproc.emulator.amqp.values import Described, Symbol, ULong, Value
 
 PATIENCE_S = 5.0
 

@@ -1,19 +1,16 @@
 """The emulator misbehaves as it is told, here and over HTTP, and then behaves again."""
 
 import asyncio
-import json
-import urllib.error
-import urllib.request
 from datetime import timedelta
 
 import pytest
 
 from eventproc.emulator import EventHubsEmulator, Retention
-from eventproc.emulator.framing import AMQP_HEADER
-from eventproc.emulator.performatives import Attach, Detach, Disposition, Transfer
-from eventproc.emulator.values import Long, Symbol
+from eventproc.emulator.amqp.performatives import Attach, Detach, Disposition, Transfer
+from eventproc.emulator.amqp.values import Long, Symbol
 from eventproc.errors import ConfigurationError
 
+from .asking import ask
 from .peer import connected, raw
 
 READ = "orders/ConsumerGroups/$Default/Partitions/"
@@ -26,20 +23,6 @@ def emulator():
     """Yield an emulator for one test, with its control endpoint."""
     with EventHubsEmulator({"orders": 2}, health_port=0) as emulator:
         yield emulator
-
-
-def ask(emulator, path, given=None, *, raw_body=None):
-    """Ask the control endpoint: (status, answer)."""
-    body = None if given is None else json.dumps(given).encode()
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{emulator.health_port}{path}", data=raw_body or body
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=5) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
 
 
 async def asked(emulator, path, given):
@@ -286,71 +269,6 @@ async def test_events_expire_by_age():
                     await peer.is_silent_for(0.02)
 
         assert emulator.events("orders", "0") == []
-
-
-def test_the_control_endpoint_tells_how_it_is(emulator):
-    """Health as the official emulator has it, and what is in the hubs."""
-    health = ask(emulator, "/health")
-    _, hubs = ask(emulator, "/hubs")
-
-    assert health == (200, {"status": "healthy"})
-    assert hubs["hubs"]["orders"]["partitions"]["0"]["next_sequence_number"] == 0
-    assert hubs["connection_string"] == emulator.connection_string
-
-
-@pytest.mark.parametrize("name", ["refuse-connections", "refuse-links", "be-busy", "fall-silent"])
-def test_every_lasting_fault_can_be_posted(emulator, name):
-    """And cleared."""
-    assert ask(emulator, f"/faults/{name}", {"duration_s": 0.001}) == (200, {})
-    assert ask(emulator, "/faults/clear", {}) == (200, {})
-
-
-def test_faults_that_strike_at_once_can_be_posted(emulator):
-    """With what they did as the answer."""
-    given = {"hub": "orders", "partition_id": "0", "sequence_number": 5}
-
-    assert ask(emulator, "/faults/drop-connections", {}) == (200, {"dropped": 0})
-    assert ask(emulator, "/faults/expire-before", given) == (200, {"dropped": 0})
-    assert ask(emulator, "/faults/stop", {}) == (200, {})
-    assert ask(emulator, "/faults/start", {}) == (200, {})
-
-
-@pytest.mark.parametrize(
-    ("path", "given", "status", "said"),
-    [
-        ("/nothing", None, 404, "/nothing"),
-        ("/faults/clear", None, 404, "GET /faults/clear"),
-        ("/faults/be-busy", {}, 400, "duration_s"),
-        ("/faults/be-busy", {"duration_s": "1"}, 400, "duration_s"),
-        ("/faults/be-busy", [], 400, "object"),
-        ("/faults/displace-receivers", {}, 400, "hub"),
-        ("/faults/displace-receivers", {"hub": "nobody"}, 400, "nobody"),
-        ("/faults/expire-before", {"hub": "orders", "partition_id": "x"}, 400, "sequence_number"),
-    ],
-)
-def test_a_request_that_makes_no_sense_is_told_why(emulator, path, given, status, said):
-    """And nothing happens."""
-    answer = ask(emulator, path, given)
-
-    assert answer[0] == status
-    assert said in answer[1]["error"]
-
-
-async def test_what_does_not_speak_http_is_hung_up_on(emulator):
-    """The endpoint goes on."""
-    for garbage in (
-        AMQP_HEADER + b"\r\n\r\n",
-        b"\xff\r\n\r\n",
-        b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n",
-    ):
-        reader, writer = await asyncio.open_connection("127.0.0.1", emulator.health_port)
-        writer.write(garbage)
-        writer.write_eof()
-        answer = await reader.read()
-        writer.close()
-
-        assert b"200 OK" not in answer
-    assert (await asyncio.to_thread(ask, emulator, "/health"))[0] == 200
 
 
 def test_a_port_that_is_taken_is_explained(emulator):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventproc.emulator import EmulatorConfiguration, EmulatorServer, hubs_of
-from eventproc.emulator.encoding import encode
-from eventproc.emulator.framing import (
+from eventproc.emulator.amqp.encoding import encode
+from eventproc.emulator.amqp.framing import (
     AMQP_HEADER,
     SASL_FRAME,
     SASL_HEADER,
@@ -17,8 +17,8 @@ from eventproc.emulator.framing import (
     ProtocolHeader,
     encode_frame,
 )
-from eventproc.emulator.message import BATCH_FORMAT, read_message
-from eventproc.emulator.performatives import (
+from eventproc.emulator.amqp.message import BATCH_FORMAT, read_message
+from eventproc.emulator.amqp.performatives import (
     Attach,
     Begin,
     Close,
@@ -31,7 +31,7 @@ from eventproc.emulator.performatives import (
     Target,
     Transfer,
 )
-from eventproc.emulator.values import Described, Symbol, ULong
+from eventproc.emulator.amqp.values import Described, Symbol, ULong
 
 from .peer import connected, message, raw
 

@@ -107,7 +107,7 @@ class Ours:
                 load_balancing_strategy=scene.strategy,
                 load_balancing_interval=timedelta(seconds=INTERVAL_S),
                 ownership_expiration=timedelta(seconds=EXPIRATION_S),
-                checkpoint_policy=CheckpointPolicy(every=timedelta(seconds=0.2)),
+                checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=0.2)),
             ),
         )
 

@@ -14,7 +14,7 @@ from checkpointstores.blob import BlobCheckpointStore
 from eventproc import CheckpointPolicy, EventProcessor, EventProcessorConfig, PartitionHandler
 from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubSource
-from eventproc.testing.azurite import Azurite
+from eventproc.testing.servers.azurite import Azurite
 
 PARTITION_COUNT = 6
 PROCESSOR_COUNT = 3
@@ -47,7 +47,7 @@ class Fleet:
         config = EventProcessorConfig(
             load_balancing_interval=timedelta(seconds=1),
             ownership_expiration=timedelta(seconds=EXPIRATION_S),
-            checkpoint_policy=CheckpointPolicy(every=timedelta(seconds=0.5)),
+            checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=0.5)),
         )
         self.processors = [
             EventProcessor(
@@ -76,7 +76,7 @@ class Fleet:
     def is_balanced(self) -> bool:
         return all(
             len(owned) == PARTITION_COUNT // PROCESSOR_COUNT for owned in self.owners()
-        ) and all(processor.statistics().is_settled for processor in self.processors)
+        ) and all(processor.statistics().is_balanced for processor in self.processors)
 
     def is_done(self) -> bool:
         return set(self.handled) == {

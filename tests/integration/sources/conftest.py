@@ -121,7 +121,7 @@ def _topic(broker: KafkaBroker) -> KafkaTopic:
 BENCHES = ("memory", "kafka", *ReceivePath)
 
 
-@pytest.fixture(name="bench", params=BENCHES, ids=["memory", "kafka", "direct", "promised"])
+@pytest.fixture(name="bench", params=BENCHES, ids=["memory", "kafka", "direct", "public"])
 def _bench(request: pytest.FixtureRequest) -> MemoryBench | EventHubsBench | KafkaBench:
     if request.param == "memory":
         return MemoryBench()

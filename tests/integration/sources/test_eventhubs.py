@@ -19,7 +19,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from eventproc.emulator import EmulatorConfiguration, EmulatorServer, EventHubsEmulator
-from eventproc.emulator.configuration import hubs_of
+from eventproc.emulator.hub.configuration import hubs_of
 from eventproc.errors import (
     ConfigurationError,
     ReceiverDisplacedError,
@@ -248,8 +248,8 @@ async def test_large_events_do_not_fill_the_memory_of_a_blocked_handler(shared):
     async with source_on(shared, "bulky", replace(DIRECT, prefetch_bytes=room)) as source:
         receiver: Any = await source.open_receiver(GROUP, "0", EARLIEST)
         held = 0
-        while not held or receiver._account.held_bytes != held:
-            held = receiver._account.held_bytes
+        while not held or receiver._credit.held_bytes != held:
+            held = receiver._credit.held_bytes
             await asyncio.sleep(0.3)
         events = await take(receiver, 250)
 

@@ -163,6 +163,27 @@ async def a_time_begins_after_it(bench: Bench) -> None:
 
 
 @clause
+async def a_time_includes_the_events_of_its_own(bench: Bench) -> None:
+    await bench.publish("1", b"before")
+    await asyncio.sleep(0.02)
+    now = datetime.now(UTC)
+    await asyncio.sleep(0.02)
+    await bench.publish("1", b"then")
+    async with opened(bench, "1", EventPosition.from_enqueued_time(now)) as receiver:
+        then = (await take(receiver, 1))[0].enqueued_time
+    async with opened(bench, "1", EventPosition.from_enqueued_time(then)) as receiver:
+        events_then = await take(receiver, 1)
+    await asyncio.sleep(0.02)
+    await bench.publish("1", b"after")
+    later = EventPosition.from_enqueued_time(then + timedelta(microseconds=1))
+    async with opened(bench, "1", later) as receiver:
+        events_later = await take(receiver, 1)
+
+    assert bodies(events_then) == [b"then"]
+    assert bodies(events_later) == [b"after"]
+
+
+@clause
 async def a_position_that_never_was_is_refused(bench: Bench) -> None:
     await bench.publish("0", b"any")
     async with bench.source() as source:

@@ -1,4 +1,4 @@
-"""What the driver asks of a hub, and where it finds positions in it."""
+"""The driver's requests to a hub, and the lookup of positions."""
 
 import asyncio
 import json
@@ -11,9 +11,8 @@ from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import ConfigurationError, SourceRejectedError
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, EventPosition
-from spark_integration.hub import Hub, after, span_of
 from spark_integration.options import parse_source_options
-from spark_integration.planning import PartitionSpan
+from spark_integration.source.hub import Hub, after, span_of
 from tests.integration.spark_integration.conftest import COUNT, options_for, publish
 
 HUB = "orders"
@@ -23,24 +22,26 @@ def found(emulator: EventHubsEmulator, **options: str) -> dict[str, int]:
     """Where a reader with these options would begin."""
     given = options_for(emulator, **options)
     hub = Hub(given)
-    return hub.find(given.starting, hub.hold())
+    return hub.find(given.starting, hub.partition_ends())
 
 
 def test_an_empty_partition_begins_where_it_ends(own):
     """Whether it never had an event, or lost all of them."""
     own.expire_before(HUB, "1", COUNT)
     own.expire_before(HUB, "0", 400)
-    spans = {p: span_of(properties) for p, properties in Hub(options_for(own)).hold().items()}
+    spans = {
+        p: span_of(properties) for p, properties in Hub(options_for(own)).partition_ends().items()
+    }
 
-    assert spans == {
-        "0": PartitionSpan(first=400, next=COUNT),
-        "1": PartitionSpan(first=COUNT, next=COUNT),
-        "2": PartitionSpan(first=0, next=0),
+    assert {p: (span.first, span.next) for p, span in spans.items()} == {
+        "0": (400, COUNT),
+        "1": (COUNT, COUNT),
+        "2": (0, 0),
     }
 
 
 def test_words_and_numbers(own):
-    """The plain forms; a number need not be there any more."""
+    """The plain forms; the event of a number may be deleted already."""
     own.expire_before(HUB, "0", 400)
 
     assert found(own, startingPosition="earliest") == {"0": 400, "1": 0, "2": 0}
@@ -49,7 +50,7 @@ def test_words_and_numbers(own):
 
 
 def test_offsets(own):
-    """At the event or behind it, up to the last one, behind which nothing has come yet."""
+    """At the event or after it, up to the end of the partition."""
     stored = own.events(HUB, "0")
 
     def at(index: int, *, is_inclusive: bool) -> int:
@@ -64,7 +65,7 @@ def test_offsets(own):
 
 
 def test_times(own):
-    """Before all events, at one, between two, at the last, behind it."""
+    """Before all events, at one, between two, at the last, after it."""
     stored = own.events(HUB, "1")
     publish(own, "1", b"much later")
     last_ms = own.events(HUB, "1")[-1].enqueued_ms
@@ -83,7 +84,7 @@ def test_times(own):
 
 
 async def note_checkpoint(store: Path, hub: EventHubsEmulator, number: int, offset: str) -> None:
-    """Have partition 0 handled up to an event."""
+    """Write a checkpoint of partition 0."""
     group = ConsumerGroup(
         fully_qualified_namespace=f"127.0.0.1:{hub.port}", eventhub_name=HUB, name="$Default"
     )
@@ -102,7 +103,7 @@ async def note_checkpoint(store: Path, hub: EventHubsEmulator, number: int, offs
 
 @pytest.mark.parametrize(("number", "begin"), [(70, 71), (COUNT - 1, COUNT), (-1, 0)])
 async def test_checkpoints(own, tmp_path, number, begin):
-    """Behind the last handled event; -1 is what is noted before the first one."""
+    """After the last handled event; -1 is the position before the first one."""
     store = tmp_path / "group.db"
     await note_checkpoint(store, own, number, "-1" if number < 0 else str(number))
 
@@ -123,10 +124,10 @@ def test_a_checkpoint_with_an_offset_alone_is_a_position_too():
 
 
 async def test_a_checkpoint_beyond_the_hub_is_refused(own, tmp_path):
-    """It is of another hub of that name."""
+    """It belongs to a deleted hub of the same name."""
     store = tmp_path / "group.db"
     await note_checkpoint(store, own, COUNT + 5, "9999999")
-    with pytest.raises(ConfigurationError, match="created anew"):
+    with pytest.raises(ConfigurationError, match="created again"):
         await _in_thread(own, store)
 
 
@@ -137,7 +138,7 @@ async def _in_thread(own: EventHubsEmulator, store: Path) -> dict[str, int]:
 
 
 def test_a_hub_that_does_not_exist_is_refused_at_once(own, monkeypatch):
-    """By the driver, before anything is planned; Azure's public methods do not tell."""
+    """By the driver, before planning. Direct path only: public methods do not report it."""
     monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "direct")
     options = parse_source_options(
         {"connectionString": own.connection_string, "eventHubName": "nothing"}, is_stream=True
@@ -145,4 +146,4 @@ def test_a_hub_that_does_not_exist_is_refused_at_once(own, monkeypatch):
     with pytest.raises(ConfigurationError, match="nothing"):
         Hub(options).check()
     with pytest.raises(SourceRejectedError, match="nothing"):
-        Hub(options).hold()
+        Hub(options).partition_ends()

@@ -1,13 +1,18 @@
 """Where micro-batches end: while a hub grows, is gone, loses events, or is another one."""
 
 import time
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
+from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import SourceRejectedError, SourceUnavailableError
 from spark_integration import EventsLostError
-from spark_integration.planner import StreamPlanner
+from spark_integration.source.hub import Hub
+from spark_integration.source.planner import StreamPlanner
 from tests.integration.spark_integration.conftest import COUNT, options_for, publish
+from tests.integration.spark_integration.dated_hub import publish_at
 
 HUB = "orders"
 QUICK = {"pollInterval": "20ms"}
@@ -16,7 +21,7 @@ END = {"0": COUNT, "1": COUNT, "2": 0}
 
 
 def test_batches_follow_each_other_up_to_the_end(own):
-    """Then there is nothing new, until there is."""
+    """After that they are empty, until an event is published."""
     planner = StreamPlanner(options_for(own, startingPosition="earliest", **QUICK))
     start = planner.first()
     half = planner.latest(start, COUNT)
@@ -32,12 +37,12 @@ def test_batches_follow_each_other_up_to_the_end(own):
 
 
 def test_the_hub_is_not_asked_while_there_is_more_to_read_than_a_batch_takes(own, caplog):
-    """What it said last is enough."""
+    """The last answer is used."""
     planner = StreamPlanner(options_for(own, pollInterval="30s"))
     planner.latest(START, 10)
-    own.stop()  # whoever asks now gets no answer, and says so
+    own.stop()  # a request would fail and log a warning
 
-    assert planner.latest({**START, "0": 10}, 30) == {"0": 25, "1": 15, "2": 0}
+    assert planner.latest({**START, "0": COUNT // 2}, 30) == {"0": COUNT // 2 + 10, "1": 20, "2": 0}
     assert caplog.records == []
 
 
@@ -68,7 +73,7 @@ def test_a_fixed_end_is_not_passed(own):
 
 
 def test_latest_and_a_fixed_end_agree(own):
-    """Though an event came between the two questions."""
+    """Even if an event is published between the two requests."""
     planner = StreamPlanner(options_for(own, startingPosition="latest", **QUICK))
     planner.fix_end()
     publish(own, "2", b"between")
@@ -78,8 +83,8 @@ def test_latest_and_a_fixed_end_agree(own):
     assert planner.latest(start, None) == start
 
 
-def test_an_outage_is_no_news(own, caplog):
-    """Told once at its beginning and once at its end; no call waits for long."""
+def test_batches_are_empty_during_an_outage(own, caplog):
+    """Its beginning and its end are logged once each; no call waits for long."""
     caplog.set_level("INFO")
     planner = StreamPlanner(options_for(own, **QUICK))
     planner.latest(END, None)
@@ -93,12 +98,13 @@ def test_an_outage_is_no_news(own, caplog):
         pass
 
     assert planner.latest(END, None) == {**END, "2": 1}
-    told = [r.msg for r in caplog.records if r.msg in {"hub_unavailable", "hub_recovered"}]
-    assert told == ["hub_unavailable", "hub_recovered"]
+    logged = [vars(record).get("event") for record in caplog.records]
+    logged = [event for event in logged if event in {"hub_failed", "hub_recovered"}]
+    assert logged == ["hub_failed", "hub_recovered"]
 
 
 def test_an_outage_that_lasts_is_an_error(own):
-    """After operationTimeout, so that somebody hears of it."""
+    """After operationTimeout the query fails."""
     planner = StreamPlanner(options_for(own, operationTimeout="200ms", **QUICK))
     own.stop()
 
@@ -110,8 +116,8 @@ def test_an_outage_that_lasts_is_an_error(own):
         ask_for_ever()
 
 
-def test_what_retention_took_is_an_error_or_told_once(own, caplog):
-    """A batch may be planned several times."""
+def test_deleted_events_are_an_error_or_logged_once(own, caplog):
+    """Once, even if a batch is planned several times."""
     own.expire_before(HUB, "0", 40)
     with pytest.raises(EventsLostError, match="events 0 to 39 of partition '0'"):
         StreamPlanner(options_for(own)).latest(START, None)
@@ -119,11 +125,107 @@ def test_what_retention_took_is_an_error_or_told_once(own, caplog):
 
     assert lenient.latest(START, 10) == {"0": 45, "1": 5, "2": 0}
     assert lenient.latest(START, 10) == {"0": 45, "1": 5, "2": 0}
-    assert [r.missing_count for r in caplog.records if r.msg == "events_expired"] == [40]
+    assert [
+        r.missing_count for r in caplog.records if vars(r).get("event") == "events_expired"
+    ] == [40]
 
 
 def test_a_hub_that_ends_before_the_offset_is_refused(own):
-    """It was created anew; its numbers mean other events."""
+    """It was created again; its numbers mean other events."""
     planner = StreamPlanner(options_for(own, failOnDataLoss="false"))
-    with pytest.raises(SourceRejectedError, match="created anew"):
+    with pytest.raises(SourceRejectedError, match="created again"):
         planner.latest({**END, "2": 5}, None)
+
+
+# --- aligned by enqueued time ---------------------------------------------------------------------
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+MEANT = {"0": range(0, 600_000, 100), "1": range(0, 600_000, 1000), "2": [0, *[300_000] * 50]}
+"""Milliseconds after noon: ten events a second, one a second, and a burst."""
+
+
+@pytest.fixture(name="dated")
+def _dated(tmp_path):
+    """Yield a hub whose partitions have the events of ``MEANT``, and one that is empty."""
+    for partition_id, meant in MEANT.items():
+        instants = [NOON + timedelta(milliseconds=ms) for ms in meant]
+        publish_at(tmp_path / "dated", HUB, partition_id, instants)
+    with EventHubsEmulator({HUB: 4}, directory=tmp_path / "dated") as emulator:
+        yield emulator
+
+
+ALIGNED = {"alignBy": "enqueuedTime", "startingPosition": "earliest", **QUICK}
+
+
+def times_of(start, end):
+    """When the events between two offsets were enqueued."""
+    return [at for p, meant in MEANT.items() for at in meant[start[p] : end[p]]]
+
+
+def test_aligned_batches_end_at_one_enqueued_time(dated):
+    """Whatever the rates; together they have every event once, and none has too many."""
+    planner = StreamPlanner(options_for(dated, **ALIGNED))
+    end = planner.first()
+    batches = []
+    while (following := planner.latest(end, 1000)) != end:
+        batches.append(times_of(end, following))
+        end = following
+
+    assert end == {**{p: len(meant) for p, meant in MEANT.items()}, "3": 0}
+    assert all(max(one) < min(next_one) for one, next_one in pairwise(batches))
+    assert all(0 < len(batch) <= 1000 for batch in batches)
+    assert len(batches) <= 9
+
+
+def test_an_aligned_batch_that_has_room_for_everything_asks_for_no_event(dated, monkeypatch):
+    """So alignment costs a query that keeps up nothing."""
+    monkeypatch.setattr(Hub, "first_events_now", None)
+    planner = StreamPlanner(options_for(dated, **ALIGNED))
+
+    assert planner.latest(planner.first(), 10_000)["0"] == len(MEANT["0"])
+
+
+def test_where_rates_are_steady_each_aligned_batch_asks_once(dated, monkeypatch):
+    """Answers are reused for the next batch."""
+    asked = []
+    look = Hub.first_events_now
+
+    def counting(hub, positions):
+        asked.append(positions)
+        return look(hub, positions)
+
+    monkeypatch.setattr(Hub, "first_events_now", counting)
+    planner = StreamPlanner(options_for(dated, **ALIGNED))
+    end = planner.latest(planner.first(), 1000)
+    at_first = len(asked)
+    planner.latest(end, 1000)
+
+    assert at_first == 2  # when the first events were enqueued, and a guess
+    assert len(asked) == 3
+
+
+def test_an_outage_during_alignment_gives_empty_batches_until_it_lasts(dated):
+    """Links are refused, but requests for ends answered; it fails after operationTimeout."""
+    planner = StreamPlanner(options_for(dated, operationTimeout="400ms", **ALIGNED))
+    start = planner.first()
+    dated.refuse_links(timedelta(minutes=1))
+
+    assert planner.latest(start, 1000) == start
+
+    def ask_for_ever() -> None:
+        while True:
+            planner.latest(start, 1000)
+
+    with pytest.raises(SourceUnavailableError):
+        ask_for_ever()
+
+
+def test_an_aligned_batch_begins_after_deleted_events(dated):
+    """The oldest event that still exists gives the partition's time."""
+    dated.expire_before(HUB, "0", 3000)
+    planner = StreamPlanner(options_for(dated, failOnDataLoss="false", **ALIGNED))
+    end = planner.latest(dict.fromkeys("0123", 0), 300)
+
+    assert end["0"] == 0
+    assert end["2"] == 1
+    assert 0 < end["1"] <= 300

@@ -3,6 +3,7 @@
 No Spark here: what a task does is plain Python, and runs as it does in one.
 """
 
+import signal
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,8 +25,8 @@ from eventproc.ports import PartitionReceiver
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration import EventsLostError
 from spark_integration.options import SourceOptions, parse_source_options
-from spark_integration.planning import EventRange
-from spark_integration.reading import read_ranges
+from spark_integration.source.planning import EventRange
+from spark_integration.source.reading import read_ranges
 from tests.integration.spark_integration.conftest import COUNT, options_for, publish
 
 
@@ -68,8 +69,8 @@ def test_a_task_without_ranges_reads_nothing(own):
     assert numbers(options_for(own)) == []
 
 
-def test_who_stops_in_the_middle_leaves_no_receiver_behind(own):
-    """A query with a limit does, and a task that fails behind the source."""
+def test_a_task_that_stops_early_closes_its_receivers(own):
+    """For example a query with a limit, or a task that fails after the source."""
     reading = read_ranges(options_for(own, prefetchCount="50"), [planned("0", 0, COUNT)])
     first = list(islice(reading, 1))
     reading.close()  # type: ignore[attr-defined]
@@ -79,7 +80,7 @@ def test_who_stops_in_the_middle_leaves_no_receiver_behind(own):
 
 
 def test_two_attempts_read_the_same_side_by_side(own):
-    """A speculative attempt, a killed one that lives on, a second driver: nobody is thrown out."""
+    """For example speculative attempts: neither disconnects the other."""
     ranges = [planned("0", 0, COUNT), planned("1", 0, COUNT)]
     barrier = threading.Barrier(3)
 
@@ -122,7 +123,7 @@ def test_large_events_come_whole(own):
 
 
 class EarlySource(EventHubSource):
-    """Begins before the position, as a receiver at an offset or a time may; knows who is open."""
+    """Begins before the position, as a receiver may; keeps the set of open receivers."""
 
     connection = ""
 
@@ -154,7 +155,7 @@ def make_early(options: EventHubOptions) -> EventHubSource:
 
 
 def test_what_comes_before_the_range_is_left_out(own, monkeypatch):
-    """Also from a source that does not take positions to the letter."""
+    """Also with a source whose receivers begin before the position."""
     monkeypatch.setattr(EarlySource, "connection", own.connection_string_for("orders"))
     options = parse_source_options({"sourceRecipe": f"{__name__}:make_early"}, is_stream=True)
 
@@ -166,7 +167,7 @@ entered: list[str] = []
 
 @asynccontextmanager
 async def make_with_credential(options: EventHubOptions) -> AsyncIterator[EventHubSource]:
-    """Make a source with something behind it that must be closed."""
+    """Make a source with a credential that must be closed."""
     entered.append("opened")
     async with EarlySource.from_connection_string(
         EarlySource.connection, options=options
@@ -178,7 +179,7 @@ async def make_with_credential(options: EventHubOptions) -> AsyncIterator[EventH
 
 @pytest.mark.parametrize("is_broken_off", [False, True])
 def test_what_a_recipe_opens_is_closed_when_the_task_ends(own, monkeypatch, is_broken_off):
-    """However it ends: Spark's Python processes live on, and serve other tasks."""
+    """Also after an early stop: Spark's Python processes continue and run other tasks."""
     monkeypatch.setattr(EarlySource, "connection", own.connection_string_for("orders"))
     entered.clear()
     recipe = f"{__name__}:make_with_credential"
@@ -193,10 +194,35 @@ def test_what_a_recipe_opens_is_closed_when_the_task_ends(own, monkeypatch, is_b
     assert entered == ["opened", "0 receivers open", "closed"]
 
 
-# --- trouble -------------------------------------------------------------------------------------
+def test_how_much_is_read_does_not_change_how_often_a_signal_handler_is_set(own, monkeypatch):
+    """``asyncio.Runner.run`` sets one each time, at a price above that of decoding a chunk."""
+    calls = []
+    set_handler = signal.signal
+
+    def counting(*arguments):
+        calls.append(arguments)
+        return set_handler(*arguments)
+
+    monkeypatch.setattr(signal, "signal", counting)
+    options = options_for(own)
+    counts = []
+    for end in (1, COUNT):
+        calls.clear()
+        numbers(options, planned("0", 0, end))
+        counts.append(len(calls))
+
+    assert counts[0] == counts[1]
 
 
-def test_a_broken_connection_is_taken_up_behind_the_last_event(own):
+def test_planned_ranges_do_not_ask_for_the_newest_event(own):
+    """Their ends are known; last-enqueued properties would cost 150 bytes for each event."""
+    assert not options_for(own).hub_options().tracks_last_enqueued
+
+
+# --- outage -------------------------------------------------------------------------------------
+
+
+def test_a_broken_connection_is_reopened_after_the_last_event(own):
     """In the middle of a range, more than once."""
     reading = read_ranges(options_for(own, prefetchCount="100"), [planned("0", 0, COUNT)])
     found: list[int] = []
@@ -222,7 +248,7 @@ def test_an_outage_shorter_than_the_patience_is_waited_for(own):
 
 
 def test_an_outage_longer_than_the_patience_is_an_error(own):
-    """Then the task fails, with what it was doing; a retry reads all of its range again."""
+    """The task fails, and the message names the range; a retry reads the range again."""
     options = options_for(own, operationTimeout="300ms", prefetchCount="100")
     reading = read_ranges(options, [planned("0", 0, COUNT)])
     next(reading)
@@ -237,10 +263,10 @@ def test_an_outage_longer_than_the_patience_is_an_error(own):
     assert numbers(options, planned("0", 0, COUNT)) == expected(planned("0", 0, COUNT))
 
 
-def test_a_service_that_falls_silent_is_doubted(own, monkeypatch):
-    """The connection stands and nothing comes: ask, and open another.
+def test_a_silent_link_is_reopened_after_receiver_timeout(own, monkeypatch):
+    """The connection is up but no event comes: check the partition, and reopen the receiver.
 
-    By Azure's public methods a link takes longer to open than is waited for here.
+    Direct path only: by Azure's public methods, opening takes longer than the time-out here.
     """
     monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "direct")
     options = options_for(own, receiverTimeout="200ms", prefetchCount="100")
@@ -253,9 +279,9 @@ def test_a_service_that_falls_silent_is_doubted(own, monkeypatch):
 
 
 async def test_a_running_processor_is_named_as_the_reason(own, monkeypatch):
-    """Its receivers are exclusive; it would be wrong to throw them out.
+    """Its exclusive receivers are not disconnected; the error tells to use another group.
 
-    Azure's public methods do not tell of a link that is refused.
+    Direct path only: Azure's public methods do not report a refused link.
     """
     monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "direct")
     connection = own.connection_string_for("orders")
@@ -295,7 +321,7 @@ async def test_an_exclusive_reader_takes_the_partition(own, monkeypatch):
 
 
 def test_events_that_are_gone_are_an_error(own):
-    """In the words of somebody who has to decide what to do."""
+    """The message names the events and the option that skips them."""
     own.expire_before("orders", "0", 40)
 
     with pytest.raises(EventsLostError, match=r"events 10 to 39 of partition '0'.*failOnDataLoss"):
@@ -303,18 +329,18 @@ def test_events_that_are_gone_are_an_error(own):
 
 
 def test_events_that_are_gone_are_counted_and_skipped_on_request(own, caplog):
-    """The rest of the range comes."""
+    """The rest of the range is delivered."""
     own.expire_before("orders", "0", 40)
     options = options_for(own, failOnDataLoss="false")
 
     assert numbers(options, planned("0", 10, 60)) == expected(planned("0", 40, 60))
-    (record,) = [r for r in caplog.records if r.msg == "planned_events_missing"]
+    (record,) = [r for r in caplog.records if vars(r).get("event") == "planned_events_missing"]
     assert (record.after_sequence_number, record.missing_count) == (9, 30)
 
 
 @pytest.mark.parametrize("oldest", [60, 1000])
 def test_a_range_of_which_nothing_is_left_ends(own, oldest):
-    """Whether younger events follow, or the partition is empty and would be waited for."""
+    """Whether newer events follow or the partition is empty."""
     own.expire_before("orders", "0", oldest)
     strict = options_for(own, receiverTimeout="200ms", operationTimeout="5s")
     lenient = replace(strict, fails_on_data_loss=False)
@@ -330,7 +356,7 @@ def test_a_hub_that_was_created_anew_is_refused(own):
         own, receiverTimeout="200ms", operationTimeout="5s", failOnDataLoss="false"
     )
 
-    with pytest.raises(SourceRejectedError, match="created anew"):
+    with pytest.raises(SourceRejectedError, match="created again"):
         numbers(options, planned("0", COUNT - 1, COUNT + 10))
 
 

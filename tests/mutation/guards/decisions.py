@@ -4,7 +4,7 @@ from tests.mutation.guard import Guard, guards_in
 
 PLAN = guards_in(
     "eventproc/core/plan.py",
-    ["tests/unit/core/test_plan.py", "tests/unit/core/test_plan_small_worlds.py"],
+    ["tests/unit/eventproc/core/test_plan.py", "tests/stories/test_plan_small_worlds.py"],
     Guard(
         name="an extra place goes by who holds more than the minimum, never by exact counts",
         without_it="two owners swap quotas while they carry the plan out: partitions move twice",
@@ -47,6 +47,13 @@ PLAN = guards_in(
         is_simulated=False,
     ),
     Guard(
+        name="a record of no partition does not hide one that nobody owns",
+        without_it="where a hub was made anew with fewer partitions, one of them lies unread",
+        words="        and owner_by_partition.keys() == set(partition_ids)\n",
+        mutated="",
+        is_simulated=False,
+    ),
+    Guard(
         name="the ring: a place and the partition that filled it leave the rest as it was",
         without_it="the plan changes while it is carried out",
         words="bisect_left(points, rank(partition_id)) % len(ring)",
@@ -57,7 +64,7 @@ PLAN = guards_in(
 
 BALANCE = guards_in(
     "eventproc/core/balance.py",
-    ["tests/unit/core/test_balance.py", "tests/unit/core/test_balance_rounds.py"],
+    ["tests/unit/eventproc/core/test_balance.py", "tests/stories/test_balance_rounds.py"],
     Guard(
         name="one steal in each cycle",
         without_it="a newcomer robs everybody at once",
@@ -92,14 +99,14 @@ BALANCE = guards_in(
     Guard(
         name="settling: a new membership is acted upon when it was seen twice",
         without_it="processors that start together claim what others claim, and move it again",
-        words="    if view.is_settling:\n",
+        words="    if view.is_unstable:\n",
         mutated="    if False:\n",
     ),
     Guard(
         name="settling ends, even where members change all the time",
         suites=("liveness", "safety"),
         without_it="in a group that flaps nobody serves what is free",
-        words="return is_new and now_s - self.restless_since_s < most_s",
+        words="return is_new and now_s - self.unstable_since_s < wait_max_s",
         mutated="return is_new",
     ),
     Guard(
@@ -135,9 +142,9 @@ BALANCE = guards_in(
         name="what a foreign owner does not come for is taken by others",
         suites=("liveness",),
         without_it="a partition stays unread for ever",
-        words="planned |= _inherited(view, waiting)",
+        words="planned |= _reassigned(view, waiting)",
         mutated="pass",
-        killers=("tests/unit/core/test_neglect.py",),
+        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
     ),
     Guard(
         name="what stands in one's name is taken up, though a foreign owner shall have it",
@@ -145,15 +152,15 @@ BALANCE = guards_in(
         without_it="after a restart a partition lies unread until its record expires",
         words=" or (p in waiting and live.get(p) == me)",
         mutated="",
-        killers=("tests/unit/core/test_neglect.py",),
+        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
     ),
     Guard(
         name="only a foreign owner's share is taken by others",
         suites=("liveness",),
         without_it="a dead owner is handed its share again and again, and never counts as dead",
-        words="neglected = waiting & view.neglected",
-        mutated="neglected = view.neglected",
-        killers=("tests/unit/core/test_neglect.py",),
+        words="unclaimed = waiting & view.unclaimed",
+        mutated="unclaimed = view.unclaimed",
+        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
     ),
     Guard(
         name="patience counts from when a partition was first due",
@@ -165,9 +172,9 @@ BALANCE = guards_in(
     suites=("moves", "safety", "liveness"),
 )
 
-RESERVE = guards_in(
-    "eventproc/core/reserve.py",
-    ["tests/unit/core/test_reserve.py"],
+STANDBY = guards_in(
+    "eventproc/core/standby.py",
+    ["tests/unit/eventproc/core/test_standby.py"],
     Guard(
         name="newcomers of another generation wait for a vacancy",
         without_it="a rolling deploy moves each partition nearly twice",
@@ -177,8 +184,8 @@ RESERVE = guards_in(
     Guard(
         name="a reserve that holds something takes part",
         without_it="a vacancy is filled by one reserve after another",
-        words="idle = {reserve for reserve in reserves if not held_count[reserve]}",
-        mutated="idle = set(reserves)",
+        words="idle = {standby for standby in standbys if not held_count[standby]}",
+        mutated="idle = set(standbys)",
     ),
     Guard(
         name="where nobody stays who could be replaced, all reserves take part",
@@ -195,7 +202,7 @@ RESERVE = guards_in(
 
 LEASE = guards_in(
     "eventproc/core/lease.py",
-    ["tests/unit/core/test_lease.py"],
+    ["tests/unit/eventproc/core/test_lease.py"],
     Guard(
         name="an owner stops a margin before its lease expires",
         without_it="with clocks that run at other rates, two act at once",

@@ -3,26 +3,26 @@
 from tests.mutation.guard import Guard, guards_in
 
 CHECKPOINTER = guards_in(
-    "eventproc/checkpointer.py",
-    ["tests/unit/eventproc/test_checkpointer.py"],
+    "eventproc/partition/checkpointer.py",
+    ["tests/unit/eventproc/partition/test_checkpointer.py"],
     Guard(
         name="a checkpoint is written back before the first event is read",
         without_it="the former owner may still move the position after its successor began",
-        words="            if update is None:\n",
-        mutated="            if True:\n",
+        words="        if update is None:\n",
+        mutated="        if True:\n",
     ),
     Guard(
         name="ownership is proven between reading a checkpoint and adopting it",
         without_it="a pump that comes late shuts out the owner that came after it",
         words="""if not await self._verify():
-                raise""",
+            raise""",
         mutated="""if False:
-                raise""",
+            raise""",
     ),
     Guard(
         name="ownership is proven after another's checkpoint was read",
         without_it="a former owner reads its successor's checkpoint and writes over it",
-        words="if self._is_of_another(found) and not await self._verify():",
+        words="if self._is_written_by_another(found) and not await self._verify():",
         mutated="if False:",
     ),
     Guard(
@@ -44,7 +44,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="who is told of its loss writes no more",
         killers=(
-            "tests/unit/eventproc/test_checkpointer.py::test_who_is_told_of_its_loss_writes_no_more",
+            "tests/unit/eventproc/partition/test_checkpointer.py::test_who_is_told_of_its_loss_writes_no_more",
         ),
         without_it="one more write of a former owner reaches the store",
         words="""                if self._is_lost:
@@ -56,16 +56,21 @@ CHECKPOINTER = guards_in(
         name="one checkpoint write at a time",
         without_it="two writes of one pump refuse each other",
         words="""        async with self._writing:
-            while""",
+            self._urged.clear()
+""",
         mutated="""        if True:
-            while""",
+            self._urged.clear()
+""",
     ),
     suites=("edges", "safety"),
 )
 
 RECORDS = guards_in(
-    "eventproc/checkpoint.py",
-    ["tests/unit/eventproc/test_checkpoint.py", "tests/unit/eventproc/test_checkpointer.py"],
+    "eventproc/models/checkpoint.py",
+    [
+        "tests/unit/eventproc/models/test_checkpoint.py",
+        "tests/unit/eventproc/partition/test_checkpointer.py",
+    ],
     Guard(
         name="no update can be built that goes back",
         without_it="a mistake anywhere above reaches the store",
@@ -75,11 +80,14 @@ RECORDS = guards_in(
     suites=("safety",),
 )
 
-CALLS = ("tests/unit/eventproc/test_pump.py", "tests/unit/eventproc/test_handler_calls.py")
+CALLS = (
+    "tests/unit/eventproc/partition/test_pump.py",
+    "tests/unit/eventproc/partition/test_handler_calls.py",
+)
 
 ENDING = guards_in(
-    "eventproc/ending.py",
-    ["tests/unit/eventproc/test_ending.py"],
+    "eventproc/partition/stop_scope.py",
+    ["tests/unit/eventproc/partition/test_stop_scope.py"],
     Guard(
         name="self-fence of a call: cut when the lease cannot be trusted any more",
         without_it="a handler acts while the next owner does",
@@ -119,20 +127,22 @@ ENDING = guards_in(
 )
 
 DELIVERY = guards_in(
-    "eventproc/delivery.py",
+    "eventproc/partition/handler_calls.py",
     CALLS,
     Guard(
         name="self-fence before a call: no lease, no call",
         without_it="a handler is called while the next owner acts",
-        words="if await self._ending.until_trusted():",
+        words="if await self._stop_scope.until_trusted():",
         mutated="if False:",
-        killers=("tests/unit/eventproc/test_ending.py",),
+        killers=("tests/unit/eventproc/partition/test_stop_scope.py",),
     ),
     Guard(
         name="progress only after the handler returned",
         without_it="events that failed are never handled",
-        words="                self._note_done(run, part, Blame(failed={}), context)\n",
-        mutated="                run.settle(part, context)\n",
+        words="""                self._note_done(run, part, FailureReport(failed={}), context)
+                if outcome.error""",
+        mutated="""                run.settle(part, context)
+                if outcome.error""",
     ),
     Guard(
         name="a call that was cut is not taken for done",
@@ -144,40 +154,40 @@ DELIVERY = guards_in(
 )
 
 PUMP = guards_in(
-    "eventproc/pump.py",
+    "eventproc/partition/pump.py",
     CALLS,
     Guard(
         name="what was handled is not delivered again in place",
         without_it="a receiver that begins early makes duplicates",
         words="wanted = [event for event in events if self._context.is_unhandled(event)]",
         mutated="wanted = list(events)",
-        killers=("tests/unit/eventproc/test_early_receiver.py",),
+        killers=("tests/stories/test_early_receiver.py",),
     ),
     Guard(
         name="a pump whose checkpoints are refused ends",
         without_it="a former owner goes on handling what it can never store",
         words="        await self._checkpointer.run()\n        self.lose()\n",
         mutated="        await self._checkpointer.run()\n",
-        killers=("tests/unit/eventproc/test_operator.py",),
+        killers=("tests/unit/eventproc/test_admin.py",),
     ),
     suites=("edges", "safety"),
 )
 
 RECEPTION = guards_in(
-    "eventproc/reception.py",
+    "eventproc/partition/reader.py",
     CALLS,
     Guard(
         name="a displaced receiver asks the record who owns the partition",
         without_it="the owner and the receiver that took its link go on displacing each other",
         words="is_owned = await self._verify()",
         mutated="is_owned = True",
-        killers=("tests/unit/eventproc/test_parting.py",),
+        killers=("tests/stories/test_leaving.py",),
     ),
     suites=("edges", "safety"),
 )
 
 BEGINNING = guards_in(
-    "eventproc/beginning.py",
+    "eventproc/partition/start.py",
     CALLS,
     Guard(
         name="a position is stored for a first owner that begins at the end",
@@ -189,8 +199,8 @@ BEGINNING = guards_in(
 )
 
 CONTEXT = guards_in(
-    "eventproc/context.py",
-    ["tests/unit/eventproc/test_handler_calls.py", "tests/unit/eventproc/test_failures.py"],
+    "eventproc/partition/context.py",
+    ["tests/unit/eventproc/partition/test_handler_calls.py", "tests/stories/test_failures.py"],
     Guard(
         name="what a failed call did to the state is undone",
         without_it="events that come again are counted twice",
@@ -207,8 +217,8 @@ CONTEXT = guards_in(
 )
 
 LANES = guards_in(
-    "eventproc/lanes.py",
-    ["tests/unit/eventproc/test_key_lanes.py"],
+    "eventproc/partition/lanes.py",
+    ["tests/stories/test_key_concurrency.py"],
     Guard(
         name="key lanes: one call at a time for each key",
         without_it="events of a key are handled out of order",
@@ -221,14 +231,14 @@ LANES = guards_in(
         words="return self._watermark.is_wanted(event.sequence_number)",
         mutated="return True",
         is_simulated=False,
-        killers=("tests/unit/eventproc/test_early_receiver.py",),
+        killers=("tests/stories/test_early_receiver.py",),
     ),
     suites=("lanes", "planned-lanes"),
 )
 
 WATERMARK = guards_in(
-    "eventproc/core/lanes.py",
-    ["tests/unit/core/test_lanes.py", "tests/unit/eventproc/test_key_lanes.py"],
+    "eventproc/core/key_queues.py",
+    ["tests/unit/eventproc/core/test_key_queues.py", "tests/stories/test_key_concurrency.py"],
     Guard(
         name="key lanes: an event is taken in once",
         without_it="a receiver that begins again makes duplicates",
@@ -251,32 +261,32 @@ WATERMARK = guards_in(
 )
 
 CRASHES = guards_in(
-    "eventproc/crash_guard.py",
-    ["tests/unit/eventproc/test_crash_loops.py"],
+    "eventproc/partition/crash_guard.py",
+    ["tests/stories/test_crash_loops.py"],
     Guard(
         name="an event is counted before it is handed over",
         without_it="an event of which processes die kills one after another",
-        words="            self._context.count_delivery(delivery_count)\n",
+        words="            self._context.count_delivery(care.mark)\n",
         mutated="            pass\n",
         suites=("troubled", "troubled-lanes"),
     ),
 )
 
 WATCHDOG = guards_in(
-    "eventproc/watchdog.py",
-    ["tests/unit/eventproc/test_stalls.py"],
+    "eventproc/partition/stall_watchdog.py",
+    ["tests/stories/test_stalls.py"],
     Guard(
         name="a partition that stalls is given up",
         without_it="a partition is owned for ever by who gets nothing done",
-        words="                self._ending.give_up(CloseReason.STALLED)\n",
+        words="                self._stop_scope.give_up(CloseReason.STALLED)\n",
         mutated="                pass\n",
         suites=("troubled", "troubled-lanes"),
     ),
 )
 
 PUMPS = guards_in(
-    "eventproc/pumps.py",
-    ["tests/unit/eventproc/test_processor.py", "tests/unit/eventproc/test_group_stories.py"],
+    "eventproc/partition/pumps.py",
+    ["tests/unit/eventproc/test_processor.py", "tests/stories/test_group_stories.py"],
     Guard(
         name="a partition is drained before it is handed over",
         without_it="events come twice at a planned change",
@@ -296,13 +306,13 @@ PUMPS = guards_in(
         without_it="a pump starts for a lease that is about to be given away",
         words="ending=self._hand_overs,\n",
         mutated="ending=(),\n",
-        killers=("tests/unit/eventproc/test_parting.py",),
+        killers=("tests/stories/test_leaving.py",),
     ),
     Guard(
         name="a hand-over asks once more for whom, after draining",
         without_it="a partition goes to who has left meanwhile",
         words="""            await self._end(partition_id, CloseReason.HANDED_OVER)
-            # While it was drained the plan may have changed its mind.
+            # The plan may have changed while the partition was drained.
             if partition_id in self._target_by_partition:
                 target = self._target_by_partition[partition_id]
 """,
@@ -310,34 +320,42 @@ PUMPS = guards_in(
             await self._end(partition_id, CloseReason.HANDED_OVER)
             if True:
 """,
-        killers=("tests/unit/eventproc/test_parting.py",),
+        killers=("tests/stories/test_leaving.py",),
     ),
     suites=("planned", "safety", "moves"),
 )
 
 SESSION = guards_in(
-    "eventproc/session.py",
-    ["tests/unit/eventproc/test_processor.py", "tests/unit/eventproc/test_group_stories.py"],
+    "eventproc/runtime/run.py",
+    ["tests/unit/eventproc/test_processor.py", "tests/stories/test_group_stories.py"],
     Guard(
         name="notice before leaving",
         without_it="what is handed over lies unread until its new owner looks",
-        words="            await asyncio.sleep(self._leaving_notice_s())\n",
+        words="            await asyncio.sleep(self._drain_delay_s())\n",
         mutated="",
-        killers=("tests/unit/eventproc/test_parting.py",),
+        killers=("tests/stories/test_leaving.py",),
     ),
     Guard(
         name="who leaves while it expects gifts waits for them",
         without_it="a gift arrives after its receiver has gone",
-        words="        elif self._is_expecting:\n",
+        words="        elif self._is_rebalancing:\n",
         mutated="        elif False:\n",
-        killers=("tests/unit/eventproc/test_parting.py",),
+        killers=("tests/stories/test_leaving.py",),
     ),
     Guard(
         name="who lost its name touches no record",
         without_it="it releases the partitions of who took the name",
         words="            if is_displaced:\n",
         mutated="            if False:\n",
-        killers=("tests/unit/eventproc/test_parting.py",),
+        killers=("tests/stories/test_leaving.py",),
+    ),
+    Guard(
+        name="who lost its name renews nothing and gives nothing away",
+        without_it="what it had begun is written into the records of who took the name",
+        words="""        self.leases.lose_all()
+        await self._cancel_renewals()""",
+        mutated="        pass",
+        killers=("tests/stories/test_displaced.py",),
     ),
     Guard(
         name="renewals run apart from handlers",
@@ -345,13 +363,13 @@ SESSION = guards_in(
         words="if parts.config.uses_store_thread:",
         mutated="if False:",
         is_simulated=False,
-        killers=("tests/unit/eventproc/test_blocking.py",),
+        killers=("tests/unit/eventproc/partition/test_handler_threads.py",),
     ),
     Guard(
         name="presence is taken back at the end",
         without_it="the plan goes on giving a share to who has gone",
-        words="                await self._control.call(self._balancer.part(self.pumps.running))\n",
-        mutated="                pass\n",
+        words="await self._control.call(self._balancer.deregister(self.pumps.running))",
+        mutated="pass",
     ),
     suites=("planned", "safety", "moves"),
 )

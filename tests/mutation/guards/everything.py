@@ -3,25 +3,38 @@
 from typing import Final
 
 from tests.mutation.guard import Guard
-from tests.mutation.guards import decisions, delivery, fleet, numbering, ownership, spark, stores
+from tests.mutation.guards import (
+    decisions,
+    delivery,
+    fleet,
+    offset_format,
+    ownership,
+    sessions,
+    spark,
+    stores,
+)
 
 GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
-    "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.RESERVE],
+    "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.STANDBY],
     "Who is alive": [*decisions.LEASE, *ownership.PRESENCE, *ownership.CONTEST],
     "Leases": [
         *ownership.LEASES,
+        *ownership.TURNS,
         *ownership.PARTING,
         *ownership.BALANCER,
-        *ownership.SESSIONS,
-        *ownership.SESSION_GROUP,
+        *sessions.SESSION_LEASES,
+        *sessions.SESSION_LOOK,
+        *sessions.SESSION_PRESENCE,
+        *sessions.SESSIONS,
+        *sessions.SESSION_GROUP,
     ],
     "One protocol, and Kafka": [
-        *numbering.NUMBERS,
-        *numbering.ADMISSION,
-        *numbering.TAKING_UP,
-        *numbering.READER,
-        *numbering.FEED,
-        *numbering.POSITION,
+        *offset_format.NUMBERS,
+        *offset_format.ADMISSION,
+        *offset_format.TAKING_UP,
+        *offset_format.READER,
+        *offset_format.FEED,
+        *offset_format.POSITION,
     ],
     "Checkpoints": [*delivery.CHECKPOINTER, *delivery.RECORDS, *delivery.CONTEXT],
     "Delivery": [

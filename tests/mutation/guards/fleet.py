@@ -3,8 +3,8 @@
 from tests.mutation.guard import Guard, guards_in
 
 FLEET = guards_in(
-    "spark_integration/fleet.py",
-    ["tests/unit/spark_integration/test_fleet_keeping.py"],
+    "spark_integration/fleet/fleet.py",
+    ["tests/stories/test_fleet_keeping.py"],
     Guard(
         name="fleet: a job that Spark gave up is submitted again",
         without_it="after four deaths a processor is missing for ever",
@@ -15,14 +15,14 @@ FLEET = guards_in(
     Guard(
         name="fleet: what can never work ends it",
         without_it="a handler that cannot be imported is tried for ever, and nobody is told",
-        words="            if is_hopeless:\n",
+        words="            if is_permanent:\n",
         mutated="            if False:\n",
         is_simulated=False,
     ),
     Guard(
         name="fleet: what has never served ends it",
         without_it="who asked for it waits until start_timeout, and is not told why",
-        words="            elif not self._board.has_served(slot):\n",
+        words="            elif not self._registry.has_served(slot):\n",
         mutated="            elif False:\n",
         is_simulated=False,
     ),
@@ -36,7 +36,7 @@ FLEET = guards_in(
     Guard(
         name="fleet: a job that waits for a core is cancelled at a stop",
         without_it="a stop waits for a place that never comes",
-        words="                for slot in self._board.unheard():\n"
+        words="                for slot in self._registry.silent_slots():\n"
         "                    self._spark.cancel(slot)\n",
         mutated="",
         is_simulated=False,
@@ -51,19 +51,19 @@ FLEET = guards_in(
     Guard(
         name="fleet: a stop without order is told",
         without_it="events come again, and nobody knows why",
-        words="            if cut := sorted({*late, *self._board.cut_short()}):\n",
+        words="            if cut := sorted({*late, *self._registry.cut_short()}):\n",
         mutated="            if cut := []:\n",
         is_simulated=False,
     ),
 )
 
 FLEET_BOARD = guards_in(
-    "spark_integration/fleet_board.py",
-    ["tests/unit/spark_integration/test_fleet.py"],
+    "spark_integration/fleet/members.py",
+    ["tests/unit/spark_integration/fleet/test_fleet.py"],
     Guard(
         name="fleet: who was replaced has lost its slot",
         without_it="an executor that Spark took for lost goes on beside its replacement",
-        words="            if report.incarnation in slot.gone:\n                return False\n",
+        words="            if report.incarnation in slot.replaced:\n                return False\n",
         mutated="",
         is_simulated=False,
     ),
@@ -92,8 +92,8 @@ FLEET_BOARD = guards_in(
 
 FLEET_MEMBER = [
     *guards_in(
-        "spark_integration/fleet_status.py",
-        ["tests/unit/spark_integration/test_fleet.py"],
+        "spark_integration/fleet/statistics.py",
+        ["tests/unit/spark_integration/fleet/test_fleet.py"],
         Guard(
             name="fleet: reports carry what only members know",
             without_it="whoever reaches the port can play a member",
@@ -103,30 +103,31 @@ FLEET_MEMBER = [
         ),
     ),
     *guards_in(
-        "spark_integration/fleet_desk.py",
-        ["tests/unit/spark_integration/test_fleet_member.py"],
+        "spark_integration/fleet/report_server.py",
+        ["tests/stories/test_fleet_member.py"],
         Guard(
             name="fleet: a stop is answered",
             without_it="members hear nothing of it, and are killed",
-            words="        return STOP if not may_go_on or self._stopping.wait(HOLD_S) else GO\n",
-            mutated="        return STOP if not may_go_on else GO\n",
+            words="        return STOP if not may_continue or self._stopping.wait(HOLD_S) "
+            "else GO\n",
+            mutated="        return STOP if not may_continue else GO\n",
             is_simulated=False,
         ),
     ),
     *guards_in(
-        "spark_integration/fleet_link.py",
-        ["tests/unit/spark_integration/test_fleet_member.py"],
+        "spark_integration/fleet/report_client.py",
+        ["tests/stories/test_fleet_member.py"],
         Guard(
             name="fleet: a driver that stays out of reach is a reason to stop",
             without_it="processors outlive their driver, and nobody can stop them",
-            words='                    self._on_stop("the driver is out of reach")\n',
+            words='                    self._on_stop("the driver is unreachable")\n',
             mutated="                    pass\n",
             is_simulated=False,
         ),
     ),
     *guards_in(
-        "spark_integration/fleet_watch.py",
-        ["tests/unit/spark_integration/test_fleet_member.py"],
+        "spark_integration/fleet/watchdog.py",
+        ["tests/stories/test_fleet_member.py"],
         Guard(
             name="fleet: a member without its daemon stops",
             without_it="an orphan renews its leases until somebody finds it",
@@ -143,8 +144,8 @@ FLEET_MEMBER = [
         ),
     ),
     *guards_in(
-        "spark_integration/fleet_worker.py",
-        ["tests/unit/spark_integration/test_fleet_member.py"],
+        "spark_integration/fleet/task.py",
+        ["tests/stories/test_fleet_member.py"],
         Guard(
             name="fleet: signals are heard while a handler blocks the loop",
             without_it="a worker that is told to end does not",
@@ -162,8 +163,8 @@ FLEET_MEMBER = [
         ),
     ),
     *guards_in(
-        "spark_integration/fleet_spark.py",
-        ["tests/unit/spark_integration/test_fleet_keeping.py"],
+        "spark_integration/fleet/jobs.py",
+        ["tests/stories/test_fleet_keeping.py"],
         Guard(
             name="fleet: a setting that starts second attempts is refused",
             without_it="two attempts throw each other out again and again",

@@ -3,14 +3,14 @@
 from tests.mutation.guard import Guard, guards_in
 
 LEASES = guards_in(
-    "eventproc/leases.py",
-    ["tests/unit/eventproc/test_leases.py"],
+    "eventproc/ownership/leases.py",
+    ["tests/unit/eventproc/ownership/test_leases.py"],
     Guard(
         name="session: a lease is trusted no longer than its record was looked at",
         without_it="who was robbed and cannot look acts on, for as long as its session lives",
         words="return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)",
         mutated="return by_session_s",
-        killers=("tests/unit/eventproc/test_session_silence.py",),
+        killers=("tests/stories/test_session_silence.py",),
     ),
     Guard(
         name="a claim's lease counts from before it was sent",
@@ -25,10 +25,10 @@ LEASES = guards_in(
         name="a renewal counts from before it was sent",
         without_it="an answer that was long under way makes a lease that has expired already",
         words="""        results = await self._write(claims)
-        if life""",
+        if epoch""",
         mutated="""        results = await self._write(claims)
         sent_at_s = self._clock()
-        if life""",
+        if epoch""",
     ),
     Guard(
         name="an unknown renewal is not taken for won",
@@ -53,8 +53,16 @@ LEASES = guards_in(
     Guard(
         name="a refused renewal may have met one's own earlier write",
         without_it="a lost answer costs a partition",
-        words="settled = await self._settle([p for p in lost if p in doubtful])",
-        mutated="settled = set[str]()",
+        words="still_ours = await self._resolve_doubtful([p for p in lost if p in doubtful])",
+        mutated="still_ours = set[str]()",
+    ),
+    Guard(
+        name="what a namesake may have written is no renewal of one's own",
+        without_it="two processors with one name both take a record for their own",
+        words="""                return set()
+        except StoreError:""",
+        mutated="""                pass
+        except StoreError:""",
     ),
     Guard(
         name="what is taken up again after doubt is proven by a renewal",
@@ -66,7 +74,7 @@ LEASES = guards_in(
     Guard(
         name="what was being written when all was declared lost counts as little",
         without_it="who was declared dead goes on with a lease that somebody took over",
-        words="if result.outcome is WriteOutcome.WON and life == self._life:",
+        words="if result.outcome is WriteOutcome.WON and epoch == self._epoch:",
         mutated="if result.outcome is WriteOutcome.WON:",
     ),
     Guard(
@@ -74,7 +82,7 @@ LEASES = guards_in(
         without_it="a position that an operator moved is written over",
         words="return lease.is_doubtful or ownership.etag == lease.etag",
         mutated="return True",
-        killers=("tests/unit/eventproc/test_operator.py",),
+        killers=("tests/unit/eventproc/test_admin.py",),
     ),
     Guard(
         name="nobody knows is not yes: verification fails while a lease is in doubt",
@@ -88,7 +96,7 @@ LEASES = guards_in(
         name="a listing that contradicts a lease is looked into",
         without_it="who was robbed learns it only at its next renewal",
         words="""        if suspect:
-            await self._renew(suspect)
+            await self._renew(suspect, stored)
 """,
         mutated="",
     ),
@@ -97,12 +105,6 @@ LEASES = guards_in(
         without_it="each claim is written twice",
         words="if lease.answered_at_s <= asked_at_s and not",
         mutated="if not",
-    ),
-    Guard(
-        name="one write at a time for a partition",
-        without_it="a second write meets the first one's etag: a lease is lost to nobody",
-        words="await self._written.wait_for(lambda: not wanted & self._writing)",
-        mutated="pass",
     ),
     Guard(
         name="a lease ends before it is given away",
@@ -127,9 +129,21 @@ LEASES = guards_in(
     suites=("edges", "safety"),
 )
 
+TURNS = guards_in(
+    "eventproc/concurrency/turns.py",
+    ["tests/unit/eventproc/ownership/test_leases.py"],
+    Guard(
+        name="one write at a time for a partition",
+        without_it="a second write meets the first one's etag: a lease is lost to nobody",
+        words="await self._written.wait_for(lambda: not wanted & self._writing)",
+        mutated="pass",
+    ),
+    suites=("edges", "safety"),
+)
+
 PARTING = guards_in(
-    "eventproc/leases.py",
-    ["tests/unit/eventproc/test_parting.py"],
+    "eventproc/ownership/leases.py",
+    ["tests/stories/test_leaving.py"],
     Guard(
         name="what comes to a leaver at its last moment is released",
         without_it="a gift that came too late lies unread until it expires",
@@ -158,8 +172,8 @@ PARTING = guards_in(
 )
 
 BALANCER = guards_in(
-    "eventproc/balancer.py",
-    ["tests/unit/eventproc/test_balancer.py"],
+    "eventproc/ownership/balancer.py",
+    ["tests/unit/eventproc/ownership/test_balancer.py"],
     Guard(
         name="who leaves claims nothing any more",
         without_it="a look under way at the farewell wins partitions that nobody serves",
@@ -183,7 +197,7 @@ BALANCER = guards_in(
     Guard(
         name="who leaves is no member",
         without_it="a leaver is given new partitions",
-        words="            everybody - leaving,\n",
+        words="            owner_ids - leaving,\n",
         mutated="            everybody,\n",
     ),
     Guard(
@@ -195,7 +209,7 @@ BALANCER = guards_in(
     Guard(
         name="after a silence everybody has all its time to hand over",
         without_it="who just got a partition is robbed, for it had it before the silence, too",
-        words="                self._due_since_s, self._awaited_since_s = {}, {}\n",
+        words="                self._due_since_s, self._awaiting_since_s = {}, {}\n",
         mutated="",
     ),
     Guard(
@@ -207,7 +221,7 @@ BALANCER = guards_in(
     Guard(
         name="what was never taken up is given on at a farewell",
         without_it="a gift that came in the last moment lies unread until it expires",
-        words="""            await self._give_untouched(targets, view, running)
+        words="""            await self._transfer_unstarted(targets, view, running)
             return""",
         mutated="            return",
     ),
@@ -215,8 +229,8 @@ BALANCER = guards_in(
 )
 
 CONTEST = guards_in(
-    "eventproc/contest.py",
-    ["tests/unit/eventproc/test_presence.py"],
+    "eventproc/ownership/duplicate_owner.py",
+    ["tests/unit/eventproc/ownership/test_membership.py"],
     Guard(
         name="who was displaced and comes back stays",
         without_it="two holders of one name go on writing over each other",
@@ -235,14 +249,14 @@ CONTEST = guards_in(
     Guard(
         name="of two that write over each other one yields",
         without_it="two holders of one name go on for ever",
-        words="return is_after and self._counts[other.incarnation] > CONTESTS_MAX",
+        words="return is_after and self._counts[other.incarnation] > OVERWRITES_MAX",
         mutated="return is_after and False",
     ),
 )
 
 PRESENCE = guards_in(
-    "eventproc/presence.py",
-    ["tests/unit/eventproc/test_presence.py"],
+    "eventproc/ownership/membership.py",
+    ["tests/unit/eventproc/ownership/test_membership.py"],
     Guard(
         name="presence is written before the first plan",
         without_it="a newcomer plans with itself while nobody else counts it",
@@ -261,9 +275,28 @@ PRESENCE = guards_in(
         mutated="        return\n",
     ),
     Guard(
+        name="a second attempt at the first write remembers a sign of life",
+        without_it="a lost answer hides a live holder of the name, and two act under it",
+        words="is_contested = is_contested or self._shows_life(",
+        mutated="is_contested = self._shows_life(",
+    ),
+    Guard(
+        name="an answer is waited for from when the newcomer can be seen",
+        without_it="a live holder that answers in time is too late, and two act under one name",
+        words="until_s = self._clock() + answer_within.total_seconds()\n",
+        mutated="until_s = self._entered_at_s + answer_within.total_seconds()\n",
+    ),
+    Guard(
+        name="a newcomer goes by a look that was asked for when the time was over",
+        without_it="an answer in time is missed by a slow look, and two act under one name",
+        words="            if asked_at_s >= until_s:\n",
+        mutated="            if self._clock() >= until_s:\n",
+    ),
+    Guard(
         name="a live holder defends its name",
         without_it="a second process takes a live one's name",
-        words="""            self._log.warning("owner_id_contested", incarnation=mine.incarnation)
+        words="""\
+            self._log.warning("duplicate_owner_detected", incarnation=mine.incarnation)
             await self._write(replace(self._member, etag=mine.etag))
 """,
         mutated="            pass\n",
@@ -271,8 +304,8 @@ PRESENCE = guards_in(
     Guard(
         name="who was away yields to who took its name",
         without_it="the sleeper throws out the healthy one",
-        words="if (is_stale and not is_trusted) or self._contest.is_won_by(",
-        mutated="if self._contest.is_won_by(",
+        words="if (is_stale and not is_trusted) or self._arbiter.must_yield_to(",
+        mutated="if self._arbiter.must_yield_to(",
     ),
     Guard(
         name="who owns nothing renews its presence",
@@ -285,7 +318,7 @@ PRESENCE = guards_in(
         without_it="what was deleted by hand meanwhile, and taken by others, is acted upon",
         words="            self._on_lapsed()\n",
         mutated="            pass\n",
-        killers=("tests/unit/eventproc/test_session_silence.py",),
+        killers=("tests/stories/test_session_silence.py",),
     ),
     Guard(
         name="the leaving mark",
@@ -296,30 +329,30 @@ PRESENCE = guards_in(
     Guard(
         name="the mark of who stepped away",
         without_it="a planned restart waits whether its predecessor still lives",
-        words="await self._change_to(MemberStatus.AWAY)",
+        words="await self._change_to(MemberStatus.RESTARTING)",
         mutated="pass",
-        killers=("tests/unit/eventproc/test_deploys.py",),
+        killers=("tests/stories/test_deploys.py",),
     ),
     Guard(
         name="a newcomer of another generation begins in reserve",
         without_it="a rolling deploy moves each partition nearly twice",
-        words="MemberStatus.RESERVE if is_replacing else MemberStatus.ACTIVE",
+        words="MemberStatus.STANDBY if is_replacing else MemberStatus.ACTIVE",
         mutated="MemberStatus.ACTIVE",
-        killers=("tests/unit/eventproc/test_deploys.py",),
+        killers=("tests/stories/test_deploys.py",),
     ),
     Guard(
         name="a reserve's patience ends",
         without_it="a canary never gets its share",
-        words="if has_settled or is_over or not",
-        mutated="if has_settled or not",
-        killers=("tests/unit/eventproc/test_deploys.py",),
+        words="if has_replaced or is_over or not",
+        mutated="if has_replaced or not",
+        killers=("tests/stories/test_deploys.py",),
     ),
     Guard(
         name="session: who was declared dead drops everything",
         without_it="it goes on with partitions that others take",
         words="if self.is_session and (mine is None or mine.status is MemberStatus.DEAD):",
         mutated="if False:",
-        killers=("tests/unit/eventproc/test_sessions.py",),
+        killers=("tests/unit/eventproc/ownership/test_session_mode.py",),
     ),
     Guard(
         name="only who owns nothing is cleared away",
@@ -330,54 +363,4 @@ PRESENCE = guards_in(
                 and""",
     ),
     suites=("edges", "safety", "planned"),
-)
-
-SESSIONS = guards_in(
-    "eventproc/core/session_lease.py",
-    ["tests/unit/core/test_session_lease.py", "tests/unit/eventproc/test_sessions.py"],
-    Guard(
-        name="session: nobody is dead until it was declared",
-        without_it="a taker and a renewal that was under way both succeed",
-        words="is_live = member.status is not MemberStatus.DEAD",
-        mutated="is_live = is_alive(member, snapshot, expiration)",
-    ),
-    Guard(
-        name="session: an owner without a presence record is watched for an expiration",
-        without_it="who lost its presence record by a hand's mistake is robbed",
-        words="                or missed_s <= expiration.total_seconds()\n",
-        mutated="",
-    ),
-    Guard(
-        name="session: if the first does not declare a death, everybody has to",
-        without_it="a duty of one that hangs leaves the dead one's partitions unread",
-        words="(is_first or _is_overdue(member, present.as_of, expiration))",
-        mutated="is_first",
-    ),
-    suites=("edges", "safety"),
-)
-
-SESSION_GROUP = guards_in(
-    "eventproc/sessions.py",
-    ["tests/unit/eventproc/test_sessions.py"],
-    Guard(
-        name="session: ownership is read now and then, though nobody came or went",
-        without_it="who was robbed never learns it",
-        words="now_s - look.at_s <= self._full_look_every_s",
-        mutated="now_s >= look.at_s",
-    ),
-    Guard(
-        name="session: while a stranger is there each record is renewed",
-        without_it="a processor of another SDK takes everything",
-        words="        return self._has_strangers\n",
-        mutated="        return False\n",
-        is_simulated=False,
-    ),
-    Guard(
-        name="session: a group has one lease mode",
-        without_it="processors that judge each other by different records take each other's",
-        words="    if others:\n",
-        mutated="    if False:\n",
-        is_simulated=False,
-    ),
-    suites=("edges", "safety"),
 )

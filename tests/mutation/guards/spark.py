@@ -3,8 +3,8 @@
 from tests.mutation.guard import Guard, guards_in
 
 PLANNING = guards_in(
-    "spark_integration/planning.py",
-    ["tests/unit/spark_integration/test_planning.py"],
+    "spark_integration/source/planning.py",
+    ["tests/unit/spark_integration/source/test_planning.py"],
     Guard(
         name="Spark: a partition that an offset does not name begins at 0",
         without_it="the first events of a new partition are never read",
@@ -30,7 +30,7 @@ PLANNING = guards_in(
 )
 
 READING = guards_in(
-    "spark_integration/reading.py",
+    "spark_integration/source/reading.py",
     ["tests/integration/spark_integration/test_reading.py"],
     Guard(
         name="Spark: an event before the position is left out",
@@ -84,7 +84,7 @@ READING = guards_in(
     Guard(
         name="Spark: an outage has an end",
         without_it="a task waits for ever, and nobody hears of it",
-        words="        if now + wait_s - trouble.begun_at > patience_s:\n",
+        words="        if now + wait_s - outage.begun_at > patience_s:\n",
         mutated="        if False:\n",
         is_simulated=False,
     ),
@@ -103,7 +103,7 @@ OPTIONS = guards_in(
 )
 
 PLANNER = guards_in(
-    "spark_integration/planner.py",
+    "spark_integration/source/planner.py",
     ["tests/integration/spark_integration/test_planner.py"],
     Guard(
         name="Spark: a fixed end is not passed",
@@ -129,7 +129,7 @@ PLANNER = guards_in(
 )
 
 HUB = guards_in(
-    "spark_integration/hub.py",
+    "spark_integration/source/hub.py",
     ["tests/integration/spark_integration/test_hub.py"],
     Guard(
         name="Spark: a checkpoint names the last handled event",
@@ -149,7 +149,7 @@ HUB = guards_in(
 )
 
 OFFSETS = guards_in(
-    "spark_integration/offsets.py",
+    "spark_integration/source/offsets.py",
     ["tests/unit/spark_integration/test_options.py"],
     Guard(
         name="Spark: an offset log belongs to one hub",
@@ -160,10 +160,10 @@ OFFSETS = guards_in(
     ),
 )
 
-BY_PARTITION = ["tests/unit/spark_integration/test_sink_partition.py"]
+BY_PARTITION = ["tests/unit/spark_integration/sink/test_partition.py"]
 
 SINK_RECORDS = guards_in(
-    "spark_integration/sink_records.py",
+    "spark_integration/sink/records.py",
     BY_PARTITION,
     Guard(
         name="Spark sink: who was overtaken by its own query refuses to begin",
@@ -182,7 +182,7 @@ SINK_RECORDS = guards_in(
     Guard(
         name="Spark sink: a commit replaces exactly what its task has marked",
         without_it="no commit succeeds, or every one does",
-        words="        replaces=marked,\n",
+        words="        replaces=begun,\n",
         mutated="        replaces=None,\n",
         is_simulated=False,
     ),
@@ -191,6 +191,13 @@ SINK_RECORDS = guards_in(
         without_it="a query fails on its own write, whose answer was lost",
         words="        and found.writer == update.writer\n",
         mutated="        and found.writer != update.writer\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Spark sink: a commit is known by its position, too",
+        without_it="what another attempt committed is taken for all of it: rows are lost",
+        words="        and found.sequence_number == update.sequence_number\n",
+        mutated="",
         is_simulated=False,
     ),
     Guard(
@@ -210,7 +217,7 @@ SINK_RECORDS = guards_in(
 )
 
 SINK_STORE = guards_in(
-    "spark_integration/sink_store.py",
+    "spark_integration/sink/store.py",
     BY_PARTITION,
     Guard(
         name="Spark sink: what lost against somebody else is not tried over it",
@@ -230,7 +237,7 @@ SINK_STORE = guards_in(
         name="Spark sink: another attempt at a task is a replay",
         without_it="what the first attempt did is done again without a word",
         words="                is_replay = found.delivery_count > 0  "
-        "# Another attempt at this very task.\n",
+        "# Another attempt at this task.\n",
         mutated="                is_replay = False\n",
         is_simulated=False,
     ),
@@ -245,14 +252,14 @@ SINK_STORE = guards_in(
         name="Spark sink: a commit without an answer is asked about",
         without_it="Spark goes on, and the checkpoint stays behind",
         words="                continue  "
-        "# If it was written after all, this one loses, and the reading tells.\n",
+        "# If it was written, the next write loses, and is_committed() shows it.\n",
         mutated="                return\n",
         is_simulated=False,
     ),
 )
 
 SINK_PARTITION = guards_in(
-    "spark_integration/sink_partition.py",
+    "spark_integration/sink/partition.py",
     BY_PARTITION,
     Guard(
         name="Spark sink: what a checkpoint covers is not handed over",

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from checkpointstores import memory
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
@@ -28,6 +29,27 @@ async def test_all_times_come_from_the_accounts_clock():
     assert won.ownership is not None
     assert won.ownership.last_modified == times[0]
     assert snapshot.as_of == times[1]
+
+
+async def test_a_wall_clock_that_is_set_moves_no_time_of_an_account(monkeypatch):
+    """Or every lease in this process would be as old as the step."""
+
+    class SetForward(datetime):
+        """A wall clock that the administrator has set."""
+
+        @classmethod
+        def now(cls, tz=None):
+            """Ten minutes later than a moment ago."""
+            return datetime.now(tz) + timedelta(minutes=10)
+
+    async with MemoryCheckpointStore() as store:
+        [won] = await store.claim_ownership(GROUP, [CLAIM])
+        monkeypatch.setattr(memory, "datetime", SetForward)
+        snapshot = await store.list_ownership(GROUP)
+
+    assert won.ownership is not None
+    assert snapshot.as_of is not None
+    assert snapshot.as_of - won.ownership.last_modified < timedelta(minutes=5)
 
 
 async def test_stores_of_one_account_share_and_others_do_not():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from checkpointstores._retry import ATTEMPTS, retried
+from checkpointstores.retry import ATTEMPTS, retried
 from eventproc.errors import StoreCorruptError, StoreUnavailableError
 
 

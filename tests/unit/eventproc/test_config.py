@@ -15,12 +15,12 @@ SECOND = timedelta(seconds=1)
     ("settings", "word"),
     [
         ({"load_balancing_interval": ZERO}, "load_balancing_interval"),
-        ({"unsettled_interval": -SECOND}, "unsettled_interval"),
+        ({"rebalance_interval": -SECOND}, "rebalance_interval"),
         ({"handoff_timeout": ZERO}, "handoff_timeout"),
         ({"shutdown_timeout": ZERO}, "shutdown_timeout"),
         ({"partition_ids_interval": ZERO}, "partition_ids_interval"),
         ({"ownership_expiration": 29 * SECOND}, "at least 3 times"),
-        ({"unsettled_interval": 11 * SECOND}, "unsettled_interval"),
+        ({"rebalance_interval": 11 * SECOND}, "rebalance_interval"),
         ({"batch_size_max": 0}, "batch_size_max"),
     ],
 )
@@ -40,11 +40,11 @@ def test_an_expiration_of_three_intervals_is_enough():
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: CheckpointPolicy(every_events=0),
-        lambda: CheckpointPolicy(unwritten_events_max=0),
-        lambda: CheckpointPolicy(every=ZERO),
-        lambda: Backoff(first=ZERO),
-        lambda: Backoff(first=2 * SECOND, most=SECOND),
+        lambda: CheckpointPolicy(max_events=0),
+        lambda: CheckpointPolicy(max_uncommitted_events=0),
+        lambda: CheckpointPolicy(interval=ZERO),
+        lambda: Backoff(initial=ZERO),
+        lambda: Backoff(initial=2 * SECOND, maximum=SECOND),
     ],
 )
 def test_policies_that_would_never_or_always_act_are_refused(build):

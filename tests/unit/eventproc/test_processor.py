@@ -11,14 +11,16 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
     ConfigurationError,
     EventProcessor,
+    LeaseMode,
     OwnershipLostError,
     SourceUnavailableError,
+    StoreRejectedError,
     StoreUnavailableError,
 )
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
-from tests.unit.eventproc.scene import Noting, Scene, seconds, until
+from tests.stories.scene import Noting, Scene, seconds, until
 
 BUDGET = timedelta(seconds=10)
 TOLERANCE_S = 0.01
@@ -111,7 +113,7 @@ def test_it_may_be_started_again_after_it_stopped():
     numbers, told = run_virtual(story())
 
     assert numbers == [0, 1, 2, 3, 4, 5]
-    assert [s.tally.handled_count for s in told] == [0, 2, 2, 2, 2, 2, 2]
+    assert [s.counters.handled_count for s in told] == [0, 2, 2, 2, 2, 2, 2]
     assert [s.claim_count for s in told] == [0, 2, 2, 2, 2, 2, 2]
     assert [s.owned for s in told] == [(), ("0", "1"), (), ("0", "1"), (), ("0", "1"), ()]
     assert all(
@@ -189,13 +191,41 @@ def test_a_handler_that_is_no_factory_is_refused():
         scene.processor(Noting(scene))  # type: ignore[arg-type]
 
 
-def test_run_in_a_loop_is_awaited_and_its_cancellation_stops_in_good_order():
-    """Progress is stored and everything is released."""
+def test_run_inside_an_event_loop_is_refused():
+    """The message names what to use there; nothing is started."""
+
+    async def story():
+        processor = Scene().processor()
+        with pytest.raises(ConfigurationError, match=r"processor\.serve\(\).*async with processor"):
+            processor.run()
+        return processor.statistics().owned
+
+    assert run_virtual(story()) == ()
+
+
+def test_serve_returns_after_stop():
+    """It starts the processor, and serves events until another task stops it."""
 
     async def story():
         scene = Scene()
         scene.publish(2)
-        running = asyncio.ensure_future(scene.processor().run())
+        processor = scene.processor()
+        serving = asyncio.ensure_future(processor.serve())
+        await seconds(2)
+        await processor.stop()
+        await serving
+        return scene.checkpointed(), scene.owners()
+
+    assert run_virtual(story()) == (1, {"0": None})
+
+
+def test_a_cancelled_serve_stops_the_processor():
+    """The checkpoint is written and the partition is released."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(2)
+        running = asyncio.ensure_future(scene.processor().serve())
         await seconds(2)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -239,7 +269,7 @@ def test_statistics_tell_lag_and_progress():
     now = run_virtual(story())
     (pump,) = now.pumps
 
-    assert (now.owner_id, now.owned, now.lag, now.is_settled) == ("a", ("0",), 0, True)
+    assert (now.owner_id, now.owned, now.lag, now.is_balanced) == ("a", ("0",), 0, True)
     assert (pump.handled_count, pump.sequence_number, pump.checkpointed_sequence_number) == (
         5,
         4,
@@ -289,3 +319,47 @@ def test_no_thread_stays_behind():
         thread.join(timeout=5)
 
     assert not any(thread.is_alive() for thread in left)
+
+
+def test_an_incompatible_processor_leaves_no_member_record():
+    """The others of the group would share partitions with it until the record expires."""
+
+    async def story():
+        scene = Scene()
+        first = scene.processor(owner_id="a", lease_mode=LeaseMode.PARTITION)
+        second = scene.processor(owner_id="b", lease_mode=LeaseMode.SESSION)
+        async with first:
+            await seconds(5)
+            with pytest.raises(ConfigurationError, match="lease_mode"):
+                await second.start()
+            return list(scene.account.records(scene.group).member_by_owner)
+
+    assert run_virtual(story()) == ["a"]
+
+
+def test_a_store_that_rejects_the_start_is_closed_with_the_source(monkeypatch):
+    """The credential may lack a right: the connections that were opened do not stay open."""
+    closed = []
+
+    async def story():
+        processor = Scene().processor()
+        parts = processor._parts
+
+        async def reject(*_):
+            raise StoreRejectedError("no right to list")
+
+        for part in (parts.store, parts.source):
+            monkeypatch.setattr(part, "close", noting(part.close, part))
+        monkeypatch.setattr(parts.store, "list_members", reject)
+        with pytest.raises(ConfigurationError, match="no right to list"):
+            await processor.start()
+        return [parts.source, parts.store]
+
+    def noting(close, part):
+        async def close_noted():
+            closed.append(part)
+            await close()
+
+        return close_noted
+
+    assert run_virtual(story()) == closed

@@ -20,13 +20,13 @@ from eventproc import (
 from eventproc.errors import ConfigurationError, StateUnreadableError
 from eventproc.models import STATE_BYTES_MAX
 from eventproc.state import JsonCodec, StateCodec, TypedState
-from eventproc.testing import HandlerStage
+from eventproc.testing import HandlerTestHarness
 from eventproc.testing.virtual_time import run_virtual
-from tests.unit.eventproc.scene import Noting, Scene, seconds
+from tests.stories.scene import Noting, Scene, seconds
 
 
 @dataclass
-class Tally:
+class DeliveryCounters:
     """One line of a sum."""
 
     count: int = 0
@@ -37,13 +37,13 @@ class Tally:
 class Counts:
     """What a handler might keep."""
 
-    by_customer: dict[str, Tally] = field(default_factory=dict)
+    by_customer: dict[str, DeliveryCounters] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     newest: datetime | None = None
     digest: bytes = b""
 
 
-TALLIES = st.builds(Tally, st.integers(0, 2**53), st.decimals(0, 10**9, places=2))
+TALLIES = st.builds(DeliveryCounters, st.integers(0, 2**53), st.decimals(0, 10**9, places=2))
 COUNTS = st.builds(
     Counts,
     st.dictionaries(st.text(), TALLIES, max_size=5),
@@ -81,7 +81,8 @@ def test_equal_values_are_equal_bytes(tallies):
         (b'{"by_customer": {"a": {"count": "1"}}}', r"'7'.*Expected `int`.*by_customer"),
         (b"12", "Expected `object`, got `int`"),
         (b'{"seen": [', "truncated"),
-        (b"\xff", "this is no Counts as JSON"),
+        (b"\xff", "this is not a Counts as JSON"),
+        (b'{"more": ' + b"[" * 40_000, "maximum recursion depth"),
     ],
 )
 def test_what_cannot_be_read_is_not_taken_for_nothing(state, sentence):
@@ -117,12 +118,12 @@ def test_a_partition_without_state_begins_with_the_initial_value(state):
 def test_an_edit_that_fails_keeps_nothing():
     """The block that raised did not finish what it counts."""
     held = context(b'{"count": 1}')
-    tallies = TypedState(Tally)
-    with tallies.edit(held) as tally:
-        tally.count += 1
+    tallies = TypedState(DeliveryCounters)
+    with tallies.edit(held) as counters:
+        counters.count += 1
     after = held.state
-    with pytest.raises(ZeroDivisionError), tallies.edit(held) as tally:
-        tally.count += 1 // 0
+    with pytest.raises(ZeroDivisionError), tallies.edit(held) as counters:
+        counters.count += 1 // 0
 
     assert tallies.load(held).count == 2
     assert held.state == after
@@ -172,20 +173,20 @@ def test_too_large_is_refused_with_the_limit():
 
 def test_ordinary_functions_keep_their_state_in_the_same_way():
     """Their context is another one."""
-    tallies = TypedState(Tally)
+    tallies = TypedState(DeliveryCounters)
 
     class Counting(BlockingPartitionHandler):
         def process_events(
             self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
         ) -> None:
-            with tallies.edit(context) as tally:
-                tally.count += len(events)
+            with tallies.edit(context) as counters:
+                counters.count += len(events)
 
-    with HandlerStage(Counting) as stage:
+    with HandlerTestHarness(Counting) as stage:
         stage.publish("a", "b")
         stage.kill()
         stage.settle()
     state = stage.state()
 
     assert state is not None
-    assert JsonCodec(Tally).decode(state) == Tally(count=2)
+    assert JsonCodec(DeliveryCounters).decode(state) == DeliveryCounters(count=2)

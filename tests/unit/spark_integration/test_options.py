@@ -1,12 +1,12 @@
-"""The options of the source, at the door."""
+"""The options of the source: parsing, defaults, and error messages."""
 
 from datetime import timedelta
 
 import pytest
 
 from eventproc.errors import ConfigurationError
-from spark_integration.offsets import from_json, to_json
-from spark_integration.options import SOURCE_OPTIONS, SourceOptions, parse_source_options
+from spark_integration.options import SOURCE_OPTIONS, Alignment, SourceOptions, parse_source_options
+from spark_integration.source.offsets import from_json, to_json
 
 KEY = "c2VjcmV0"
 CONNECTION = (
@@ -20,7 +20,7 @@ def parse(is_stream: bool = True, **options: str) -> SourceOptions:
 
 
 def test_names_may_have_the_scala_connectors_prefix_and_any_case():
-    """Spark hands option names over in the case in which they were written."""
+    """Spark passes option names in the case in which they were written."""
     options = parse_source_options(
         {"eventhubs.connectionString": CONNECTION, "EVENTHUBS.CONSUMERGROUP": "audit"},
         is_stream=True,
@@ -30,7 +30,7 @@ def test_names_may_have_the_scala_connectors_prefix_and_any_case():
 
 
 def test_a_stream_begins_with_what_is_new_and_a_batch_with_the_oldest():
-    """As the Scala connector, and as anybody would expect."""
+    """The defaults are those of the Scala connector."""
     assert parse().starting.otherwise.is_latest
     assert parse(is_stream=False).starting.otherwise.is_earliest
 
@@ -62,36 +62,88 @@ def test_forms_of_a_duration(text, span):
         ({"maxTasks": "2", "maxEventsPerTask": "5"}, "not both"),
         ({"useExclusiveReceiver": "true", "maxEventsPerTask": "5"}, "one reader"),
         ({"startingPositions": "checkpoints"}, "checkpointStore"),
-        ({"endingPositions": "checkpoints"}, "checkpointStore"),
+        ({"endingPositions": "checkpoints", "is_stream": False}, "checkpointStore"),
         ({"checkpointStore": "blob"}, "sqlite:PATH"),
         ({"checkpointStore": "blob:checkpoints"}, "storageConnectionString"),
         ({"sourceRecipe": "hubs:orders"}, "only one"),
         ({"prefetchCount": "999999"}, "prefetch"),
+        ({"alignBy": "time"}, "alignBy is 'time': give backlog or enqueuedTime"),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_remedy(options, words):
-    """At the door, and without the key."""
+    """Parsing raises, and the message does not contain the key."""
     with pytest.raises(ConfigurationError, match=words) as refused:
         parse(**options).hub_options()
 
     assert KEY not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("is_stream", "options", "words"),
+    [
+        (True, {"endingPosition": "latest"}, "^endingPosition has no effect on a stream.*remove"),
+        (True, {"endingPositions": '{"0": 5}'}, "^endingPositions has no effect on a stream"),
+        (False, {"maxEventsPerTrigger": "5"}, "^maxEventsPerTrigger.*batch.*maxEventsPerTask"),
+        (False, {"alignBy": "backlog"}, "^alignBy has no effect on a batch.*remove"),
+        (False, {"pollInterval": "1s"}, "^pollInterval has no effect on a batch.*remove"),
+        (True, {"checkpointStore": "sqlite:x"}, "^checkpointStore has no.*startingPositions="),
+        (True, {"storageConnectionString": "x"}, "^storageConnectionString.*checkpointStore=blob"),
+        (
+            True,
+            {
+                "startingPositions": "checkpoints",
+                "checkpointStore": "sqlite:x",
+                "storageConnectionString": "x",
+            },
+            "^storageConnectionString has no effect on checkpointStore=sqlite:x: remove",
+        ),
+        (
+            True,
+            {"connectionString": None, "sourceRecipe": "hubs:orders", "eventHubName": "orders"},
+            "^eventHubName has no effect beside sourceRecipe",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused_with_the_remedy(is_stream, options, words):
+    """Ignoring such an option silently would mislead the user."""
+    given = {"connectionString": CONNECTION, **options}
+    given = {name: value for name, value in given.items() if value is not None}
+    with pytest.raises(ConfigurationError, match=words):
+        parse_source_options(given, is_stream=is_stream)
+
+
+def test_what_only_a_stream_or_only_a_batch_takes_waits_until_it_is_known():
+    """Spark asks for the columns before it says which of the two it reads."""
+    options = {"connectionString": CONNECTION, "endingPosition": "5", "maxEventsPerTrigger": "5"}
+
+    assert parse_source_options(options, is_stream=None).events_per_trigger_max == 5
+
+
+@pytest.mark.parametrize("text", ["enqueuedTime", "ENQUEUEDTIME"])
+def test_a_named_choice_may_be_in_any_case(text):
+    """Values of enumerations ignore case, as everywhere in Spark."""
+    assert parse(alignBy=text).alignment is Alignment.ENQUEUED_TIME
+
+
 def test_a_hub_must_be_named():
-    """There is no default."""
+    """There is no default hub."""
     with pytest.raises(ConfigurationError, match="connectionString"):
         parse_source_options({}, is_stream=True)
 
 
 def test_nothing_that_can_be_printed_shows_the_key():
     """Options end up in tracebacks and debuggers."""
-    options = parse(storageConnectionString=CONNECTION, checkpointStore="blob:checkpoints")
+    options = parse(
+        startingPositions="checkpoints",
+        storageConnectionString=CONNECTION,
+        checkpointStore="blob:checkpoints",
+    )
 
     assert KEY not in f"{options!r} {options.source.connection} {options.store}"
 
 
 def test_every_option_is_documented(request):
-    """The table in the docs is complete, and lists none that is gone."""
+    """The table in the docs lists exactly the options that exist."""
     page = (request.config.rootpath / "docs/spark.md").read_text("utf-8")
     table = page.split("## Options of the source")[1].split("\n## ")[0]
     documented = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
@@ -103,18 +155,18 @@ def test_every_option_is_documented(request):
 
 
 def test_equal_offsets_give_equal_texts():
-    """Spark tells by the text whether there is anything new."""
+    """Spark compares the texts to find out whether there are new events."""
     assert str(to_json("hub", {"10": 1, "9": 2})) == str(to_json("hub", {"9": 2, "10": 1}))
     assert from_json("hub", to_json("hub", {"9": 2, "10": 1})) == {"9": 2, "10": 1}
 
 
 def test_an_offset_log_of_another_hub_is_refused():
-    """Numbers of one hub mean nothing in another."""
+    """Sequence numbers of one hub mean nothing in another."""
     with pytest.raises(ConfigurationError, match="checkpointLocation"):
         from_json("test/orders", to_json("production/orders", {"0": 5}))
 
 
 def test_an_offset_log_of_a_later_release_is_refused():
-    """Rather than read wrongly."""
+    """An unknown format version raises instead of being misread."""
     with pytest.raises(ConfigurationError, match="version 2"):
         from_json("hub", {**to_json("hub", {"0": 5}), "version": 2})

@@ -1,4 +1,4 @@
-"""Where reading begins, in every form in which people write it."""
+"""Parsing of positions, in every form."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -38,7 +38,7 @@ def test_forms_of_a_position(text, position):
 
 
 def test_a_time_means_the_same_instant_in_every_zone():
-    """Nothing is read as local time."""
+    """A time without a zone is UTC, not local time."""
     zone = timezone(timedelta(hours=5, minutes=30))
     given = EIGHT.astimezone(zone).isoformat()
 
@@ -66,7 +66,7 @@ def test_what_is_no_position_is_refused(text):
 
 
 def test_partitions_may_have_positions_of_their_own():
-    """Named by themselves, or as the Scala connector does."""
+    """Keys are plain partition ids, or the Scala connector's JSON."""
     key = json.dumps({"ehName": "orders", "partitionId": 3})
     several = json.dumps({"0": "latest", "1": 17, key: {"seqNo": 4}})
     positions = parse_positions(
@@ -81,13 +81,13 @@ def test_partitions_may_have_positions_of_their_own():
 
 @pytest.mark.parametrize("text", ["earliest", "[1]", '{"{\\"ehName\\": \\"x\\"}": 3}'])
 def test_what_names_no_partitions_is_refused(text):
-    """The plural option is not a second singular one."""
+    """The plural option requires partition ids."""
     with pytest.raises(ConfigurationError, match="startingPositions"):
         parse_positions("startingPosition", None, text, otherwise=EventPosition.latest())
 
 
 def test_without_a_checkpoint_nothing_is_missed_either():
-    """With checkpoints, the rest begins with the oldest event, unless something else is said."""
+    """Partitions without a checkpoint start at the oldest event, unless another is given."""
     latest = EventPosition.latest()
     plain = parse_positions("startingPosition", None, "checkpoints", otherwise=latest)
     said = parse_positions("startingPosition", "latest", "Checkpoints", otherwise=latest)
@@ -98,7 +98,7 @@ def test_without_a_checkpoint_nothing_is_missed_either():
 
 @pytest.mark.parametrize(("offset", "is_refused"), [("kafka:7", True), ("7", False), ("-1", False)])
 def test_a_checkpoint_of_kafka_is_refused(offset, is_refused):
-    """All numbers here are those that Event Hubs has over AMQP."""
+    """The source reads over AMQP, where Kafka's offsets cannot be used."""
     checkpoint = Checkpoint(
         partition_id="0", offset=offset, sequence_number=7, etag="1", last_modified=EIGHT
     )

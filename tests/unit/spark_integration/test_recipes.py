@@ -1,4 +1,4 @@
-"""Recipes and secrets: what crosses a process boundary, and what is found on the other side."""
+"""Recipes and secrets: pickling, and use on another machine."""
 
 import pickle
 
@@ -16,12 +16,12 @@ CONNECTION = (
 
 
 def make_hub(options: EventHubOptions) -> EventHubSource:
-    """Stand for a user's function."""
+    """Make a source, as a user's function does."""
     return EventHubSource.from_connection_string(CONNECTION, options=options)
 
 
 def test_a_secret_is_looked_up_where_it_is_used(monkeypatch, tmp_path):
-    """Its pickle has the place and not the secret."""
+    """A pickle contains the reference and not the secret."""
     monkeypatch.setenv("HUB", "one")
     (tmp_path / "hub").write_text("two\n")
     by_name, by_path = Secret("env:HUB"), Secret(f"file:{tmp_path}/hub")
@@ -32,7 +32,7 @@ def test_a_secret_is_looked_up_where_it_is_used(monkeypatch, tmp_path):
 
 
 def test_a_secret_that_is_not_there_is_named_by_its_place(tmp_path):
-    """The variable or the file, which is what has to be repaired."""
+    """The message names the variable or the file."""
     with pytest.raises(ConfigurationError, match="EVENTPROC_NO_SUCH"):
         Secret("env:EVENTPROC_NO_SUCH").read()
     with pytest.raises(ConfigurationError, match="nowhere"):
@@ -40,7 +40,7 @@ def test_a_secret_that_is_not_there_is_named_by_its_place(tmp_path):
 
 
 def test_a_function_makes_the_source_with_the_options_it_is_given():
-    """So its receivers are shared and read ahead as the plan says."""
+    """The function gets the EventHubOptions to use."""
     recipe = SourceRecipe(function=f"{__name__}:make_hub")
     source = recipe.make(EventHubOptions(prefetch=7, is_exclusive=False))
 
@@ -57,7 +57,7 @@ def test_a_function_makes_the_source_with_the_options_it_is_given():
     ],
 )
 def test_a_function_that_is_not_there_is_refused(function, words):
-    """With the option that names it."""
+    """The message names the option."""
     with pytest.raises(ConfigurationError, match=f"sourceRecipe.*{words}"):
         SourceRecipe(function=function).make(EventHubOptions())
 

@@ -1,0 +1,35 @@
+"""Check the address of a blob container before anything is connected."""
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from eventproc.errors import ConfigurationError
+from eventproc.models import ConsumerGroup
+
+_CONTAINER_NAME: Final = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def checked_address(
+    account_url: str, container: str, *, has_token: bool, namespace: str | None
+) -> str:
+    """Check the address of a container; return it without secrets, for messages and logs.
+
+    Raises:
+        ConfigurationError: the URL, the container's name or the namespace is not valid, or a token
+            would be sent without TLS.
+    """
+    url = urlsplit(account_url)
+    if url.scheme not in {"http", "https"}:
+        raise ConfigurationError(
+            "account_url must begin with https://, as in https://NAME.blob.core.windows.net"
+        )
+    if not _CONTAINER_NAME.fullmatch(container):
+        raise ConfigurationError(
+            f"container {container!r}: give 3 to 63 lower-case letters, digits and dashes"
+        )
+    if url.scheme == "http" and has_token:
+        raise ConfigurationError("a token credential needs an account_url with https://")
+    if namespace is not None:
+        ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="any")
+    return f"{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}/{container}"

@@ -1,0 +1,276 @@
+"""The layout of records in a blob container: that of Azure's event processors, with additions.
+
+Rule 1: ownership and checkpoints are written exactly as the Azure SDKs write them, so that their
+processors can share a group with ours.
+Rule 2: any program may have written a blob, so reading a malformed one never raises.
+Rule 3: additions are stored where the Azure SDKs do not read.
+
+All functions are pure. The layout was taken from the stores of azure-eventhub-checkpointstoreblob
+(Python), Azure.Messaging.EventHubs.Processor (.NET) and of the SDKs for Java, JavaScript and Go.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from string import ascii_letters, digits, punctuation
+from typing import Final
+from urllib.parse import quote, unquote
+
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.errors import ConfigurationError
+from eventproc.models import ConsumerGroup, LeaseMode, Member, MemberStatus, OffsetFormat
+
+_OWNER_ID: Final = "ownerid"
+_OFFSET: Final = "offset"
+_SEQUENCE_NUMBER: Final = "sequencenumber"
+_WRITER: Final = "eventprocwriter"
+"""An addition: the pump that wrote the checkpoint. Azure SDKs ignore it, and their writes erase
+it."""
+
+_NO_OFFSET: Final = "no offset"
+""".NET 5.11 writes this text if it has no offset."""
+
+_SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
+
+_PLAIN: Final = "".join(sorted(set(ascii_letters + digits + punctuation) - {"%"}))
+"""Characters of a metadata value that are stored unchanged; HTTP headers cannot carry others."""
+
+_NAME_CHARACTERS_MAX: Final = 200
+"""A longer owner id is truncated and hashed in a blob's name, because a name has at most 1,024
+characters."""
+
+
+class RecordKind(Enum):
+    """The folder of a record."""
+
+    OWNERSHIP = "ownership"
+    CHECKPOINT = "checkpoint"
+    MEMBER = "member"
+    """An addition. It is not below the other two folders, because an Azure SDK fails its whole
+    listing if it finds an unknown blob there."""
+
+
+def folder(group: ConsumerGroup, kind: RecordKind) -> str:
+    """Return the common prefix of the names of a group's records, with a slash at its end.
+
+    Raises:
+        ConfigurationError: a name is ``.`` or ``..``, which HTTP clients resolve as a path.
+    """
+    if {".", ".."} & set(group.key):
+        raise ConfigurationError(f"{group} has a name of dots: blob storage cannot store it")
+    return "/".join((*group.key, kind.value, ""))
+
+
+def part_below(folder_name: str, blob_name: str) -> str | None:
+    """Return the part of a blob's name below its folder; ``None`` for stubs and nested blobs."""
+    part = blob_name.removeprefix(folder_name)
+    return None if part == blob_name or not part or "/" in part else part
+
+
+# --- namespaces spelled in two ways --------------------------------------------------------------
+
+# If a connection string has a port, the JavaScript SDK uses the host alone as the namespace, while
+# the Python SDK and eventproc keep the port. Then two groups of processors read the same hub, and
+# neither sees the records of the other.
+
+
+def other_spelling_prefix(group: ConsumerGroup) -> str:
+    """Return the prefix of the group's ownership blobs under the other spelling."""
+    namespace, *rest = group.key
+    host, _, port = namespace.rpartition(":")
+    if host and port.isdigit():
+        return "/".join((host, *rest, RecordKind.OWNERSHIP.value, ""))
+    return f"{namespace}:"
+
+
+def namespace_of(group: ConsumerGroup, blob_name: str) -> str | None:
+    """Return the namespace in an ownership blob's name; ``None`` for another hub or group."""
+    namespace, _, rest = blob_name.partition("/")
+    folder_name = "/".join((*group.key[1:], RecordKind.OWNERSHIP.value, ""))
+    return None if part_below(folder_name, rest) is None else namespace
+
+
+# --- ownership -----------------------------------------------------------------------------------
+
+
+def ownership_metadata(owner_id: str | None) -> dict[str, str]:
+    """Return the whole metadata of an ownership blob; ``None`` for a released partition."""
+    return {_OWNER_ID: _quoted(owner_id or "")}
+
+
+def owner_id_in(metadata: Mapping[str, str | None]) -> str | None:
+    """Return the owner; ``None`` for a released record and for one without an owner id.
+
+    A record without an owner id has to count as released. If it was ignored, no processor could
+    claim its partition: the blob exists, so replacing it requires its ETag.
+    """
+    return _unquoted(_lowered(metadata).get(_OWNER_ID, "")) or None
+
+
+# --- checkpoints ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """The position in a checkpoint blob; missing or unusable values are ``None``."""
+
+    offset: str | None
+    sequence_number: int | None
+    writer: str | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a receiver can start from it."""
+        return self.offset is not None or self.sequence_number is not None
+
+
+def checkpoint_metadata(offset: str, sequence_number: int, writer: str) -> dict[str, str]:
+    """Return the whole metadata of a checkpoint blob: offset and sequence number, never empty.
+
+    Raises:
+        ConfigurationError: an HTTP header cannot carry the offset, or other SDKs read it as "none".
+    """
+    if not offset.isascii() or not offset.isprintable() or offset != offset.strip():
+        raise ConfigurationError(f"offset {offset!r} cannot be stored: give printable ASCII")
+    if offset == _NO_OFFSET:
+        raise ConfigurationError(f"offset {offset!r} means 'no offset' to other SDKs")
+    return {_OFFSET: offset, _SEQUENCE_NUMBER: str(sequence_number), _WRITER: _quoted(writer)}
+
+
+def position_in(metadata: Mapping[str, str | None]) -> Position:
+    """Return the position, from any format that the Azure SDKs write.
+
+    .NET 5.11 writes ``no offset``, .NET 5.12 and later leave either value empty, other SDKs omit
+    keys.
+    """
+    lowered = _lowered(metadata)
+    offset, number = lowered.get(_OFFSET, ""), lowered.get(_SEQUENCE_NUMBER, "")
+    return Position(
+        offset=None if offset in {"", _NO_OFFSET} else offset,
+        sequence_number=(
+            BEFORE_FIRST_SEQUENCE_NUMBER
+            if (offset, number) == (BEFORE_FIRST_OFFSET, str(BEFORE_FIRST_SEQUENCE_NUMBER))
+            else _sequence_number(number)
+        ),
+        writer=_unquoted(lowered.get(_WRITER, "")) or None,
+    )
+
+
+def _sequence_number(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit()):
+        return None
+    number = int(text)
+    return number if number <= _SEQUENCE_NUMBER_MAX else None
+
+
+def legacy_folder(prefix: str, group: ConsumerGroup) -> str:
+    """Return the folder of legacy leases, whose names are not lower-cased.
+
+    ``EventProcessorHost`` uses any prefix; Azure Functions uses ``{namespace}/{hub}/``.
+    """
+    return f"{prefix}{group.name}/"
+
+
+def legacy_position(body: bytes) -> Position | None:
+    """Return the position in a lease of ``EventProcessorHost`` or Azure Functions, if any."""
+    try:
+        lease = json.loads(body.decode("utf-8-sig"))
+    except ValueError:
+        return None
+    if not isinstance(lease, dict):
+        return None
+    values = {str(key).lower(): value for key, value in lease.items()}
+    offset, number = values.get(_OFFSET), values.get(_SEQUENCE_NUMBER)
+    # A lease without a checkpoint has no offset, and its sequence number 0 has no meaning.
+    if not isinstance(offset, str):
+        return None
+    position = Position(
+        offset=offset.strip() or None,
+        sequence_number=_sequence_number(str(number)) if type(number) in {int, str} else None,
+    )
+    return position if position.is_usable else None
+
+
+# --- members -------------------------------------------------------------------------------------
+
+_STATUS_BY_NAME: Final = {status.value: status for status in MemberStatus}
+_LEASE_MODE_BY_NAME: Final = {mode.value: mode for mode in LeaseMode}
+_OFFSET_FORMAT_BY_NAME: Final = {
+    offset_format.value: offset_format for offset_format in OffsetFormat
+}
+
+
+def member_blob(group: ConsumerGroup, owner_id: str) -> str:
+    """Return the name of a member blob. The owner id is read from its metadata, not its name."""
+    quoted = quote(owner_id, safe="").replace(".", "%2E")
+    if len(quoted) > _NAME_CHARACTERS_MAX:
+        digest = hashlib.sha256(owner_id.encode()).hexdigest()
+        quoted = f"{quoted[: _NAME_CHARACTERS_MAX - len(digest) - 1]}~{digest}"
+    return folder(group, RecordKind.MEMBER) + quoted
+
+
+def member_metadata(member: Member) -> dict[str, str]:
+    """Return the whole metadata of a member blob."""
+    return {
+        _OWNER_ID: _quoted(member.owner_id),
+        "incarnation": _quoted(member.incarnation),
+        "status": member.status.value,
+        "handsover": str(member.hands_over).lower(),
+        "weight": repr(member.weight),
+        "generation": _quoted(member.deployment_id),
+        "leasemode": member.lease_mode.value,
+        "numbering": member.offset_format.value,
+        "version": _quoted(member.version),
+    }
+
+
+def member_in(
+    metadata: Mapping[str, str | None], *, etag: str, last_modified: datetime
+) -> Member | None:
+    """Return the member record; ``None`` if the blob has no owner id or no incarnation."""
+    values = _lowered(metadata)
+    owner_id = _unquoted(values.get(_OWNER_ID, ""))
+    incarnation = _unquoted(values.get("incarnation", ""))
+    if not owner_id or not incarnation:
+        return None
+    try:
+        weight = float(values.get("weight", "1.0"))
+    except ValueError:
+        weight = 1.0
+    return Member(
+        owner_id=owner_id,
+        incarnation=incarnation,
+        status=_STATUS_BY_NAME.get(values.get("status", ""), MemberStatus.ACTIVE),
+        hands_over=values.get("handsover") != "false",
+        weight=weight,
+        deployment_id=_unquoted(values.get("generation", "")),
+        lease_mode=_LEASE_MODE_BY_NAME.get(values.get("leasemode", ""), LeaseMode.PARTITION),
+        offset_format=_OFFSET_FORMAT_BY_NAME.get(values.get("numbering", ""), OffsetFormat.AMQP),
+        version=_unquoted(values.get("version", "")),
+        etag=etag,
+        last_modified=last_modified,
+    )
+
+
+# --- metadata values -----------------------------------------------------------------------------
+
+
+def _lowered(metadata: Mapping[str, str | None]) -> dict[str, str]:
+    """Return keys in lower case, values without surrounding blanks, and ``None`` as empty."""
+    return {key.lower(): (value or "").strip() for key, value in metadata.items()}
+
+
+def _quoted(value: str) -> str:
+    """Percent-encode characters that a header cannot carry; usual identifiers stay unchanged."""
+    return quote(value, safe=_PLAIN)
+
+
+def _unquoted(value: str) -> str:
+    """Undo ``_quoted``. A value that ``_quoted`` does not write (``%41``) stays unchanged."""
+    if "%" not in value:
+        return value
+    plain = unquote(value)
+    return plain if _quoted(plain) == value else value

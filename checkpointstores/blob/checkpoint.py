@@ -1,0 +1,99 @@
+"""Convert between checkpoint blobs and checkpoint records.
+
+All functions are pure; ``records.py`` makes the requests.
+"""
+
+from checkpointstores.blob import azure_layout as layout
+from checkpointstores.blob.azure_layout import Position
+from checkpointstores.blob.body import CheckpointBody
+from checkpointstores.blob.container import BlobItem, Written
+from eventproc.core.checkpoint_rules import completed_above
+from eventproc.models import Checkpoint, CheckpointUpdate
+
+
+def as_checkpoint(
+    partition_id: str, position: Position, item: BlobItem, body: CheckpointBody | None
+) -> Checkpoint:
+    """Return the record in a blob; a partial record if *body* is ``None``, as in a listing.
+
+    A processor of an Azure SDK that moved the position kept the body of the old position. Then the
+    completed ranges above the new position are still valid, and the delivery count is not.
+    """
+    is_partial = body is None
+    body = body or CheckpointBody()
+    number = position.sequence_number
+    return Checkpoint(
+        partition_id=partition_id,
+        offset=position.offset,
+        sequence_number=number,
+        state=body.state,
+        state_sequence_number=body.state_sequence_number,
+        completed=() if number is None else completed_above(body.completed, number),
+        delivery_count=body.delivery_count if number == body.sequence_number else 0,
+        is_partial=is_partial,
+        writer=position.writer,
+        etag=item.etag,
+        last_modified=item.last_modified,
+    )
+
+
+def body_after(update: CheckpointUpdate, replaces: Checkpoint | None) -> CheckpointBody:
+    """Return the whole body after an update. A state that it does not set stays unchanged."""
+    if update.state is not None:
+        state, state_sequence_number = update.state or None, update.sequence_number
+    else:
+        state = replaces.state if replaces else None
+        state_sequence_number = (replaces.state_sequence_number if replaces else None) or 0
+    return CheckpointBody(
+        state=state,
+        state_sequence_number=state_sequence_number if state else None,
+        sequence_number=update.sequence_number,
+        completed=update.completed,
+        delivery_count=update.delivery_count,
+    )
+
+
+def may_keep_body(update: CheckpointUpdate, replaces: Checkpoint | None) -> bool:
+    """Return whether the stored body is still correct after the update.
+
+    Then only metadata is written, so that a large state is not sent with every position.
+    """
+    stored = (replaces.completed, replaces.delivery_count) if replaces else ((), 0)
+    return (
+        update.state is None
+        and (update.completed, update.delivery_count) == stored == ((), 0)
+        and not update.is_reset  # a reset also removes completed ranges of other positions
+    )
+
+
+def stored_checkpoint(
+    update: CheckpointUpdate, body: CheckpointBody, written: Written
+) -> Checkpoint:
+    """Return the checkpoint that an update wrote."""
+    return Checkpoint(
+        partition_id=update.partition_id,
+        offset=update.offset,
+        sequence_number=update.sequence_number,
+        state=body.state,
+        state_sequence_number=body.state_sequence_number,
+        completed=body.completed,
+        delivery_count=body.delivery_count,
+        writer=update.writer,
+        etag=written.etag,
+        last_modified=written.last_modified,
+    )
+
+
+def is_written_by(update: CheckpointUpdate, body: bytes | None, found: BlobItem) -> bool:
+    """Return whether this update wrote the blob.
+
+    The position alone does not show it, because a new owner that adopts the checkpoint writes the
+    same one. So the writer is compared, and the body, because one pump may write twice at one
+    position.
+    """
+    position = layout.position_in(found.metadata)
+    return (
+        position.writer == update.writer
+        and position.sequence_number == update.sequence_number
+        and (body is None or found.body == body)
+    )

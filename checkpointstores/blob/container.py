@@ -1,0 +1,219 @@
+"""The requests that the blob store makes to a container, and the errors for their answers.
+
+``records.py`` uses this interface, so it does not depend on Azure's client.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Final, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from eventproc.errors import StoreRejectedError, StoreUnavailableError
+
+_RACE_STATUSES: Final = frozenset(
+    {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED}
+)
+_RACE_CODES: Final = frozenset(
+    {
+        "",  # an answer to HEAD has no body, and some servers send no code
+        "BlobAlreadyExists",
+        "BlobNotFound",
+        "ConditionNotMet",
+        "ResourceAlreadyExists",
+        "ResourceNotFound",
+    }
+)
+"""Error codes that mean that the blob changed since it was read, so another writer was first. Other
+codes with the same statuses (a blob lease, a container that is being deleted) do not mean that, and
+the outcome stays unknown."""
+
+_LACKS_RIGHT: Final = frozenset(
+    {
+        "AuthorizationPermissionMismatch",
+        "AuthorizationResourceTypeMismatch",
+        "AuthorizationServiceMismatch",
+    }
+)
+"""Error codes that mean that the credential is valid but lacks the right for the request."""
+
+_REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+_BUSY: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+
+
+class Right(StrEnum):
+    """The right that a request needs, with the names of Azure's permissions."""
+
+    LIST = "list blobs"
+    READ = "read blobs"
+    WRITE = "write blobs"
+    DELETE = "delete blobs"
+    CREATE_CONTAINER = "create the container"
+
+
+class ConditionFailedError(Exception):
+    """The blob was changed, created or deleted since the caller read it.
+
+    Never leaves the store, which turns it into ``WriteOutcome.LOST``, or into ``WON`` if the blob
+    turns out to be the caller's own write.
+    """
+
+    def __init__(self, *, was_repeated: bool) -> None:
+        super().__init__("the blob changed since it was read")
+        self.was_repeated = was_repeated
+        """True if the HTTP client sent the request more than once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The version that a write created."""
+
+    etag: str
+    last_modified: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobItem:
+    """One version of a blob."""
+
+    name: str
+    etag: str
+    last_modified: datetime
+    metadata: Mapping[str, str | None] = field(default_factory=dict)
+    body: bytes = b""
+    """Empty in a listing, and if it was not requested."""
+
+    is_folder: bool = False
+    """True for the stub of a directory, on accounts with a hierarchical namespace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """All blobs below a prefix."""
+
+    items: tuple[BlobItem, ...]
+    as_of: datetime | None
+    """The service's time in the answer with the first page. Relative to it, records on later pages
+    can only appear younger than they are, never older."""
+
+
+class BlobContainer(Protocol):
+    """A container of blobs. Each method is one request, or one for each page of a listing.
+
+    All methods raise ``StoreUnavailableError`` if there is no answer or a temporary failure, and
+    ``StoreRejectedError`` if the service refuses permanently. Writes also raise
+    ``ConditionFailedError``.
+    """
+
+    async def list(self, prefix: str) -> Listing:
+        """Return all blobs whose names begin with *prefix*, with metadata."""
+
+    async def read(self, name: str, *, body_bytes_max: int = 0) -> BlobItem | None:
+        """Return a blob, metadata and body of one version, or ``None``.
+
+        With *body_bytes_max* 0 the body is not read; a longer body is truncated to one byte more
+        than *body_bytes_max*.
+        """
+
+    async def put(
+        self, name: str, metadata: Mapping[str, str], body: bytes, *, etag: str | None
+    ) -> Written:
+        """Write metadata and body atomically. With *etag* ``None``: only if there is no blob."""
+
+    async def set_metadata(self, name: str, metadata: Mapping[str, str], *, etag: str) -> Written:
+        """Replace all metadata and keep the body."""
+
+    async def delete(self, name: str, *, etag: str) -> None:
+        """Delete a blob."""
+
+
+def meaning(
+    status: int,
+    code: str,
+    *,
+    place: str,
+    right: Right,
+    was_repeated: bool = False,
+    expired_at: str = "",
+) -> StoreUnavailableError | StoreRejectedError | ConditionFailedError:
+    """Return the error for an answer that is not a success.
+
+    Args:
+        status: The HTTP status; 0 if the request could not be signed.
+        code: The service's error code; with status 0, the reason why signing failed.
+        place: The container, for error messages.
+        right: The right that the request needs.
+        was_repeated: Whether the request was sent more than once.
+        expired_at: When its SAS token expired, or empty.
+    """
+    if status in _RACE_STATUSES and code in _RACE_CODES:
+        return ConditionFailedError(was_repeated=was_repeated)
+    answer = f"({status} {code})" if code else f"({status})"
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY:
+        return StoreUnavailableError(f"blob container {place} cannot answer now {answer}")
+    if code == "ContainerNotFound":
+        why = (
+            "the container does not exist; create it, or let it be created "
+            "(--create-container, create_container=True)"
+        )
+    elif not status:
+        why = f"no request can be signed with the credential ({code}); is the account key complete?"
+    elif expired_at:
+        why = f"the SAS token expired at {expired_at} {answer}; give a new one"
+    elif code in _LACKS_RIGHT:
+        why = (
+            f"the credential lacks the right to {right} {answer}; it needs the rights to list, "
+            "read, write and delete"
+        )
+    elif status in _REFUSED:
+        why = (
+            f"the credential is refused {answer}; check the key or token, and whether the "
+            "account's network rules let this machine in"
+        )
+    else:
+        why = f"the service refuses the request {answer}"
+    return StoreRejectedError(f"blob container {place} cannot be used: {why}")
+
+
+def no_answer(error: Exception, place: str) -> StoreUnavailableError:
+    """Return the error for a request without an answer.
+
+    The message contains the operating system's reason but not the client's text, which may quote
+    the URL with a SAS token.
+    """
+    cause = getattr(error, "inner_exception", None) or error
+    reason = type(cause).__name__
+    if isinstance(cause, OSError) and cause.strerror:
+        reason += f": {cause.strerror}"
+    return StoreUnavailableError(
+        f"blob container {place} does not answer ({reason}); check the storage account's address, "
+        "and that this machine can reach it"
+    )
+
+
+def expiry_before(url: str, now: datetime | None) -> str:
+    """Return when the SAS token in a request's URL expired, or an empty text if it has not."""
+    for expiry in parse_qs(urlsplit(url).query).get("se", ()):
+        try:
+            is_over = now is not None and datetime.fromisoformat(expiry) <= now
+        except (ValueError, TypeError):  # a date without a time has no zone
+            is_over = False
+        if is_over:
+            return expiry
+    return ""
+
+
+async def put_or_set(
+    container: BlobContainer,
+    name: str,
+    metadata: dict[str, str],
+    body: bytes | None,
+    *,
+    etag: str | None,
+) -> Written:
+    """Make a conditional write. With *body* ``None`` an existing body is kept."""
+    if body is None and etag is not None:
+        return await container.set_metadata(name, metadata, etag=etag)
+    return await container.put(name, metadata, body or b"", etag=etag)

@@ -1,0 +1,41 @@
+"""Log once when a store stops answering or refuses requests, and once when that ends."""
+
+from eventproc.logs import Logger
+
+
+class Reachability:
+    """Logs two events for each outage or refusal: its start and its end."""
+
+    def __init__(self, log: Logger) -> None:
+        """Log to *log*, which has the store as a bound field."""
+        self._log = log
+        self._failures = 0
+        self._refusal_by_right: dict[str, str] = {}
+
+    def failed(self, error: Exception) -> None:
+        """Note a call that failed temporarily."""
+        if self._failures == 0:
+            self._log.warning("store_requests_failed", error=str(error))
+        self._failures += 1
+
+    def refused(self, right: str, error: Exception) -> None:
+        """Note a call that the service refused permanently.
+
+        A refusal for the same reason, such as an expired token, is logged once for all rights.
+        """
+        self._note_answer()
+        if str(error) not in self._refusal_by_right.values():
+            self._log.error("store_refused", error=str(error))
+        self._refusal_by_right[right] = str(error)
+
+    def answered(self, right: str) -> None:
+        """Note a successful call that needed *right*."""
+        self._note_answer()
+        refusal = self._refusal_by_right.pop(right, None)
+        if refusal is not None and refusal not in self._refusal_by_right.values():
+            self._log.info("store_refused_no_longer", error=refusal)
+
+    def _note_answer(self) -> None:
+        if self._failures:
+            self._log.info("store_requests_recovered", failures=self._failures)
+            self._failures = 0

@@ -1,0 +1,400 @@
+"""The checkpoint store over any blob container: conditional writes and their outcomes.
+
+Rule 1: a write is repeated only within one call, and only after an attempt without an answer.
+Rule 2: after such an attempt a failed condition may be the effect of this call's own first attempt,
+so the blob is read to see which processor wrote it. Otherwise a failed condition is a lost race.
+Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from checkpointstores.blob import azure_layout as layout
+from checkpointstores.blob.azure_layout import RecordKind
+from checkpointstores.blob.body import (
+    BODY_BYTES_MAX,
+    CheckpointBody,
+    frame_body,
+    unframe_body,
+)
+from checkpointstores.blob.checkpoint import (
+    as_checkpoint,
+    body_after,
+    is_written_by,
+    may_keep_body,
+    stored_checkpoint,
+)
+from checkpointstores.blob.container import (
+    BlobContainer,
+    BlobItem,
+    ConditionFailedError,
+    Listing,
+    Right,
+    Written,
+    put_or_set,
+)
+from checkpointstores.blob.reachability import Reachability
+from checkpointstores.blob.spelling import SpellingWatch
+from checkpointstores.names import require_partition_id
+from checkpointstores.retry import retried
+from eventproc.concurrency.tasks import together
+from eventproc.errors import StoreError, StoreRejectedError, StoreUnavailableError
+from eventproc.logs import get_logger
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    PartitionOwnership,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What exists only while the store is open."""
+
+    container: BlobContainer
+    slots: asyncio.Semaphore
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The outcome of a conditional write."""
+
+    outcome: WriteOutcome
+    written: Written | None = None
+    error: StoreError | None = None
+
+
+RESOLUTION: Final = timedelta(seconds=1)  # times travel as HTTP dates
+_LEGACY_ETAG: Final = "legacy "
+"""Prefix of the ETag of a checkpoint from a legacy lease. Its first update creates a new blob."""
+
+_LEGACY_BYTES_MAX: Final = 64 * 1024
+
+
+class BlobRecords(CheckpointStore):
+    """The records of groups in one container. A subclass connects to the container."""
+
+    def __init__(
+        self,
+        place: str,
+        *,
+        concurrency_max: int,
+        legacy_prefix: str | None,
+        namespace: str | None = None,
+    ) -> None:
+        """*place* names the container without secrets, for messages and logs."""
+        self._place = place
+        self._log = get_logger("eventproc.stores.blob", container=place)
+        self._reachability = Reachability(self._log)
+        self._concurrency_max = concurrency_max
+        self._legacy_prefix = legacy_prefix
+        self._namespace = namespace
+        self._spelling = SpellingWatch(self._list, self._log)
+        self._malformed_etag_by_name: dict[str, str] = {}
+        self._opened: _Opened | None = None
+        self._has_written = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._place!r})"
+
+    def _attach(self, container: BlobContainer) -> None:
+        """Use this container from now on."""
+        self._opened = _Opened(container, asyncio.Semaphore(self._concurrency_max))
+
+    def _detach(self) -> None:
+        """Stop using the container."""
+        self._opened = None
+
+    def _named(self, group: ConsumerGroup) -> ConsumerGroup:
+        """Return the group with the namespace that its blobs' names begin with."""
+        if self._namespace is None:
+            return group
+        return replace(group, fully_qualified_namespace=self._namespace)
+
+    def _folder(self, group: ConsumerGroup, kind: RecordKind) -> str:
+        return layout.folder(self._named(group), kind)
+
+    async def _list(self, prefix: str) -> Listing:
+        return await self._ask(Right.LIST, lambda container: container.list(prefix))
+
+    # --- ownership -------------------------------------------------------------------------------
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        await self._spelling.check(self._named(group))
+        folder = self._folder(group, RecordKind.OWNERSHIP)
+        listing = await self._list(folder)
+        ownerships = []
+        for item in listing.items:
+            partition_id = layout.part_below(folder, item.name)
+            if partition_id is None or item.is_folder:
+                continue
+            if not any(key.lower() == "ownerid" for key in item.metadata):
+                self._note_malformed(item, "it names no owner, and counts as released")
+            ownerships.append(_as_ownership(partition_id, layout.owner_id_in(item.metadata), item))
+        return OwnershipSnapshot(
+            ownerships=tuple(ownerships), as_of=listing.as_of, resolution=RESOLUTION
+        )
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        for claim in claims:
+            require_partition_id(claim.partition_id)
+        return await asyncio.gather(*(self._claim(group, claim) for claim in claims))
+
+    async def _claim(self, group: ConsumerGroup, claim: OwnershipClaim) -> ClaimResult:
+        name = self._folder(group, RecordKind.OWNERSHIP) + claim.partition_id
+        metadata = layout.ownership_metadata(claim.owner_id)
+        answer = await self._write(
+            name,
+            lambda container: put_or_set(container, name, metadata, None, etag=claim.expected_etag),
+            is_mine=lambda found: layout.owner_id_in(found.metadata) == claim.owner_id,
+        )
+        ownership = (
+            _as_ownership(claim.partition_id, claim.owner_id, answer.written)
+            if answer.written
+            else None
+        )
+        return ClaimResult(
+            claim=claim, outcome=answer.outcome, ownership=ownership, error=answer.error
+        )
+
+    # --- members ---------------------------------------------------------------------------------
+
+    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
+        folder = self._folder(group, RecordKind.MEMBER)
+        listing = await self._list(folder)
+        members = []
+        for item in listing.items:
+            member = layout.member_in(
+                item.metadata, etag=item.etag, last_modified=item.last_modified
+            )
+            if member is not None:
+                members.append(member)
+            elif not item.is_folder:
+                self._note_malformed(item, "it names no member, and is left out")
+        return MembershipSnapshot(
+            members=tuple(members), as_of=listing.as_of, resolution=RESOLUTION
+        )
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        name = layout.member_blob(self._named(group), member.owner_id)
+        metadata = layout.member_metadata(member)
+        answer = await self._write(
+            name,
+            lambda container: put_or_set(container, name, metadata, None, etag=member.etag),
+            is_mine=lambda found: found.metadata == metadata,
+        )
+        written = answer.written
+        stored = (
+            replace(member, etag=written.etag, last_modified=written.last_modified)
+            if written
+            else None
+        )
+        return MemberResult(outcome=answer.outcome, member=stored, error=answer.error)
+
+    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
+        name = layout.member_blob(self._named(group), member.owner_id)
+        try:
+            if member.etag is not None:
+                etag = member.etag
+                await self._ask(Right.DELETE, lambda container: container.delete(name, etag=etag))
+                return WriteOutcome.WON
+        except ConditionFailedError:
+            pass  # changed or deleted: servers answer differently for a blob that does not exist
+        except StoreError:
+            return WriteOutcome.UNKNOWN
+        try:
+            found = await self._ask(Right.READ, lambda container: container.read(name))
+        except StoreError:
+            return WriteOutcome.UNKNOWN
+        return WriteOutcome.WON if found is None else WriteOutcome.LOST
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
+        folder = self._folder(group, RecordKind.CHECKPOINT)
+        listing = await self._list(folder)
+        checkpoints = {}
+        for item in listing.items:
+            partition_id = layout.part_below(folder, item.name)
+            if partition_id is None or item.is_folder:
+                continue
+            position = layout.position_in(item.metadata)
+            if not position.is_usable:
+                self._note_malformed(item, "it names no position, and is left out")
+                continue
+            checkpoints[partition_id] = as_checkpoint(partition_id, position, item, None)
+        return [*checkpoints.values(), *await self._list_legacy(group, known=set(checkpoints))]
+
+    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
+        name = self._folder(group, RecordKind.CHECKPOINT) + require_partition_id(partition_id)
+        item = await self._ask(
+            Right.READ, lambda container: container.read(name, body_bytes_max=BODY_BYTES_MAX)
+        )
+        if item is None or item.is_folder:
+            return await self._read_legacy(group, partition_id)
+        position = layout.position_in(item.metadata)
+        if not position.is_usable:
+            self._note_malformed(item, "it names no position")
+        return as_checkpoint(partition_id, position, item, self._body_of(item))
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        name = self._folder(group, RecordKind.CHECKPOINT) + require_partition_id(
+            update.partition_id
+        )
+        metadata = layout.checkpoint_metadata(update.offset, update.sequence_number, update.writer)
+        replaces = update.replaces
+        if replaces is not None and replaces.is_partial and update.state is None:
+            # The body is needed: to decide whether to keep it, or to write it again with its state.
+            try:
+                whole = await self.read_checkpoint(group, update.partition_id)
+            except StoreError as error:
+                return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
+            if whole is None or whole.etag != replaces.etag:
+                return CheckpointResult(outcome=WriteOutcome.LOST)
+            replaces = whole
+        etag = replaces.etag if replaces else None
+        if etag is not None and etag.startswith(_LEGACY_ETAG):
+            etag = None
+        body = body_after(update, replaces)
+        framed = None if may_keep_body(update, replaces) else frame_body(body)
+        answer = await self._write(
+            name,
+            lambda container: put_or_set(container, name, metadata, framed, etag=etag),
+            is_mine=lambda found: is_written_by(update, framed, found),
+            body_bytes_max=0 if framed is None else BODY_BYTES_MAX,
+        )
+        return CheckpointResult(
+            outcome=answer.outcome,
+            checkpoint=stored_checkpoint(update, body, answer.written) if answer.written else None,
+            error=answer.error,
+        )
+
+    def _body_of(self, item: BlobItem) -> CheckpointBody:
+        body = unframe_body(item.body, item.name)
+        if body is None and item.body:
+            self._note_malformed(item, "its body is not in eventproc's format, and is ignored")
+        return body or CheckpointBody()
+
+    # --- legacy leases (EventProcessorHost, Azure Functions) -------------------------------------
+
+    async def _list_legacy(self, group: ConsumerGroup, known: set[str]) -> list[Checkpoint]:
+        if self._legacy_prefix is None:
+            return []
+        folder = layout.legacy_folder(self._legacy_prefix, group)
+        listing = await self._list(folder)
+        parts = {layout.part_below(folder, item.name) for item in listing.items} - {None, *known}
+        found = await together(*(self._read_legacy(group, part) for part in parts if part))
+        return [checkpoint for checkpoint in found if checkpoint is not None]
+
+    async def _read_legacy(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
+        if self._legacy_prefix is None:
+            return None
+        name = layout.legacy_folder(self._legacy_prefix, group) + partition_id
+        item = await self._ask(
+            Right.READ, lambda container: container.read(name, body_bytes_max=_LEGACY_BYTES_MAX)
+        )
+        position = layout.legacy_position(item.body) if item else None
+        if item is None or position is None:
+            return None
+        checkpoint = as_checkpoint(partition_id, position, item, CheckpointBody())
+        return replace(checkpoint, etag=_LEGACY_ETAG + item.etag)
+
+    # --- round trips -----------------------------------------------------------------------------
+
+    async def _ask(self, right: Right, call: Callable[[BlobContainer], Awaitable[T]]) -> T:
+        """Make a request, up to ``ATTEMPTS`` times if it is not answered."""
+        if self._opened is None:
+            raise RuntimeError("the store is not open: use `async with store` or `await open()`")
+        container = self._opened.container
+        try:
+            async with self._opened.slots:
+                answer = await retried(lambda: call(container))
+        except ConditionFailedError:
+            self._reachability.answered(right)
+            raise
+        except StoreRejectedError as error:
+            # The caller of the first write raises this error, so it is not logged here.
+            if right is not Right.WRITE or self._has_written:
+                self._reachability.refused(right, error)
+            raise
+        except StoreError as error:
+            self._reachability.failed(error)
+            raise
+        self._reachability.answered(right)
+        return answer
+
+    async def _write(
+        self,
+        name: str,
+        write: Callable[[BlobContainer], Awaitable[Written]],
+        *,
+        is_mine: Callable[[BlobItem], bool],
+        body_bytes_max: int = 0,
+    ) -> _Answer:
+        """Write, up to ``ATTEMPTS`` times if it is not answered, and return the outcome."""
+        is_unanswered = False
+
+        async def attempt(container: BlobContainer) -> Written:
+            nonlocal is_unanswered
+            try:
+                return await write(container)
+            except StoreUnavailableError:
+                is_unanswered = True
+                raise
+
+        try:
+            written = await self._ask(Right.WRITE, attempt)
+        except ConditionFailedError as error:
+            if not is_unanswered and not error.was_repeated:
+                return _Answer(WriteOutcome.LOST)
+        except StoreError as error:
+            return _Answer(WriteOutcome.UNKNOWN, error=error)
+        else:
+            self._has_written = True
+            return _Answer(WriteOutcome.WON, written)
+        try:
+            found = await self._ask(
+                Right.READ, lambda container: container.read(name, body_bytes_max=body_bytes_max)
+            )
+        except StoreError as error:
+            return _Answer(WriteOutcome.UNKNOWN, error=error)
+        if found is not None and is_mine(found):
+            version = Written(etag=found.etag, last_modified=found.last_modified)
+            return _Answer(WriteOutcome.WON, version)
+        return _Answer(WriteOutcome.LOST)
+
+    def _note_malformed(self, item: BlobItem, what: str) -> None:
+        """Log a malformed blob once for each of its versions."""
+        if self._malformed_etag_by_name.get(item.name) != item.etag:
+            self._malformed_etag_by_name[item.name] = item.etag
+            self._log.warning("store_record_malformed", blob=item.name, etag=item.etag, reason=what)
+
+
+def _as_ownership(
+    partition_id: str, owner_id: str | None, version: BlobItem | Written
+) -> PartitionOwnership:
+    return PartitionOwnership(
+        partition_id=partition_id,
+        owner_id=owner_id,
+        etag=version.etag,
+        last_modified=version.last_modified,
+    )

@@ -1,0 +1,380 @@
+"""The checkpoint store in an Azure Blob container, which Azure's own processors can share.
+
+This module calls Azure's client: each call is one request without retries, and every exception of
+the client becomes one of ``eventproc.errors`` or ``ConditionFailedError``.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Self, TypeVar, cast
+from urllib.parse import quote, urlsplit
+
+from checkpointstores.blob.address import checked_address
+from checkpointstores.blob.container import (
+    BlobItem,
+    ConditionFailedError,
+    Listing,
+    Right,
+    Written,
+    expiry_before,
+    meaning,
+    no_answer,
+)
+from checkpointstores.blob.listing_xml import FOLDER_METADATA, parse_page
+from checkpointstores.blob.records import BlobRecords
+from checkpointstores.blob.transport import counted, new_transport
+from checkpointstores.retry import retried
+from eventproc.errors import ConfigurationError, StoreRejectedError
+from eventproc.extras import needing
+from eventproc.logs import Logger
+from eventproc.settings import SECRET, Count, PositiveSpan, checked
+
+with needing("blob"):
+    import aiohttp
+    from azure.core import MatchConditions
+    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+    from azure.core.credentials_async import AsyncTokenCredential
+    from azure.core.exceptions import AzureError, HttpResponseError
+    from azure.core.rest import AsyncHttpResponse, HttpRequest
+    from azure.storage.blob import BlobProperties
+    from azure.storage.blob.aio import BlobClient, ContainerClient
+
+T = TypeVar("T")
+
+BlobCredential = str | AzureNamedKeyCredential | AzureSasCredential | AsyncTokenCredential
+"""An account key or a SAS token as text, or a credential object of azure-core or azure-identity."""
+
+_NO_BLOB: Final = "eventproc-asks-whether-it-may-read"
+"""A blob that does not exist. Reading it when a store is opened checks the right to read."""
+
+
+class _AzureContainer:
+    """A ``BlobContainer`` through Azure's client."""
+
+    def __init__(
+        self, client: ContainerClient, place: str, *, request_timeout: timedelta, log: Logger
+    ) -> None:
+        self._client = client
+        self._place = place
+        self._request_timeout_s = request_timeout.total_seconds()
+        self._log = log
+        self._blob_by_name: dict[str, BlobClient] = {}
+        self._lists_raw = True
+
+    async def list(self, prefix: str) -> Listing:
+        if self._lists_raw:
+            try:
+                return await self._list_raw(prefix)
+            except (AttributeError, TypeError, ValueError) as error:
+                # Private names of Azure's client changed: use its public method, which is slower.
+                self._lists_raw = False
+                self._log.warning("listing_degraded", error=repr(error))
+        return await self._list_by_vendor(prefix)
+
+    async def _list_raw(self, prefix: str) -> Listing:
+        url = self._client.url
+        url += f"{'&' if '?' in url else '?'}restype=container&comp=list&include=metadata"
+        url += f"&prefix={quote(prefix, safe='')}"
+        items: list[BlobItem] = []
+        as_of, marker = None, ""
+        while True:
+            at = f"&marker={quote(marker, safe='')}" if marker else ""
+            page = await self._ask(Right.LIST, partial(self._get, url + at))
+            as_of = as_of or _date(page)
+            found, marker = parse_page(page.content)
+            items += found
+            if not marker:
+                return Listing(items=tuple(items), as_of=as_of)
+
+    async def _get(self, url: str) -> AsyncHttpResponse:
+        request = HttpRequest("GET", url, headers={"x-ms-version": self._client.api_version})
+        # The client's own pipeline signs the request; only its XML parser is not used.
+        pipeline: Any = self._client._pipeline  # noqa: SLF001
+        response: AsyncHttpResponse = (await pipeline.run(request)).http_response
+        if response.status_code != HTTPStatus.OK:
+            raise HttpResponseError(response=response)
+        return response
+
+    async def _list_by_vendor(self, prefix: str) -> Listing:
+        dates: list[datetime | None] = []
+        pages = self._client.list_blobs(
+            name_starts_with=prefix,
+            include=["metadata"],
+            raw_response_hook=lambda response: dates.append(_date(response.http_response)),
+        ).by_page()
+        items = []
+        while (page := await self._ask(Right.LIST, lambda: anext(pages, None))) is not None:
+            items += [_as_item(blob.name, blob) async for blob in page]
+        return Listing(items=tuple(items), as_of=dates[0])
+
+    async def read(self, name: str, *, body_bytes_max: int = 0) -> BlobItem | None:
+        while True:
+            try:
+                return await self._read_once(name, body_bytes_max)
+            except ConditionFailedError:
+                continue  # written between the two requests: read the newer version
+
+    async def _read_once(self, name: str, body_bytes_max: int) -> BlobItem | None:
+        blob = self._blob(name)
+        try:
+            # The client downloads an empty blob in two requests, perhaps of two versions.
+            found = await self._ask(Right.READ, blob.get_blob_properties)
+        except ConditionFailedError:
+            return None
+        body = b""
+        if body_bytes_max and found.size:
+            body = await self._ask(
+                Right.READ, lambda: self._download(blob, found.etag, body_bytes_max + 1)
+            )
+        return replace(_as_item(name, found), body=body)
+
+    async def _download(self, blob: BlobClient, etag: str, length: int) -> bytes:
+        stream = await blob.download_blob(
+            offset=0, length=length, etag=etag, match_condition=MatchConditions.IfNotModified
+        )
+        return await stream.readall()
+
+    async def put(
+        self, name: str, metadata: Mapping[str, str], body: bytes, *, etag: str | None
+    ) -> Written:
+        blob = self._blob(name)
+        if etag is None:
+            answer = await self._ask(
+                Right.WRITE,
+                lambda: blob.upload_blob(body, overwrite=False, metadata=dict(metadata)),
+            )
+        else:
+            answer = await self._ask(
+                Right.WRITE,
+                lambda: blob.upload_blob(
+                    body,
+                    overwrite=True,
+                    metadata=dict(metadata),
+                    etag=etag,
+                    match_condition=MatchConditions.IfNotModified,
+                ),
+            )
+        return _as_written(answer)
+
+    async def set_metadata(self, name: str, metadata: Mapping[str, str], *, etag: str) -> Written:
+        answer = await self._ask(
+            Right.WRITE,
+            lambda: self._blob(name).set_blob_metadata(
+                dict(metadata), etag=etag, match_condition=MatchConditions.IfNotModified
+            ),
+        )
+        return _as_written(answer)
+
+    async def delete(self, name: str, *, etag: str) -> None:
+        await self._ask(
+            Right.DELETE,
+            lambda: self._blob(name).delete_blob(
+                etag=etag, match_condition=MatchConditions.IfNotModified
+            ),
+        )
+
+    def _blob(self, name: str) -> BlobClient:
+        if name not in self._blob_by_name:
+            self._blob_by_name[name] = self._client.get_blob_client(name)
+        return self._blob_by_name[name]
+
+    async def _ask(self, right: Right, call: Callable[[], Awaitable[T]]) -> T:
+        """Make one request, and translate its errors."""
+        sends: list[None] = []
+        try:
+            with counted(sends):
+                async with asyncio.timeout(self._request_timeout_s):
+                    return await call()
+        except HttpResponseError as error:
+            raise meaning(
+                error.status_code or 0,
+                _code(error),
+                place=self._place,
+                right=right,
+                was_repeated=len(sends) > 1,
+                expired_at=_expired_at(error),
+            ) from error
+        except (AzureError, aiohttp.ClientError, OSError) as error:
+            raise no_answer(error, self._place) from error
+
+    async def check(self) -> None:
+        """List and read, to check the credential's rights without changing anything."""
+        pages = self._client.list_blobs(results_per_page=1).by_page()
+        await self._ask(Right.LIST, lambda: anext(pages, None))
+        await self.read(_NO_BLOB)
+
+    async def create(self) -> None:
+        """Create the container unless it exists."""
+
+        async def create() -> None:
+            try:
+                await self._client.create_container()
+            except HttpResponseError as error:
+                if _code(error) != "ContainerAlreadyExists":
+                    raise
+
+        await self._ask(Right.CREATE_CONTAINER, create)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+
+def _as_written(answer: Mapping[str, object]) -> Written:
+    etag, last_modified = answer["etag"], answer["last_modified"]
+    assert isinstance(last_modified, datetime)
+    return Written(etag=str(etag).strip('"'), last_modified=last_modified)
+
+
+def _as_item(name: str, found: BlobProperties) -> BlobItem:
+    metadata = found.metadata or {}
+    return BlobItem(
+        name=name,
+        etag=(found.etag or "").strip('"'),
+        last_modified=found.last_modified,
+        metadata=metadata,
+        is_folder=FOLDER_METADATA in metadata,
+    )
+
+
+def _date(response: AsyncHttpResponse) -> datetime | None:
+    """Return the service's time in an answer."""
+    date = response.headers.get("Date")
+    return parsedate_to_datetime(date) if date else None
+
+
+def _code(error: HttpResponseError) -> str:
+    response = cast("AsyncHttpResponse | None", error.response)
+    if response is None:
+        return type(error).__name__
+    return response.headers.get("x-ms-error-code") or ""
+
+
+def _expired_at(error: HttpResponseError) -> str:
+    """Return when the SAS token of a refused request expired, by the service's clock, or ``""``."""
+    response = cast("AsyncHttpResponse | None", error.response)
+    return expiry_before(response.request.url, _date(response)) if response else ""
+
+
+class BlobCheckpointStore(BlobRecords):
+    """Keeps records in a blob container, which processors of the Azure SDKs may share.
+
+    Build it from a connection string, or from the account's URL and a credential. One store may
+    serve any number of groups; all processors of a group must use the same container.
+    """
+
+    @checked
+    def __init__(
+        self,
+        account_url: Annotated[str, SECRET],
+        container: str,
+        credential: Annotated[BlobCredential | None, SECRET] = None,
+        *,
+        create_container: bool = False,
+        request_timeout: PositiveSpan = timedelta(seconds=10),
+        concurrency_max: Count = 32,
+        legacy_prefix: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Build the store; ``open`` connects it.
+
+        Args:
+            account_url: For example ``https://contoso.blob.core.windows.net``, optionally with a
+                SAS token as its query.
+            container: The name of the container.
+            credential: ``None`` if the URL has a SAS token. The store does not close it.
+            create_container: Create the container when the store is opened, if it does not exist.
+                Off by default, because with a mistyped name the group would start without
+                checkpoints and handle every event again; also, no other request needs this right.
+            request_timeout: The time limit of a single request, which is tried up to three times.
+            concurrency_max: Most requests at the same time.
+            legacy_prefix: For a partition without a checkpoint, read a lease of
+                ``EventProcessorHost`` in ``{legacy_prefix}{group}/{partition}``, or of Azure
+                Functions with the prefix ``{namespace}/{hub}/``. Leases are never written.
+            namespace: The beginning of the blobs' names, instead of the group's namespace, to
+                share a group with processors that spell the namespace differently. The JavaScript
+                SDK does so if the connection string has a port.
+        """
+        has_token = hasattr(credential, "get_token")
+        super().__init__(
+            checked_address(account_url, container, has_token=has_token, namespace=namespace),
+            concurrency_max=concurrency_max,
+            legacy_prefix=legacy_prefix,
+            namespace=namespace,
+        )
+        self._new_client = partial(ContainerClient, account_url, container, credential)
+        self._creates_container = create_container
+        self._request_timeout = request_timeout
+        self._azure: _AzureContainer | None = None
+
+    @classmethod
+    @checked
+    def from_connection_string(
+        cls,
+        connection_string: Annotated[str, SECRET],
+        container: str,
+        *,
+        create_container: bool = False,
+        request_timeout: PositiveSpan = timedelta(seconds=10),
+        concurrency_max: Count = 32,
+        legacy_prefix: str | None = None,
+        namespace: str | None = None,
+    ) -> Self:
+        """Build a store from a storage account's connection string.
+
+        The other arguments are those of the class.
+
+        Raises:
+            ConfigurationError: the text is not a connection string of a storage account.
+        """
+        try:
+            client = ContainerClient.from_connection_string(connection_string, "any")
+        except (ValueError, TypeError):
+            # ``from None``: the client's message may quote the connection string, with the key.
+            raise ConfigurationError(
+                "this is not the connection string of a storage account: it has AccountName=... "
+                "and AccountKey=... (one of Event Hubs, with Endpoint=sb://..., is for the source)"
+            ) from None
+        sas_token, key = urlsplit(client.url).query, client.credential
+        return cls(
+            f"{client.scheme}://{client.primary_hostname}" + (f"?{sas_token}" if sas_token else ""),
+            container,
+            None if key is None else AzureNamedKeyCredential(key.account_name, key.account_key),
+            create_container=create_container,
+            request_timeout=request_timeout,
+            concurrency_max=concurrency_max,
+            legacy_prefix=legacy_prefix,
+            namespace=namespace,
+        )
+
+    async def open(self) -> None:
+        if self._azure is not None:
+            return
+        transport = new_transport(self._request_timeout)
+        # The client must not retry: it would hide that an answer was lost. ``retried`` does it.
+        client = self._new_client(transport=transport, retry_total=0)
+        self._azure = _AzureContainer(
+            client, self._place, request_timeout=self._request_timeout, log=self._log
+        )
+        try:
+            if self._creates_container:
+                await retried(self._azure.create)
+            await retried(self._azure.check)
+        except StoreRejectedError as error:
+            await self.close()
+            raise ConfigurationError(str(error)) from error
+        except BaseException:
+            await self.close()
+            raise
+        self._attach(self._azure)
+
+    async def close(self) -> None:
+        self._detach()
+        azure, self._azure = self._azure, None
+        if azure is not None:
+            await azure.close()

@@ -1,0 +1,310 @@
+"""The database file of the SQLite store: its tables, its checks, and its errors.
+
+All functions run on the store's own thread.
+"""
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Final
+
+from eventproc.errors import (
+    ConfigurationError,
+    StoreCorruptError,
+    StoreReplacedError,
+    StoreUnavailableError,
+)
+
+APPLICATION_ID: Final = 0x65767072
+"""``evpr``: distinguishes files of this store from other programs' databases."""
+
+OPEN_RETRY_S: Final = 0.02
+"""Seconds between two attempts to open a file that another process has locked."""
+
+# States have a table of their own: SQLite rewrites a whole row at an update, and a new position
+# must not rewrite megabytes of state. Listings do not have to read past states either.
+_VERSION_1: Final = """
+CREATE TABLE ownership (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL,
+    owner_id TEXT,
+    etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE member (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    incarnation TEXT NOT NULL,
+    is_leaving INTEGER NOT NULL,
+    hands_over INTEGER NOT NULL,
+    weight REAL NOT NULL,
+    version TEXT NOT NULL,
+    etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE checkpoint (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL,
+    "offset" TEXT NOT NULL,
+    sequence_number INTEGER NOT NULL,
+    writer TEXT NOT NULL,
+    etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE checkpoint_state (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL,
+    sequence_number INTEGER NOT NULL,
+    state BLOB NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) STRICT;
+"""
+
+# Member records are not migrated: running processors write theirs again.
+_VERSION_2: Final = """
+DROP TABLE member;
+CREATE TABLE member (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    incarnation TEXT NOT NULL,
+    status TEXT NOT NULL,
+    hands_over INTEGER NOT NULL,
+    weight REAL NOT NULL,
+    generation TEXT NOT NULL,
+    lease_mode TEXT NOT NULL,
+    version TEXT NOT NULL,
+    etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITHOUT ROWID, STRICT;
+"""
+
+# A row exists only if there are completed ranges or a delivery count. A process of an earlier
+# version that has the file open still writes checkpoints without this table; the sequence number
+# then shows that a row belongs to another checkpoint.
+_VERSION_3: Final = """
+CREATE TABLE checkpoint_delivery (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL,
+    sequence_number INTEGER NOT NULL,
+    delivery_count INTEGER NOT NULL,
+    completed TEXT NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+"""
+
+# The offset format of a member; a row exists only if it is not AMQP's. A process of an earlier
+# version still writes members without this table.
+_VERSION_4: Final = """
+CREATE TABLE member_numbering (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    incarnation TEXT NOT NULL,
+    numbering TEXT NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITHOUT ROWID, STRICT;
+"""
+
+# The time of the store. It begins at the newest record, so that no record is in its future.
+_VERSION_5: Final = """
+CREATE TABLE clock (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    boot_id TEXT NOT NULL,
+    offset_us INTEGER,
+    latest_us INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock
+SELECT 0, '', NULL, coalesce(max(last_modified_us), 0) FROM (
+    SELECT last_modified_us FROM ownership
+    UNION ALL SELECT last_modified_us FROM member
+    UNION ALL SELECT last_modified_us FROM checkpoint
+);
+"""
+
+_VERSIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+"""Statements that migrate a file to each version from the previous one."""
+
+SCHEMA_VERSION: Final = len(_VERSIONS)
+
+_CHECKED_TABLES: Final = (
+    "ownership",
+    "member",
+    "member_numbering",
+    "checkpoint",
+    "checkpoint_delivery",
+    "clock",
+)
+"""Tables that are checked for damage when a file is opened. States are not checked: they may have
+gigabytes, and each is read as a whole when its partition starts."""
+
+Identity = tuple[int, int]
+"""Device and inode of a file. They differ for another file under the same path."""
+
+
+def connect(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
+    """Open the file, and create its tables if it is new.
+
+    Raises:
+        ConfigurationError: the path cannot work, the file is damaged or belongs to another program;
+            the message says what to do.
+        StoreUnavailableError: other processes locked the file for longer than the timeout.
+    """
+    _require_usable(path)
+    deadline = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            return _connect_once(path, busy_timeout_s)
+        except sqlite3.Error as error:
+            # The change to WAL mode fails at once if another process has a lock, whatever the busy
+            # timeout is. That happens to processes that start at the same time.
+            is_busy = _primary_code(error) == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() >= deadline:
+                raise as_open_error(error, path) from error
+        time.sleep(OPEN_RETRY_S)
+
+
+def _connect_once(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None)
+    try:
+        _configure(connection, path)
+        _check(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def as_open_error(error: sqlite3.Error, path: Path) -> ConfigurationError | StoreUnavailableError:
+    """Return the error for a file that could not be opened."""
+    meaning = as_store_error(error, path)
+    return (
+        meaning if isinstance(meaning, StoreUnavailableError) else ConfigurationError(str(meaning))
+    )
+
+
+def as_store_error(error: sqlite3.Error, path: Path) -> StoreCorruptError | StoreUnavailableError:
+    """Return the error: ``StoreUnavailableError`` if another attempt may succeed."""
+    code = _primary_code(error)
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreCorruptError(f"{path} is not an SQLite database: give another path")
+    if code == sqlite3.SQLITE_CORRUPT:
+        return _damaged(path, str(error))
+    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
+        return StoreCorruptError(
+            f"{path} cannot be opened for writing ({error}): the store needs the right to write "
+            "the file and to create files beside it"
+        )
+    return StoreUnavailableError(f"{path}: {error}")
+
+
+def _damaged(path: Path, what: str) -> StoreCorruptError:
+    return StoreCorruptError(
+        f"{path} is damaged ({what}): stop all processors and restore a backup, or remove "
+        "the file to begin without checkpoints"
+    )
+
+
+def identity_of(path: Path) -> Identity:
+    """Return the identity of the file that is now at the path.
+
+    Raises:
+        StoreReplacedError: there is no file at the path.
+        StoreUnavailableError: the file system does not answer.
+    """
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise _replaced(path, "was deleted or moved") from None
+    except OSError as error:
+        raise StoreUnavailableError(f"{path}: {error}") from error
+    return found.st_dev, found.st_ino
+
+
+def require_in_place(path: Path, identity: Identity) -> None:
+    """Check that the open file is the one that other processes find at the path.
+
+    Raises:
+        StoreReplacedError: the file was deleted, moved or replaced.
+    """
+    if identity_of(path) != identity:
+        raise _replaced(path, "was replaced by another file")
+
+
+def _replaced(path: Path, what: str) -> StoreReplacedError:
+    return StoreReplacedError(
+        f"{path} {what} while this process had it open: what is written now is lost, and processes "
+        "that start later do not see this one. Stop all processors, put the file back, or a "
+        "backup of it, and start them; without it the group begins without checkpoints"
+    )
+
+
+def _primary_code(error: sqlite3.Error) -> int | None:
+    """Return the primary result code; ``None`` for errors that Python's module raises itself."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _require_usable(path: Path) -> None:
+    """Refuse paths for which SQLite would only report "unable to open database file"."""
+    if path.is_dir():
+        raise ConfigurationError(f"{path} is a directory: give the path of a file in it")
+    if not path.parent.is_dir():
+        raise ConfigurationError(
+            f"the directory {path.parent} does not exist: create it, or give another path"
+        )
+
+
+def _configure(connection: sqlite3.Connection, path: Path) -> None:
+    # Read before any write: another program's database must not be changed, not even its mode.
+    # In one transaction, so that another process cannot create the tables between two reads.
+    connection.execute("BEGIN")
+    _require_ours(connection, path)
+    connection.execute("ROLLBACK")
+    # In WAL mode readers do not wait for the writer, nor the writer for readers.
+    if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+        raise ConfigurationError(f"{path} is on a file system that SQLite's WAL mode cannot use")
+    # A write that was reported as won must survive a power cut; with NORMAL the last ones may not.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have created the tables while this one waited for the lock.
+        version = _require_ours(connection, path)
+        for statement in ";".join(_VERSIONS[version:]).split(";"):
+            connection.execute(statement)
+        if version < SCHEMA_VERSION:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a damaged file now; if it were found later, partitions would stop."""
+    for table in _CHECKED_TABLES:
+        (what,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
+        if what != "ok":
+            raise ConfigurationError(str(_damaged(path, " ".join(what.split()))))
+
+
+def _require_ours(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the version of the tables; 0 for a new file."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    application: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if application == APPLICATION_ID and 1 <= version <= SCHEMA_VERSION:
+        return version
+    if application == APPLICATION_ID:
+        raise ConfigurationError(
+            f"{path} was written by another version of eventproc (its tables have version "
+            f"{version}, this one knows {SCHEMA_VERSION}): use that version, or another file"
+        )
+    if tables or application or version:
+        raise ConfigurationError(
+            f"{path} is a database of another program: give a file of its own to the store"
+        )
+    return 0

@@ -1,0 +1,278 @@
+"""The records of the SQLite store: one function for each read and write.
+
+Each runs inside a transaction that the caller begins and ends, so reading the ETag, comparing it
+and writing are one atomic step for other processes.
+"""
+
+import json
+import secrets
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from eventproc.core.checkpoint_rules import completed_above
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    LeaseMode,
+    Member,
+    MemberResult,
+    MemberStatus,
+    OffsetFormat,
+    OwnershipClaim,
+    PartitionOwnership,
+    SequenceRange,
+    WriteOutcome,
+)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_LIST_OWNERSHIP: Final = """
+SELECT partition_id, owner_id, etag, last_modified_us FROM ownership
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
+"""
+_READ_OWNERSHIP: Final = _LIST_OWNERSHIP + "AND partition_id = ?"
+_WRITE_OWNERSHIP: Final = "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+_LIST_MEMBERS: Final = """
+SELECT owner_id, incarnation, status, hands_over, weight, generation, lease_mode, version, etag,
+    last_modified_us, coalesce(n.numbering, 'amqp')
+FROM member
+    LEFT JOIN member_numbering n
+    USING (namespace, eventhub, consumer_group, owner_id, incarnation)
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
+"""
+_READ_MEMBER_ETAG: Final = """
+SELECT etag FROM member
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
+"""
+_WRITE_MEMBER: Final = (
+    "INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_WRITE_OFFSET_FORMAT: Final = "INSERT OR REPLACE INTO member_numbering VALUES (?, ?, ?, ?, ?, ?)"
+_DELETE_OFFSET_FORMAT: Final = """
+DELETE FROM member_numbering
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
+"""
+_DELETE_MEMBER: Final = """
+DELETE FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
+"""
+
+_LIST_CHECKPOINTS: Final = """
+SELECT partition_id, "offset", sequence_number, writer, etag, last_modified_us
+FROM checkpoint WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
+"""
+# One statement reads one snapshot, so that position and state belong together.
+_READ_CHECKPOINT: Final = """
+SELECT partition_id, c."offset", c.sequence_number, c.writer, c.etag, c.last_modified_us,
+    s.state, s.sequence_number, d.sequence_number, d.delivery_count, d.completed
+FROM checkpoint c
+    LEFT JOIN checkpoint_state s USING (namespace, eventhub, consumer_group, partition_id)
+    LEFT JOIN checkpoint_delivery d USING (namespace, eventhub, consumer_group, partition_id)
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
+"""
+_READ_CHECKPOINT_ETAG: Final = """
+SELECT etag FROM checkpoint
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
+"""
+_WRITE_CHECKPOINT: Final = "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_WRITE_STATE: Final = "INSERT OR REPLACE INTO checkpoint_state VALUES (?, ?, ?, ?, ?, ?)"
+_DELETE_STATE: Final = """
+DELETE FROM checkpoint_state
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
+"""
+_WRITE_DELIVERY: Final = "INSERT OR REPLACE INTO checkpoint_delivery VALUES (?, ?, ?, ?, ?, ?, ?)"
+_DELETE_DELIVERY: Final = """
+DELETE FROM checkpoint_delivery
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
+"""
+
+
+def instant(microseconds: int) -> datetime:
+    """Return the time that is this many microseconds after the beginning of 1970."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _new_etag() -> str:
+    """Return a random ETag, so that recreated records and restored backups never repeat one."""
+    return secrets.token_hex(8)
+
+
+def list_ownership(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[PartitionOwnership, ...]:
+    """Return every ownership record of the group."""
+    return tuple(_as_ownership(*row) for row in db.execute(_LIST_OWNERSHIP, group.key))
+
+
+def claim(
+    db: sqlite3.Connection, group: ConsumerGroup, claim: OwnershipClaim, now_us: int
+) -> ClaimResult:
+    """Write one claim, if the record still has the ETag that the processor read."""
+    key = (*group.key, claim.partition_id)
+    row = db.execute(_READ_OWNERSHIP, key).fetchone()
+    current = _as_ownership(*row) if row else None
+    if claim.expected_etag != (current.etag if current else None):
+        return ClaimResult(claim=claim, outcome=WriteOutcome.LOST, ownership=current)
+    values = (claim.partition_id, claim.owner_id, _new_etag(), now_us)
+    db.execute(_WRITE_OWNERSHIP, (*group.key, *values))
+    return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=_as_ownership(*values))
+
+
+def _as_ownership(
+    partition_id: str, owner_id: str | None, etag: str, last_modified_us: int
+) -> PartitionOwnership:
+    return PartitionOwnership(
+        partition_id=partition_id,
+        owner_id=owner_id,
+        etag=etag,
+        last_modified=instant(last_modified_us),
+    )
+
+
+def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, ...]:
+    """Return every member record of the group."""
+    return tuple(
+        Member(
+            owner_id=owner_id,
+            incarnation=incarnation,
+            status=MemberStatus(status),
+            hands_over=bool(hands_over),
+            weight=weight,
+            deployment_id=deployment_id,
+            lease_mode=LeaseMode(lease_mode),
+            offset_format=OffsetFormat(offset_format),
+            version=version,
+            etag=etag,
+            last_modified=instant(last_modified_us),
+        )
+        for (
+            owner_id,
+            incarnation,
+            status,
+            hands_over,
+            weight,
+            deployment_id,
+            lease_mode,
+            version,
+            etag,
+            last_modified_us,
+            offset_format,
+        ) in db.execute(_LIST_MEMBERS, group.key)
+    )
+
+
+def announce(
+    db: sqlite3.Connection, group: ConsumerGroup, member: Member, now_us: int
+) -> MemberResult:
+    """Write a member record, if the stored one still has the ETag that its processor knows."""
+    if member.etag != _member_etag(db, group, member.owner_id):
+        return MemberResult(outcome=WriteOutcome.LOST)
+    etag = _new_etag()
+    values = (
+        member.owner_id,
+        member.incarnation,
+        member.status.value,
+        member.hands_over,
+        member.weight,
+        member.deployment_id,
+        member.lease_mode.value,
+        member.version,
+        etag,
+        now_us,
+    )
+    db.execute(_WRITE_MEMBER, (*group.key, *values))
+    key = (*group.key, member.owner_id)
+    if member.offset_format is OffsetFormat.AMQP:
+        db.execute(_DELETE_OFFSET_FORMAT, key)
+    else:
+        db.execute(_WRITE_OFFSET_FORMAT, (*key, member.incarnation, member.offset_format.value))
+    written = replace(member, etag=etag, last_modified=instant(now_us))
+    return MemberResult(outcome=WriteOutcome.WON, member=written)
+
+
+def withdraw(db: sqlite3.Connection, group: ConsumerGroup, member: Member) -> WriteOutcome:
+    """Delete a member record, if it still has the ETag that its processor knows."""
+    if _member_etag(db, group, member.owner_id) not in {None, member.etag}:
+        return WriteOutcome.LOST
+    db.execute(_DELETE_MEMBER, (*group.key, member.owner_id))
+    db.execute(_DELETE_OFFSET_FORMAT, (*group.key, member.owner_id))
+    return WriteOutcome.WON
+
+
+def _member_etag(db: sqlite3.Connection, group: ConsumerGroup, owner_id: str) -> str | None:
+    row = db.execute(_READ_MEMBER_ETAG, (*group.key, owner_id)).fetchone()
+    return row[0] if row else None
+
+
+def list_checkpoints(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Checkpoint, ...]:
+    """Return every checkpoint of the group, partially: only positions."""
+    return tuple(
+        replace(_as_checkpoint(*row), is_partial=True)
+        for row in db.execute(_LIST_CHECKPOINTS, group.key)
+    )
+
+
+def read_checkpoint(
+    db: sqlite3.Connection, group: ConsumerGroup, partition_id: str
+) -> Checkpoint | None:
+    """Return the whole checkpoint of a partition, or ``None``."""
+    row = db.execute(_READ_CHECKPOINT, (*group.key, partition_id)).fetchone()
+    if row is None:
+        return None
+    *position, state, state_number, delivery_number, delivery_count, completed = row
+    checkpoint = replace(_as_checkpoint(*position), state=state, state_sequence_number=state_number)
+    if delivery_number is None:
+        return checkpoint
+    number = checkpoint.sequence_number
+    assert number is not None, "the column is never empty"
+    done = (SequenceRange(*pair) for pair in json.loads(completed))
+    return replace(
+        checkpoint,
+        completed=completed_above(done, number),
+        delivery_count=delivery_count if delivery_number == number else 0,
+    )
+
+
+def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
+    partition_id: str,
+    offset: str,
+    sequence_number: int,
+    writer: str,
+    etag: str,
+    last_modified_us: int,
+) -> Checkpoint:
+    return Checkpoint(
+        partition_id=partition_id,
+        offset=offset,
+        sequence_number=sequence_number,
+        writer=writer,
+        etag=etag,
+        last_modified=instant(last_modified_us),
+    )
+
+
+def update_checkpoint(
+    db: sqlite3.Connection, group: ConsumerGroup, update: CheckpointUpdate, now_us: int
+) -> CheckpointResult:
+    """Write a whole checkpoint, if the stored one is still the one that was read."""
+    key = (*group.key, update.partition_id)
+    row = db.execute(_READ_CHECKPOINT_ETAG, key).fetchone()
+    if (row[0] if row else None) != (update.replaces.etag if update.replaces else None):
+        return CheckpointResult(outcome=WriteOutcome.LOST)
+    position = (update.offset, update.sequence_number, update.writer)
+    db.execute(_WRITE_CHECKPOINT, (*key, *position, _new_etag(), now_us))
+    if update.state == b"":
+        db.execute(_DELETE_STATE, key)
+    elif update.state is not None:
+        db.execute(_WRITE_STATE, (*key, update.sequence_number, update.state))
+    if update.completed or update.delivery_count:
+        completed = json.dumps([[done.first, done.last] for done in update.completed])
+        delivery = (update.sequence_number, update.delivery_count, completed)
+        db.execute(_WRITE_DELIVERY, (*key, *delivery))
+    else:
+        db.execute(_DELETE_DELIVERY, key)
+    written = read_checkpoint(db, group, update.partition_id)
+    return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)

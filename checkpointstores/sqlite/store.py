@@ -1,0 +1,307 @@
+"""The checkpoint store in a SQLite file, for any number of processes on one machine.
+
+Rule 1: every write reads the ETag and writes the record within one ``BEGIN IMMEDIATE``
+transaction, so no other process can write in between.
+Rule 2: the event loop never waits for the disk, because all calls run in a thread of the store.
+Rule 3: the time is that of a clock in the file, read inside the transaction (``clock.py``).
+Rule 4: after each transaction the path must still lead to the file that was opened.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from checkpointstores.names import require_partition_id
+from checkpointstores.sqlite import records
+from checkpointstores.sqlite.clock import HostClock, StoreClock
+from checkpointstores.sqlite.file import (
+    Identity,
+    as_store_error,
+    connect,
+    identity_of,
+    require_in_place,
+)
+from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.errors import ConfigurationError, StoreCorruptError, StoreError
+from eventproc.logs import get_logger
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+from eventproc.settings import PositiveSpan, checked
+
+T = TypeVar("T")
+
+_log = get_logger("eventproc.stores.sqlite")
+
+
+class _QueuedWrite(Generic[T]):
+    """A write that waits for the thread, and its outcome."""
+
+    def __init__(self, work: Callable[[sqlite3.Connection, int], T]) -> None:
+        self._work = work
+        self.result: T | None = None
+        self.error: ValueError | OverflowError | None = None
+
+    def run(self, db: sqlite3.Connection, now_us: int) -> None:
+        """Run the write in a savepoint. A value that SQLite cannot store fails this write only."""
+        db.execute("SAVEPOINT one")
+        try:
+            self.result = self._work(db, now_us)
+        except (ValueError, OverflowError) as error:
+            db.execute("ROLLBACK TO one")
+            self.error = error
+        db.execute("RELEASE one")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenFile:
+    """What exists only while the store is open."""
+
+    connection: sqlite3.Connection
+    path: Path
+    """Absolute, because the program may change its working directory."""
+
+    identity: Identity
+    clock: StoreClock
+
+    @contextmanager
+    def transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """Run a transaction, and check that the file is still at its path.
+
+        Every error of SQLite becomes one of ``eventproc.errors``.
+        """
+        try:
+            self.connection.execute(begin)
+            try:
+                yield self.connection
+                self.connection.execute("COMMIT")
+            finally:
+                # Not in an ``except``: some errors end the transaction by themselves.
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            require_in_place(self.path, self.identity)
+            raise as_store_error(error, self.path) from error
+        # After the transaction: a write to a file that was moved before is not seen by the group.
+        require_in_place(self.path, self.identity)
+
+
+class SqliteCheckpointStore(CheckpointStore):
+    """Keeps records in a local file that any number of processes on one machine may open.
+
+    A won write survives a crash of the process, of the machine, and a power cut. The file must
+    be on a local disk: SQLite's locks do not work over network file systems.
+    """
+
+    @checked
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        busy_timeout: PositiveSpan = timedelta(seconds=5),
+        host_clock: HostClock | None = None,
+    ) -> None:
+        """Build the store; ``open`` opens the file.
+
+        Args:
+            path: The file; it is created if it does not exist.
+            busy_timeout: How long a call waits for other processes' writes. After that a read
+                raises ``StoreUnavailableError``, and the outcome of a write is unknown.
+            host_clock: The clocks of this process, for tests.
+        """
+        if str(path) in {"", ":memory:"}:
+            raise ConfigurationError(
+                f"path is {str(path)!r}: give the path of a file, or use MemoryCheckpointStore"
+            )
+        self._path = Path(path)
+        self._host_clock = host_clock or HostClock()
+        self._busy_timeout = busy_timeout
+        self._file: _OpenFile | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._failure: type[StoreError] | None = None
+        """The type of the last write's error, if it failed; a new type is logged once."""
+
+        self._queue: deque[_QueuedWrite[Any]] = deque()
+
+    def __repr__(self) -> str:
+        return f"SqliteCheckpointStore({str(self._path)!r})"
+
+    async def open(self) -> None:
+        if self._thread is not None:
+            return
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="eventproc-sqlite")
+        try:
+            await self._in_thread(self._connect)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        try:
+            # Shielded: a cancelled close must still close the file.
+            closing = asyncio.get_running_loop().run_in_executor(thread, self._disconnect)
+            closing.add_done_callback(retrieve_outcome)  # A cancelled caller retrieves no error.
+            await asyncio.shield(closing)
+        finally:
+            thread.shutdown(wait=False)
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        ownerships, as_of = await self._read(lambda db: records.list_ownership(db, group))
+        return OwnershipSnapshot(ownerships=ownerships, as_of=as_of)
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        for claim in claims:
+            require_partition_id(claim.partition_id)
+        if not claims:
+            return []
+        # One transaction for all: each still wins or loses by its own etag.
+        results = await self._write(
+            lambda db, now_us: [records.claim(db, group, claim, now_us) for claim in claims]
+        )
+        if results is None:
+            return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
+        return results
+
+    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
+        members, as_of = await self._read(lambda db: records.list_members(db, group))
+        return MembershipSnapshot(members=members, as_of=as_of)
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        result = await self._write(lambda db, now_us: records.announce(db, group, member, now_us))
+        return result or MemberResult(outcome=WriteOutcome.UNKNOWN)
+
+    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
+        result = await self._write(lambda db, _: records.withdraw(db, group, member))
+        return result or WriteOutcome.UNKNOWN
+
+    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
+        checkpoints, _ = await self._read(lambda db: records.list_checkpoints(db, group))
+        return checkpoints
+
+    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
+        require_partition_id(partition_id)
+        checkpoint, _ = await self._read(
+            lambda db: records.read_checkpoint(db, group, partition_id)
+        )
+        return checkpoint
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        require_partition_id(update.partition_id)
+        result = await self._write(
+            lambda db, now_us: records.update_checkpoint(db, group, update, now_us)
+        )
+        return result or CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+
+    # --- the thread ------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        path = self._path.absolute()
+        connection = connect(path, busy_timeout_s=self._busy_timeout.total_seconds())
+        try:
+            clock = StoreClock(self._host_clock)
+            file = _OpenFile(
+                connection=connection, path=path, identity=identity_of(path), clock=clock
+            )
+            # This writes, so a read-only file is refused here and not by the first claim.
+            with file.transaction("BEGIN IMMEDIATE") as db:
+                is_clock_known = clock.start(db)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, StoreCorruptError):
+                raise ConfigurationError(str(error)) from error
+            raise
+        if not is_clock_known:
+            _log.warning("store_clock_followed", path=str(path))
+        self._file = file
+
+    def _disconnect(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.connection.close()
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        if self._thread is None:
+            raise RuntimeError("the store is not open: use `async with store` or `await open()`")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> tuple[T, datetime]:
+        """Run *query* on one snapshot; also return the store's time of that snapshot."""
+
+        def read() -> tuple[T, datetime]:
+            file = self._file
+            assert file is not None, "the thread runs only while the file is open"
+            with file.transaction("BEGIN") as db:
+                # The first read fixes the transaction's snapshot. Read the clock first: after a
+                # slow listing the records would appear older than they are.
+                as_of = records.instant(file.clock.now_us(db))
+                return query(db), as_of
+
+        return await self._in_thread(read)
+
+    async def _write(self, work: Callable[[sqlite3.Connection, int], T]) -> T | None:
+        """Run *work* in a transaction; ``None`` if it is not known whether it was written."""
+        queued = _QueuedWrite(work)
+        self._queue.append(queued)
+        # The first call to reach the thread runs all queued writes in one transaction, with one
+        # wait for the disk. Calls keep their order, so after this line this write has been run.
+        await self._in_thread(self._write_queued)
+        if queued.error is not None:
+            raise queued.error
+        return queued.result
+
+    def _write_queued(self) -> None:
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        if not batch:
+            return
+        file = self._file
+        assert file is not None, "the thread runs only while the file is open"
+        try:
+            with file.transaction("BEGIN IMMEDIATE") as db:
+                now_us = file.clock.advance(db)
+                for queued in batch:
+                    queued.run(db, now_us)
+        except StoreError as error:
+            for queued in batch:
+                queued.result = None
+            self._note_failure(error)
+        else:
+            self._note_success()
+
+    def _note_failure(self, error: StoreError) -> None:
+        if self._failure is type(error):
+            return
+        self._failure = type(error)
+        # Only a ``StoreUnavailableError`` may end by itself.
+        log = _log.error if isinstance(error, StoreCorruptError) else _log.warning
+        log("store_write_unknown", path=str(self._path), error=str(error))
+
+    def _note_success(self) -> None:
+        if self._failure is not None:
+            self._failure = None
+            _log.info("store_write_known_again", path=str(self._path))

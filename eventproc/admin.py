@@ -1,0 +1,195 @@
+"""Moves a group's checkpoints, also while its processors run.
+
+Rule 1: first the checkpoint is written, with a writer name that marks an operator's move. From then
+on every conditional write of the owner fails, and the owner finds out why.
+Rule 2: then the ownership record is written again, unchanged, with the owner's own id. The owner
+finds that another process changed its lease, stops its pump, claims the partition again, and begins
+at the moved checkpoint. Any processor that renews conditionally does so.
+Rule 3: if this process dies between the two writes, the checkpoint is moved, and the owner finds
+out at its next checkpoint.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from eventproc.core.checkpoint_rules import operators_writer
+from eventproc.core.lease import is_fresh
+from eventproc.errors import StoreUnavailableError
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    ConsumerGroup,
+    LeaseMode,
+    MemberStatus,
+    OwnershipClaim,
+    PartitionOwnership,
+    SequenceRange,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+from eventproc.settings import check_settings
+
+ATTEMPTS: Final = 20
+"""An attempt fails only if the owner wrote in between, at a checkpoint or a renewal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointMove:
+    """A new position for a partition's checkpoint."""
+
+    partition_id: str
+    offset: str
+    sequence_number: int
+    """Of the last event that counts as handled; -1, with offset -1: none."""
+
+    state: bytes | None = b""
+    """The new state; ``b""`` removes the stored one. ``None`` keeps it, marked as belonging to its
+    former position."""
+
+    completed: tuple[SequenceRange, ...] = ()
+    """Ranges of events above the position that count as handled."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that no checkpoint can have, with ``ValueError``."""
+        check_settings(self)
+        self.update(replaces=None, writer=operators_writer(""))
+
+    def update(self, *, replaces: Checkpoint | None, writer: str) -> CheckpointUpdate:
+        """Return the conditional write of this move."""
+        return CheckpointUpdate(
+            partition_id=self.partition_id,
+            offset=self.offset,
+            sequence_number=self.sequence_number,
+            replaces=replaces,
+            writer=writer,
+            state=self.state,
+            completed=self.completed,
+            is_reset=True,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointMoved:
+    """The result of ``move_checkpoint``."""
+
+    checkpoint: Checkpoint
+    notified_owner_id: str | None
+    """The owner whose record was written again; ``None``: the partition has no live owner."""
+
+
+async def move_checkpoint(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    move: CheckpointMove,
+    *,
+    token: str,
+    expiration: timedelta,
+) -> CheckpointMoved:
+    """Move one checkpoint, forward or back, and have its owner begin there.
+
+    Args:
+        store: An open store.
+        group: The consumer group of the checkpoint.
+        move: The partition and its new position.
+        token: Random text, the same for one run of the command: identifies its own write if the
+            answer was lost.
+        expiration: The group's ``ownership_expiration``; an older record has no live owner.
+
+    Raises:
+        StoreRejectedError: the store refuses the write, or a read that it needs.
+        StoreCorruptError: the stored checkpoint is damaged, and *move* keeps its state.
+        StoreUnavailableError: the outcome is not known, or the owner wrote between each read and
+            write. Calling again is safe.
+    """
+    checkpoint = await _write(store, group, move, operators_writer(token))
+    owner_id = await _notify_owner(store, group, move.partition_id, expiration)
+    return CheckpointMoved(checkpoint=checkpoint, notified_owner_id=owner_id)
+
+
+async def _write(
+    store: CheckpointStore, group: ConsumerGroup, move: CheckpointMove, writer: str
+) -> Checkpoint:
+    for _ in range(ATTEMPTS):
+        found = await _find(store, group, move)
+        if found is not None and found.writer == writer:
+            return found  # An earlier attempt took effect, although its answer was lost.
+        update = move.update(replaces=found, writer=writer)
+        result = await store.update_checkpoint(group, update)
+        if result.checkpoint is not None:
+            return result.checkpoint
+        if result.error is not None and result.error.is_final:
+            raise result.error
+    raise StoreUnavailableError(
+        f"the checkpoint of partition {move.partition_id!r} could not be moved in {ATTEMPTS} "
+        "attempts: try again"
+    )
+
+
+async def _find(
+    store: CheckpointStore, group: ConsumerGroup, move: CheckpointMove
+) -> Checkpoint | None:
+    """Return the checkpoint to replace.
+
+    If the move replaces the state, a listing is enough, and works even if the state is damaged.
+    """
+    if move.state is not None:
+        for checkpoint in await store.list_checkpoints(group):
+            if checkpoint.partition_id == move.partition_id:
+                return checkpoint
+    return await store.read_checkpoint(group, move.partition_id)
+
+
+async def _notify_owner(
+    store: CheckpointStore, group: ConsumerGroup, partition_id: str, expiration: timedelta
+) -> str | None:
+    for _ in range(ATTEMPTS):
+        held = (await live_owners(store, group, expiration)).get(partition_id)
+        if held is None:
+            return None
+        claim = OwnershipClaim(
+            partition_id=partition_id, owner_id=held.owner_id, expected_etag=held.etag
+        )
+        (result,) = await store.claim_ownership(group, [claim])
+        if result.outcome is WriteOutcome.WON:
+            return held.owner_id
+        if result.error is not None and result.error.is_final:
+            raise result.error
+    raise StoreUnavailableError(
+        f"the checkpoint of partition {partition_id!r} was moved, but its owner could not be "
+        "notified: it finds out at its next checkpoint; try again to notify it now"
+    )
+
+
+async def live_owners(
+    store: CheckpointStore, group: ConsumerGroup, expiration: timedelta
+) -> dict[str, PartitionOwnership]:
+    """Return the ownership records whose owner is alive, by partition id.
+
+    An owner is alive if it renewed its lease, or its member record in session mode, in time.
+    """
+    present = await store.list_members(group)
+    owned = await store.list_ownership(group)
+    session_by_owner = {
+        member.owner_id: member
+        for member in present.members
+        if member.lease_mode is LeaseMode.SESSION
+    }
+
+    def is_live(held: PartitionOwnership) -> bool:
+        session = session_by_owner.get(held.owner_id or "")
+        if session is None:
+            return owned.as_of is None or is_fresh(
+                held.last_modified, owned.as_of, owned.resolution, expiration
+            )
+        if session.status is MemberStatus.DEAD or session.last_modified is None:
+            return False
+        return present.as_of is None or is_fresh(
+            session.last_modified, present.as_of, present.resolution, expiration
+        )
+
+    return {
+        held.partition_id: held
+        for held in owned.ownerships
+        if held.owner_id is not None and is_live(held)
+    }

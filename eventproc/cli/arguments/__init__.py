@@ -1,0 +1,1 @@
+"""Options and arguments: their help texts, and the parsing of their values."""

@@ -1,0 +1,64 @@
+"""Make the source of an event hub or a Kafka topic from a connection string."""
+
+from urllib.parse import unquote
+
+from eventproc.errors import ConfigurationError
+from eventproc.ports import EventSource
+
+HUB_VARIABLE = "EVENTPROC_CONNECTION_STRING"
+"""Environment variable: the connection string of the Event Hubs namespace or of one hub, or the
+address of a Kafka broker."""
+
+KAFKA_SERVERS = "kafka://"
+"""Prefix of the address of Kafka brokers; a question mark and settings of the client may follow."""
+
+KAFKA_ENDPOINT = "kafka+"
+"""Prefix of an Event Hubs connection string: use the Kafka endpoint instead of AMQP."""
+
+
+def make_source(connection_string: str | None, eventhub: str | None) -> EventSource:
+    """Make the source of an event hub or a topic, without connecting it.
+
+    Raises:
+        ConfigurationError: The connection string is missing or invalid.
+    """
+    if not connection_string:
+        raise ConfigurationError(
+            "which Event Hubs namespace? Set the environment variable "
+            f"{HUB_VARIABLE} to its connection string (`eventproc emulator` prints one), or to "
+            "kafka://HOST:PORT of a Kafka broker"
+        )
+    if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
+        return _kafka_source(connection_string, eventhub or None)
+    from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
+
+    return EventHubSource.from_connection_string(connection_string, eventhub_name=eventhub or None)
+
+
+def _kafka_source(connection_string: str, topic: str | None) -> EventSource:
+    from eventproc.sources.kafka import KafkaEventSource  # noqa: PLC0415 - it is an extra
+
+    if connection_string.startswith(KAFKA_ENDPOINT):
+        return KafkaEventSource.from_connection_string(
+            connection_string.removeprefix(KAFKA_ENDPOINT), topic=topic
+        )
+    if topic is None:
+        raise ConfigurationError("which Kafka topic? Give its name as --eventhub")
+    servers, _, query = connection_string.removeprefix(KAFKA_SERVERS).partition("?")
+    settings = _settings(query)
+    namespace = settings.pop("namespace", None)
+    return KafkaEventSource(servers, topic=topic, namespace=namespace, config=settings)
+
+
+def _settings(query: str) -> dict[str, str]:
+    """Parse settings as in a URL: ``%26`` stands for ``&``, but a plus is not a blank."""
+    settings = {}
+    for number, part in enumerate(filter(None, query.split("&")), start=1):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise ConfigurationError(
+                f"setting {number} after the question mark of {KAFKA_SERVERS}... must have the "
+                "form name=value"
+            )
+        settings[unquote(name)] = unquote(value)
+    return settings

@@ -1,0 +1,80 @@
+"""Make the store that ``--store sqlite:PATH`` or ``--store blob:CONTAINER`` names."""
+
+from pathlib import Path
+
+from eventproc.errors import ConfigurationError
+from eventproc.ports import CheckpointStore
+
+STORAGE_VARIABLE = "EVENTPROC_STORAGE_CONNECTION_STRING"
+"""Environment variable: the storage account's connection string."""
+
+
+def open_store(
+    spec: str,
+    *,
+    storage_connection_string: str | None,
+    create_container: bool = False,
+    must_exist: bool = False,
+) -> CheckpointStore:
+    """Make the store that ``--store`` names, without opening it.
+
+    Args:
+        spec: ``sqlite:PATH``, ``blob:CONTAINER``, or ``blob:CONTAINER?namespace=HOST`` if the
+            names of the blobs begin with another spelling of the namespace.
+        storage_connection_string: Needed for ``blob``.
+        create_container: Whether ``blob`` may create its container.
+        must_exist: Whether ``sqlite`` refuses a file that does not exist, so that a verb that only
+            reads does not create one.
+
+    Raises:
+        ConfigurationError: The option has another form, or the connection string is missing.
+    """
+    kind, _, place = spec.partition(":")
+    if kind == "sqlite" and place:
+        return _sqlite(place, must_exist=must_exist)
+    if kind == "blob" and place:
+        return _blob(place, storage_connection_string, create_container=create_container)
+    raise ConfigurationError(
+        f"--store is {spec!r}: give sqlite:PATH, for example sqlite:group.db, or blob:CONTAINER, "
+        "for example blob:checkpoints"
+    )
+
+
+def _sqlite(place: str, *, must_exist: bool) -> CheckpointStore:
+    from checkpointstores.sqlite import SqliteCheckpointStore  # noqa: PLC0415 - only if used
+
+    path = Path(place).expanduser()
+    if must_exist and not path.is_file():
+        raise ConfigurationError(
+            f"--store sqlite:{place}: there is no such file; a group's first processor creates "
+            "it, so check the path"
+        )
+    if not path.parent.is_dir():
+        raise ConfigurationError(
+            f"--store sqlite:{place}: there is no folder {path.parent}: create it, or correct the "
+            "path"
+        )
+    return SqliteCheckpointStore(path)
+
+
+def _blob(place: str, connection_string: str | None, *, create_container: bool) -> CheckpointStore:
+    container, question_mark, setting = place.partition("?")
+    name, _, namespace = setting.partition("=")
+    if question_mark and (name != "namespace" or not namespace):
+        raise ConfigurationError(
+            f"--store blob:{place}: after the question mark, give namespace=HOST, the namespace "
+            "with which the names of the blobs begin"
+        )
+    if not connection_string:
+        raise ConfigurationError(
+            f"--store blob:{container} needs the storage account's connection string: set the "
+            f"environment variable {STORAGE_VARIABLE}"
+        )
+    from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
+
+    return BlobCheckpointStore.from_connection_string(
+        connection_string,
+        container,
+        create_container=create_container,
+        namespace=namespace or None,
+    )

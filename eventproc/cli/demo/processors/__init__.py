@@ -1,0 +1,1 @@
+"""``eventproc demo``: a group of processors."""

@@ -1,0 +1,1 @@
+"""``eventproc demo-spark``: a handler and an aggregate on Spark."""

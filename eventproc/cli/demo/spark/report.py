@@ -1,0 +1,136 @@
+"""The report of ``eventproc demo-spark``: whether an event was lost, and whether results match."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from eventproc.cli.demo.drawing import add_counts, add_problems, print_title, report_table
+from eventproc.cli.demo.flights import Logbook
+from eventproc.cli.demo.journal import Accounts
+from eventproc.cli.demo.spark.weeks import AIRPORTS, Figures, Weeks
+
+WEEKS_SHOWN: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The results of the demo."""
+
+    accounts: Accounts
+    weeks: Weeks
+    """From the windowed aggregate."""
+
+    weeks_truth: Weeks
+    """Computed directly from the data."""
+
+    logbook: Logbook
+    """From the handlers' stored state."""
+
+    logbook_truth: Logbook
+    partition_count: int
+    at_end_count: int
+    """Partitions whose checkpoint is at their last event."""
+
+    batch_count: int
+    killed: int
+    """The process id of the killed executor."""
+
+    store: str
+    seconds: float
+    problems: tuple[str, ...] = ()
+
+    @property
+    def weeks_match(self) -> bool:
+        """Whether every figure of every week is the same."""
+        return self.weeks == self.weeks_truth
+
+    @property
+    def logbooks_match(self) -> bool:
+        """Whether every figure of every aircraft is the same."""
+        return self.logbook.figures_by_aircraft == self.logbook_truth.figures_by_aircraft
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the demo showed what it promises."""
+        return (
+            self.accounts.lost == 0
+            and self.weeks_match
+            and self.logbooks_match
+            and self.at_end_count == self.partition_count
+            and not self.problems
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """The report as JSON."""
+        return {
+            "published": self.accounts.published,
+            "handled": self.accounts.handled,
+            "duplicates": self.accounts.duplicates,
+            "lost": self.accounts.lost,
+            "aggregate_matches": self.weeks_match,
+            "weeks": len(self.weeks),
+            "state_matches": self.logbooks_match,
+            "aircraft": len(self.logbook.figures_by_aircraft),
+            "partitions": self.partition_count,
+            "partitions_at_end": self.at_end_count,
+            "batches": self.batch_count,
+            "killed_executor": self.killed,
+            "store": self.store,
+            "seconds": round(self.seconds, 1),
+            "problems": list(self.problems),
+        }
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print the weeks and the accounts."""
+    print_title(console, f"The {WEEKS_SHOWN} busiest weeks, from Spark's windowed aggregate")
+    console.print(_weeks(report.weeks))
+    print_title(console, "The accounts")
+    console.print(_accounts(report))
+    console.print(
+        f"{report.partition_count} partitions, {report.batch_count} batches, executor "
+        f"{report.killed} killed, store: {report.store}, {report.seconds:.0f} seconds"
+    )
+
+
+def _weeks(weeks: Weeks) -> Table:
+    table = report_table(
+        "week of", *(f"{airport} flights" for airport in AIRPORTS), "miles", "hours late"
+    )
+    by_week = {week: [weeks.get((week, a), Figures()) for a in AIRPORTS] for week, _ in weeks}
+    busiest = sorted(by_week, key=lambda week: -sum(one.flights for one in by_week[week]))
+    for week in sorted(busiest[:WEEKS_SHOWN]):
+        figures = by_week[week]
+        table.add_row(
+            week,
+            *(f"{one.flights:,}" for one in figures),
+            f"{sum(one.miles for one in figures):,}",
+            f"{sum(one.late_min for one in figures) / 60:,.0f}",
+        )
+    return table
+
+
+def _accounts(report: Report) -> Table:
+    accounts = report.accounts
+    aircraft = len(report.logbook_truth.figures_by_aircraft)
+    table = report_table("what", "count", "which means")
+    rows = [
+        ("published", accounts.published, "events that the hub holds"),
+        ("handled", accounts.handled, "of them, given to a handler on an executor"),
+        ("lost", accounts.lost, "never given to one"),
+        ("duplicates", accounts.duplicates, "given again, as a replay; the state has them once"),
+    ]
+    add_counts(table, rows)
+    is_at_end = report.at_end_count == report.partition_count
+    verdicts = [
+        ("checkpoints", is_at_end, f"at the end of {report.at_end_count} partitions"),
+        ("aggregate", report.weeks_match, "by week and airport: equal to what the file gives"),
+        ("state", report.logbooks_match, f"of {aircraft:,} aircraft: equal to what the file gives"),
+    ]
+    for name, is_so, meaning in verdicts:
+        table.add_row(name, Text("right", "green") if is_so else Text("WRONG", "red"), meaning)
+    add_problems(table, report.problems)
+    return table

@@ -1,1 +1,0 @@
-"""``eventproc demo-spark``: the flights through Spark, of which a part is killed."""

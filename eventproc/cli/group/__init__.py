@@ -1,0 +1,1 @@
+"""Read and change the records of a group: shared by ``status`` and ``checkpoints``."""

@@ -1,0 +1,343 @@
+"""Move checkpoints: compute the changes, show them, and carry them out.
+
+The new position of every partition is computed before the user is asked to confirm, so that exactly
+what was shown is written.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eventproc.admin import CheckpointMove, CheckpointMoved, live_owners, move_checkpoint
+from eventproc.cli.group.connection import Connection
+from eventproc.cli.group.lookup import event_at_or_before, first_event
+from eventproc.cli.group.records import (
+    Record,
+    group_json,
+    read_records,
+    state_text,
+    title_of,
+)
+from eventproc.cli.group.targets import (
+    Bounds,
+    RelativeTarget,
+    Target,
+    known_offset,
+    last_handled,
+)
+from eventproc.concurrency.tasks import together
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.offset_format import offset_format_in, offset_format_of
+from eventproc.errors import ConfigurationError, EventProcError
+from eventproc.models import Checkpoint, ConsumerGroup, PartitionProperties
+from eventproc.ownership.compatibility import NAMES
+from eventproc.ports import EventSource
+
+AT_ONCE_MAX: Final = 16
+"""The most checkpoints that are moved at the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of one partition's checkpoint."""
+
+    move: CheckpointMove
+    before: int | None
+    """The sequence number in the checkpoint now; ``None`` without a checkpoint."""
+
+    events: int | None
+    """How many events are skipped; negative if events are delivered again. ``None``: unknown."""
+
+    state: str
+    """What happens to the handler's state, in words; empty without a state."""
+
+    owner_id: str | None
+    """The owner of the partition, which will begin again from the new position."""
+
+    is_foreign: bool
+    """The owner is a processor of another SDK, whose checkpoints are not conditional."""
+
+    is_needed: bool
+    """False if the checkpoint is already as it should be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupState:
+    """The checkpoints, owners and members of a group before a change."""
+
+    records: Mapping[str, Record]
+    owner_by_partition: Mapping[str, str]
+    present: frozenset[str]
+    """Owners with a member record: processors of this library."""
+
+    def _refuse_mixing(self, move: CheckpointMove) -> None:
+        mine = offset_format_of(move.offset)
+        for record in self.records.values():
+            other = offset_format_in(record.checkpoint)
+            if mine is not None and other not in {None, mine}:
+                assert other is not None, "it is in the set"
+                raise ConfigurationError(
+                    f"offset {move.offset!r} is one of {NAMES[mine]}, but the checkpoint of "
+                    f"partition {record.checkpoint.partition_id} has offset "
+                    f"{record.checkpoint.offset!r}, one of {NAMES[other]}: all checkpoints of a "
+                    "group must be of one protocol"
+                )
+
+    def change(self, move: CheckpointMove, end: PartitionProperties | None) -> Change:
+        """Return what a move changes; *end* are the partition's properties, if the hub was asked.
+
+        Raises:
+            ConfigurationError: The offset is of another protocol than the group's checkpoints.
+        """
+        self._refuse_mixing(move)
+        record = self.records.get(move.partition_id)
+        found = None if record is None else record.checkpoint
+        before = None if found is None else found.sequence_number
+        owner_id = self.owner_by_partition.get(move.partition_id)
+        is_needed = record is None or not _is_in_place(record, move)
+        return Change(
+            move=move,
+            before=before,
+            events=_events_between(before, move.sequence_number, end),
+            state=_state_change(record, move) if is_needed else "",
+            owner_id=owner_id,
+            is_foreign=owner_id is not None and owner_id not in self.present,
+            is_needed=is_needed,
+        )
+
+
+async def read_group_state(connection: Connection, expiration: timedelta) -> GroupState:
+    """Read the checkpoints, owners and members of a group."""
+    present = await connection.store.list_members(connection.group)
+    held = await live_owners(connection.store, connection.group, expiration)
+    return GroupState(
+        records=await read_records(connection),
+        owner_by_partition={p: o.owner_id for p, o in held.items() if o.owner_id is not None},
+        present=frozenset(member.owner_id for member in present.members),
+    )
+
+
+def _events_between(before: int | None, after: int, end: PartitionProperties | None) -> int | None:
+    """Count the events between two positions; only those that the hub still has, if known."""
+    if before is None or end is None:
+        return None if before is None else after - before
+    bounds = Bounds.of(end)
+    return after - min(max(before, bounds.before_first), bounds.last)
+
+
+def _state_change(record: Record | None, move: CheckpointMove) -> str:
+    has_state = record is not None and (record.is_damaged or bool(record.checkpoint.state))
+    if move.state and record is not None and _is_same_state(record, move):
+        return f"as it is ({len(move.state):,} bytes)"
+    if move.state:
+        return f"replaced ({len(move.state):,} bytes)"
+    if record is None or not has_state:
+        return ""
+    return f"{'kept' if move.state is None else 'dropped'} ({state_text(record)})"
+
+
+def _is_in_place(record: Record, move: CheckpointMove) -> bool:
+    found = record.checkpoint
+    is_in_step = not move.state or found.state_sequence_number == move.sequence_number
+    is_state_in_place = move.state is None or (_is_same_state(record, move) and is_in_step)
+    return (
+        not record.is_damaged
+        and (found.sequence_number, found.offset) == (move.sequence_number, move.offset)
+        and found.completed == move.completed
+        and found.delivery_count == 0
+        and is_state_in_place
+    )
+
+
+def _is_same_state(record: Record, move: CheckpointMove) -> bool:
+    return not record.is_damaged and (move.state or None) == (record.checkpoint.state or None)
+
+
+# --- from a target to changes --------------------------------------------------------------------
+
+
+async def plan_reset(
+    connection: Connection,
+    wanted: Sequence[str],
+    target: Target,
+    *,
+    keeps_state: bool,
+    lookup_group: str,
+    expiration: timedelta,
+) -> list[Change]:
+    """Compute the new position of each partition, and what it changes.
+
+    Raises:
+        ConfigurationError: The target is not possible for a partition; nothing was changed.
+    """
+    source = connection.source
+    if source is None:
+        raise ConfigurationError(
+            "a reset needs to ask the hub for positions: give its connection string; or write a "
+            "position that you know with `eventproc checkpoints set`"
+        )
+    current = await read_group_state(connection, expiration)
+    ids = await connection.partition_ids(wanted, list(current.records))
+    ends = await together(*(source.partition_properties(p) for p in ids))
+    through = lookup_group or connection.group.name
+
+    async def change(end: PartitionProperties) -> Change:
+        record = current.records.get(end.partition_id)
+        found = None if record is None else record.checkpoint
+        offset, number = await _position(source, through, target, end, found)
+        state = None if keeps_state else b""
+        move = CheckpointMove(
+            partition_id=end.partition_id, offset=offset, sequence_number=number, state=state
+        )
+        return current.change(move, end)
+
+    return list(await together(*map(change, ends)))
+
+
+async def _position(
+    source: EventSource,
+    through: str,
+    target: Target,
+    end: PartitionProperties,
+    checkpoint: Checkpoint | None,
+) -> tuple[str, int]:
+    """Return offset and sequence number of the last event before a target."""
+    number = last_handled(target, end, checkpoint)
+    if number is None:
+        assert not isinstance(target, RelativeTarget), "only a time has to be looked up"
+        number = (await first_event(source, through, end.partition_id, target)).sequence_number - 1
+    offset = known_offset(number, end, checkpoint)
+    if offset is not None:
+        return offset, number
+    first = end.beginning_sequence_number
+    event = await event_at_or_before(source, through, end.partition_id, number, first=first)
+    if event is None:
+        return BEFORE_FIRST_OFFSET, Bounds.of(end).before_first
+    return event.offset, event.sequence_number
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+async def carry_out(
+    connection: Connection, changes: Sequence[Change], *, expiration: timedelta
+) -> dict[str, CheckpointMoved | EventProcError]:
+    """Make every change that is needed; if one fails, the others are still made."""
+    token, slots = secrets.token_hex(8), asyncio.Semaphore(AT_ONCE_MAX)
+
+    async def done(change: Change) -> CheckpointMoved | EventProcError:
+        async with slots:
+            try:
+                return await move_checkpoint(
+                    connection.store,
+                    connection.group,
+                    change.move,
+                    token=token,
+                    expiration=expiration,
+                )
+            except EventProcError as error:
+                return error
+
+    needed = [change for change in changes if change.is_needed]
+    results = await together(*map(done, needed))
+    return {c.move.partition_id: result for c, result in zip(needed, results, strict=True)}
+
+
+# --- showing -------------------------------------------------------------------------------------
+
+
+def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> RenderableType:
+    """The changes as a table."""
+    table = Table("partition", box=None, pad_edge=False, header_style="bold")
+    table.add_column("from", justify="right")
+    table.add_column("to", justify="right")
+    table.add_column("events", justify="right")
+    table.add_column("state")
+    table.add_column("held by")
+    for change in changes:
+        table.add_row(
+            change.move.partition_id,
+            "none" if change.before is None else f"{change.before:,}",
+            f"{change.move.sequence_number:,}" if change.is_needed else "as it is",
+            _events_text(change.events),
+            change.state,
+            change.owner_id or "",
+        )
+    again = sum(-c.events for c in changes if c.events is not None and c.events < 0)
+    skipped = sum(c.events for c in changes if c.events is not None and c.events > 0)
+    table.add_row("all", "", "", _total_text(again, skipped), style="bold")
+    return Group(title_of(group), table)
+
+
+def _events_text(events: int | None) -> str:
+    if events is None:
+        return "?"
+    return f"{abs(events):,} {'skipped' if events > 0 else 'again'}" if events else "0"
+
+
+def _total_text(again: int, skipped: int) -> str:
+    parts = [_events_text(-again)] * bool(again) + [_events_text(skipped)] * bool(skipped)
+    return ", ".join(parts) or "0"
+
+
+def changes_json(
+    group: ConsumerGroup,
+    changes: Sequence[Change],
+    results: Mapping[str, CheckpointMoved | EventProcError],
+) -> dict[str, object]:
+    """The changes, and the results of those that were made, as JSON."""
+    return {
+        **group_json(group),
+        "changes": [
+            _change_json(change, results.get(change.move.partition_id)) for change in changes
+        ],
+    }
+
+
+def _change_json(
+    change: Change, result: CheckpointMoved | EventProcError | None
+) -> dict[str, object]:
+    events = change.events
+    return {
+        "partition_id": change.move.partition_id,
+        "from_sequence_number": change.before,
+        "to_sequence_number": change.move.sequence_number,
+        "to_offset": change.move.offset,
+        "skipped_count": None if events is None else max(0, events),
+        "repeated_count": None if events is None else max(0, -events),
+        "state": change.state,
+        "owner_id": change.owner_id,
+        "is_needed": change.is_needed,
+        "is_moved": isinstance(result, CheckpointMoved),
+        "told_owner_id": result.notified_owner_id if isinstance(result, CheckpointMoved) else None,
+        "error": str(result) if isinstance(result, EventProcError) else None,
+    }
+
+
+def warnings_for(changes: Sequence[Change]) -> list[Text]:
+    """The warnings to show before the user is asked to confirm."""
+    foreign = sorted({c.owner_id for c in changes if c.is_foreign and c.owner_id is not None})
+    warnings = [
+        Text(
+            f"{owner_id} has no member record. If it is a processor of an Azure SDK, it may "
+            "overwrite the new checkpoint: stop it first.",
+            style="yellow",
+        )
+        for owner_id in foreign
+    ]
+    if any(change.state.startswith("kept") for change in changes):
+        warnings.append(
+            Text(
+                "A state that is kept belongs to another position than its checkpoint; handlers "
+                "see the state's own position in context.state_sequence_number.",
+                style="yellow",
+            )
+        )
+    return warnings

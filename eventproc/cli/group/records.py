@@ -1,0 +1,243 @@
+"""``checkpoints list`` and ``checkpoints lag``: read checkpoints, and compare them with the hub.
+
+Nothing in this module writes to the store.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eventproc.admin import live_owners
+from eventproc.cli.arguments.values import format_duration
+from eventproc.cli.group.connection import Connection
+from eventproc.cli.group.lookup import first_event
+from eventproc.cli.group.view import in_order, lag_of
+from eventproc.concurrency.tasks import together
+from eventproc.core.checkpoint_rules import is_moved_by_operator, starting_position
+from eventproc.errors import ConfigurationError, StoreCorruptError
+from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A checkpoint, and whether its state could be read."""
+
+    checkpoint: Checkpoint
+    is_damaged: bool = False
+    """The state cannot be read; only the position is known."""
+
+
+async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> dict[str, Record]:
+    """Read the group's checkpoints with their states, ordered by partition."""
+    listed = {c.partition_id: c for c in await connection.store.list_checkpoints(connection.group)}
+    ids = in_order([p for p in listed if not wanted or p in wanted])
+
+    async def whole(partition_id: str) -> Record:
+        try:
+            found = await connection.store.read_checkpoint(connection.group, partition_id)
+        except StoreCorruptError:
+            return Record(checkpoint=listed[partition_id], is_damaged=True)
+        return Record(checkpoint=found or listed[partition_id])
+
+    return dict(zip(ids, await together(*map(whole, ids)), strict=True))
+
+
+def title_of(group: ConsumerGroup) -> Text:
+    """Two lines that name a group."""
+    return Text(
+        f"consumer group {group.name} of event hub {group.eventhub_name}\n"
+        f"{group.fully_qualified_namespace}\n",
+        overflow="fold",
+    )
+
+
+def group_json(group: ConsumerGroup) -> dict[str, object]:
+    """The names of a group as JSON."""
+    return {
+        "namespace": group.fully_qualified_namespace,
+        "eventhub": group.eventhub_name,
+        "consumer_group": group.name,
+    }
+
+
+def records_table(group: ConsumerGroup, records: Mapping[str, Record]) -> RenderableType:
+    """The checkpoints as a table."""
+    if not records:
+        return Group(title_of(group), Text("This group has no checkpoints in this store."))
+    table = Table("partition", box=None, pad_edge=False, header_style="bold")
+    for name in ("position", "offset", "written (UTC)", "state", "done above", "begun"):
+        table.add_column(name, justify="right")
+    table.add_column("by")
+    for partition_id, record in records.items():
+        found = record.checkpoint
+        table.add_row(
+            partition_id,
+            "" if found.sequence_number is None else f"{found.sequence_number:,}",
+            found.offset or "",
+            f"{found.last_modified:%Y-%m-%d %H:%M:%S}",
+            state_text(record),
+            f"{_done_count(found):,}" if found.completed else "",
+            f"{found.delivery_count} times" if found.delivery_count else "",
+            _writer_text(found),
+        )
+    return Group(title_of(group), table)
+
+
+def state_text(record: Record) -> str:
+    """The size of a state, and its own position if that is not the checkpoint's."""
+    found = record.checkpoint
+    if record.is_damaged:
+        return "damaged"
+    if not found.state:
+        return ""
+    at = (
+        ""
+        if found.state_sequence_number == found.sequence_number
+        else (f" of {found.state_sequence_number:,}")
+    )
+    return f"{len(found.state):,} bytes{at}"
+
+
+def _writer_text(checkpoint: Checkpoint) -> str:
+    if checkpoint.writer is None:
+        return "another SDK"
+    if is_moved_by_operator(checkpoint):
+        return "an operator"
+    return checkpoint.writer.rsplit("/", 2)[0]  # The rest identifies the pump.
+
+
+def _done_count(checkpoint: Checkpoint) -> int:
+    return sum(done.last - done.first + 1 for done in checkpoint.completed)
+
+
+def records_json(group: ConsumerGroup, records: Mapping[str, Record]) -> dict[str, object]:
+    """The checkpoints as JSON."""
+    return {
+        **group_json(group),
+        "checkpoints": [
+            {
+                "partition_id": record.checkpoint.partition_id,
+                "sequence_number": record.checkpoint.sequence_number,
+                "offset": record.checkpoint.offset,
+                "last_modified": record.checkpoint.last_modified.isoformat(),
+                "state_bytes": len(record.checkpoint.state or b""),
+                "state_sequence_number": record.checkpoint.state_sequence_number,
+                "is_state_damaged": record.is_damaged,
+                "completed": [[done.first, done.last] for done in record.checkpoint.completed],
+                "delivery_count": record.checkpoint.delivery_count,
+                "writer": record.checkpoint.writer,
+            }
+            for record in records.values()
+        ],
+    }
+
+
+# --- lag -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """How far the checkpoint of one partition is behind the hub."""
+
+    partition_id: str
+    sequence_number: int | None
+    last_sequence_number: int
+    events: int
+    age: timedelta | None
+    """The age of the oldest event after the checkpoint; ``None`` if that event was not read."""
+
+
+async def read_lags(
+    connection: Connection,
+    wanted: Sequence[str],
+    *,
+    lookup_group: str,
+    expiration: timedelta,
+    now: datetime,
+) -> list[Lag]:
+    """Compare the checkpoints with the hub.
+
+    To learn the age of an event, it must be read, and opening a receiver interrupts the owner of
+    the partition. So ages are read through *lookup_group*, or where the partition has no owner.
+    """
+    source = connection.source
+    if source is None:
+        raise ConfigurationError("the lag needs the hub: give its connection string")
+    listed = {c.partition_id: c for c in await connection.store.list_checkpoints(connection.group)}
+    held = await live_owners(connection.store, connection.group, expiration)
+    ids = await connection.partition_ids(wanted, list(listed))
+    ends = await together(*(source.partition_properties(p) for p in ids))
+
+    async def lag(end: PartitionProperties) -> Lag:
+        found = listed.get(end.partition_id)
+        position = None if found is None else found.sequence_number
+        events = lag_of(end, position)
+        age = timedelta(0) if events == 0 else None
+        through = lookup_group or ("" if end.partition_id in held else connection.group.name)
+        if events and through:
+            since = starting_position(found, EventPosition.earliest())
+            oldest = await first_event(source, through, end.partition_id, since)
+            age = max(timedelta(0), now - oldest.enqueued_time)
+        return Lag(
+            partition_id=end.partition_id,
+            sequence_number=position,
+            last_sequence_number=end.last_enqueued_sequence_number,
+            events=events,
+            age=age,
+        )
+
+    return list(await together(*map(lag, ends)))
+
+
+def oldest_age(lags: Sequence[Lag]) -> timedelta | None:
+    """The age of the oldest event after any checkpoint; ``None`` if one was not read."""
+    ages = [lag.age for lag in lags if lag.age is not None]
+    return max(ages, default=timedelta(0)) if len(ages) == len(lags) else None
+
+
+def lags_table(group: ConsumerGroup, lags: Sequence[Lag]) -> RenderableType:
+    """The lags as a table."""
+    table = Table("partition", box=None, pad_edge=False, header_style="bold")
+    for name in ("position", "last in hub", "lag", "oldest"):
+        table.add_column(name, justify="right")
+    for lag in lags:
+        table.add_row(
+            lag.partition_id,
+            "" if lag.sequence_number is None else f"{lag.sequence_number:,}",
+            f"{lag.last_sequence_number:,}",
+            f"{lag.events:,}",
+            _age_text(lag.age),
+        )
+    total = sum(lag.events for lag in lags)
+    table.add_row("all", "", "", f"{total:,}", _age_text(oldest_age(lags)), style="bold")
+    return Group(title_of(group), table)
+
+
+def _age_text(age: timedelta | None) -> str:
+    if age is None:
+        return "?"
+    return format_duration(age) if age else ""
+
+
+def lags_json(group: ConsumerGroup, lags: Sequence[Lag]) -> dict[str, object]:
+    """The lags as JSON; ages in seconds."""
+    age = oldest_age(lags)
+    return {
+        **group_json(group),
+        "partitions": [
+            {
+                "partition_id": lag.partition_id,
+                "sequence_number": lag.sequence_number,
+                "last_sequence_number": lag.last_sequence_number,
+                "lag": lag.events,
+                "lag_s": None if lag.age is None else round(lag.age.total_seconds(), 3),
+            }
+            for lag in lags
+        ],
+        "lag": sum(lag.events for lag in lags),
+        "lag_s": None if age is None else round(age.total_seconds(), 3),
+    }

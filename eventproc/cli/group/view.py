@@ -1,0 +1,262 @@
+"""A view of a group: the owner, position and lag of each partition, and the members.
+
+Nothing in this module writes, claims a partition or opens a receiver.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from eventproc.concurrency.tasks import together
+from eventproc.core.checkpoint_rules import pump_owner
+from eventproc.core.lease import is_alive
+from eventproc.errors import StoreCorruptError
+from eventproc.models import (
+    Checkpoint,
+    ConsumerGroup,
+    LeaseMode,
+    MembershipSnapshot,
+    MemberStatus,
+    OwnershipSnapshot,
+    PartitionProperties,
+)
+from eventproc.ports import CheckpointStore, EventSource
+
+SOUND_FOR: Final = timedelta(minutes=1)
+"""A checkpoint that the partition's owner wrote within this time is not checked for damage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRow:
+    """One partition of a group."""
+
+    partition_id: str
+    owner_id: str | None
+    """``None`` if the partition was never claimed or was released."""
+
+    record_age: timedelta | None
+    """Time since the ownership record was last written: by a claim, a renewal or a release."""
+
+    is_expired: bool
+    """The owner did not renew in time, so another processor may claim the partition."""
+
+    sequence_number: int | None
+    """The position of the checkpoint."""
+
+    checkpoint_age: timedelta | None
+    checkpoint_error: str | None
+    """If the checkpoint cannot be read, the error and its remedy. The partition is not served."""
+
+    lag: int | None
+    """Events in the hub after the checkpoint; ``None`` if the hub was not asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRow:
+    """One processor of a group."""
+
+    owner_id: str
+    partition_count: int
+    has_member_record: bool
+    """False for a foreign member, which is known by its ownership records only."""
+
+    is_leaving: bool
+    hands_over: bool
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A group at one moment."""
+
+    group: ConsumerGroup
+    as_of: datetime | None
+    """The time of the view, by the store's clock."""
+
+    partitions: tuple[PartitionRow, ...]
+    members: tuple[MemberRow, ...]
+
+    @property
+    def lag(self) -> int | None:
+        """Events after the checkpoints of all partitions; ``None`` if the hub was not asked."""
+        lags = [row.lag for row in self.partitions if row.lag is not None]
+        return sum(lags) if lags else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What was read from the store, and from the hub if it was asked."""
+
+    owned: OwnershipSnapshot
+    present: MembershipSnapshot
+    checkpoints: Sequence[Checkpoint]
+    ends: Mapping[str, PartitionProperties]
+    """By partition id; empty if the hub was not asked."""
+
+    damage: Mapping[str, str]
+    """Errors of the checkpoints that cannot be read, by partition id."""
+
+
+async def read_group(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    source: EventSource | None,
+    error_by_version: dict[tuple[str, str], str | None],
+) -> Readings:
+    """Read all that a view shows from the store, and from the hub if a source is given.
+
+    Args:
+        store: An open store.
+        group: The group.
+        source: An open source, or ``None`` to leave the hub out.
+        error_by_version: A cache, empty at first: the error, if any, of each checkpoint that was
+            checked, by partition id and ETag. Each version is read once.
+
+    Raises:
+        StoreUnavailableError: The store did not answer.
+        SourceUnavailableError: The hub did not answer.
+    """
+    ends: dict[str, PartitionProperties] = {}
+    present = await store.list_members(group)
+    owned = await store.list_ownership(group)
+    checkpoints = await store.list_checkpoints(group)
+    damage = await _damage(store, group, owned, checkpoints, error_by_version)
+    if source is not None:
+        # Read after the checkpoints, so that no lag is negative.
+        ids = await source.partition_ids()
+        properties = await together(*(source.partition_properties(p) for p in ids))
+        ends = {found.partition_id: found for found in properties}
+    return Readings(owned=owned, present=present, checkpoints=checkpoints, ends=ends, damage=damage)
+
+
+async def _damage(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    owned: OwnershipSnapshot,
+    checkpoints: Sequence[Checkpoint],
+    error_by_version: dict[tuple[str, str], str | None],
+) -> dict[str, str]:
+    """Read the checkpoints that may be damaged, and return their errors by partition id.
+
+    A listing has positions, but not states, so damage shows only when a checkpoint is read. One
+    that the current owner wrote recently is sound: a damaged one is neither adopted nor written.
+    """
+    owners = {(o.partition_id, o.owner_id) for o in owned.ownerships}
+    suspects = [
+        c
+        for c in checkpoints
+        if (c.partition_id, pump_owner(c.writer)) not in owners
+        or owned.as_of is None
+        or _age(c.last_modified, owned.as_of) > SOUND_FOR
+    ]
+
+    async def check(checkpoint: Checkpoint) -> None:
+        try:
+            await store.read_checkpoint(group, checkpoint.partition_id)
+        except StoreCorruptError as error:
+            error_by_version[checkpoint.partition_id, checkpoint.etag] = str(error)
+        else:
+            error_by_version[checkpoint.partition_id, checkpoint.etag] = None
+
+    unchecked = [c for c in suspects if (c.partition_id, c.etag) not in error_by_version]
+    await together(*map(check, unchecked))
+    found = {c.partition_id: error_by_version[c.partition_id, c.etag] for c in suspects}
+    return {partition_id: error for partition_id, error in found.items() if error is not None}
+
+
+def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) -> GroupView:
+    """Make the view from what was read; partitions are ordered by their ids."""
+    owned, now = readings.owned, readings.owned.as_of
+    alive, dead = _sessions(readings.present, expiration)
+    ownership_by_id = {record.partition_id: record for record in owned.ownerships}
+    checkpoint_by_id = {record.partition_id: record for record in readings.checkpoints}
+    rows = []
+    for partition_id in in_order({*ownership_by_id, *checkpoint_by_id, *readings.ends}):
+        record = ownership_by_id.get(partition_id)
+        checkpoint = checkpoint_by_id.get(partition_id)
+        age = None if record is None or now is None else _age(record.last_modified, now)
+        position = None if checkpoint is None else checkpoint.sequence_number
+        owner_id = None if record is None else record.owner_id
+        rows.append(
+            PartitionRow(
+                partition_id=partition_id,
+                owner_id=owner_id,
+                record_age=age,
+                is_expired=owner_id in dead
+                or bool(
+                    owner_id not in alive
+                    and owner_id
+                    and age
+                    and age > expiration + owned.resolution
+                ),
+                sequence_number=position,
+                checkpoint_age=(
+                    None
+                    if checkpoint is None or now is None
+                    else _age(checkpoint.last_modified, now)
+                ),
+                checkpoint_error=readings.damage.get(partition_id),
+                lag=lag_of(readings.ends[partition_id], position)
+                if partition_id in readings.ends
+                else None,
+            )
+        )
+    members = _members(readings.present, rows, expiration)
+    return GroupView(group=group, as_of=now, partitions=tuple(rows), members=members)
+
+
+def _sessions(
+    present: MembershipSnapshot, expiration: timedelta
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the live and the dead members with session leases, by owner id."""
+    sessions = [m for m in present.members if m.lease_mode is LeaseMode.SESSION]
+    silent = {
+        member.owner_id
+        for member in sessions
+        if member.status is MemberStatus.DEAD or not is_alive(member, present, expiration)
+    }
+    return frozenset(m.owner_id for m in sessions) - silent, frozenset(silent)
+
+
+def _age(then: datetime, now: datetime) -> timedelta:
+    return max(timedelta(0), now - then)
+
+
+def lag_of(end: PartitionProperties, position: int | None) -> int:
+    """Count the events in the hub after a position."""
+    if end.is_empty:
+        return 0
+    before_first = end.beginning_sequence_number - 1
+    handled = before_first if position is None else max(position, before_first)
+    return max(0, end.last_enqueued_sequence_number - handled)
+
+
+def _members(
+    present: MembershipSnapshot, rows: Sequence[PartitionRow], expiration: timedelta
+) -> tuple[MemberRow, ...]:
+    """Return the owners of partitions that are not expired, and all live members."""
+    counts = Counter(row.owner_id for row in rows if row.owner_id and not row.is_expired)
+    by_id = {member.owner_id: member for member in present.members}
+    fresh = {
+        member.owner_id
+        for member in present.members
+        if member.status is not MemberStatus.DEAD and is_alive(member, present, expiration)
+    }
+    return tuple(
+        MemberRow(
+            owner_id=owner_id,
+            partition_count=counts[owner_id],
+            has_member_record=owner_id in by_id,
+            is_leaving=owner_id in by_id and by_id[owner_id].is_leaving,
+            hands_over=owner_id in by_id and by_id[owner_id].hands_over,
+            version=by_id[owner_id].version if owner_id in by_id else "",
+        )
+        for owner_id in sorted({*counts, *fresh})
+    )
+
+
+def in_order(partition_ids: Collection[str]) -> list[str]:
+    """Sort partition ids: numbers as numbers, the rest as text."""
+    return sorted(partition_ids, key=lambda p: (not p.isdecimal(), p.zfill(10), p))

@@ -1,0 +1,1 @@
+"""Exit codes, log lines, end of input."""

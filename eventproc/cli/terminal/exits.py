@@ -1,0 +1,53 @@
+"""The exit codes of the command, and the line on standard error that says why it failed."""
+
+import sys
+from typing import Final
+
+from eventproc.errors import (
+    ConfigurationError,
+    EventProcError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    StoreError,
+    StoreUnavailableError,
+)
+
+OK: Final = 0
+"""Success; for ``run`` and ``emulator``: stopped gracefully by SIGINT or SIGTERM."""
+
+FAILED: Final = 1
+"""The command could not continue; for ``demo``: an event was lost, or the result differs."""
+
+BAD_INPUT: Final = 2
+"""An argument or setting is wrong; the message names it and the remedy. Do not retry."""
+
+UNREACHABLE: Final = 3
+"""The store or the hub did not answer. A retry may help."""
+
+INTERRUPTED: Final = 130
+"""Interrupted by Ctrl+C before the command was done: 128 + SIGINT, as in shells."""
+
+
+def exit_code_of(error: EventProcError) -> int:
+    """Return the exit code, by which a supervisor decides whether to retry."""
+    is_refused = isinstance(error, StoreError) and error.is_final
+    if is_refused or isinstance(error, ConfigurationError | SourceRejectedError):
+        return BAD_INPUT
+    if isinstance(error, StoreUnavailableError | SourceUnavailableError):
+        return UNREACHABLE
+    return FAILED
+
+
+def remedy_of(error: EventProcError) -> str:
+    """Return the remedy to append to an error whose message does not name one."""
+    if isinstance(error, SourceRejectedError):
+        return (
+            ". Check the connection string, the event hub's name (--eventhub), the consumer "
+            "group's name (--consumer-group), and that the credential has the Listen right"
+        )
+    return ""
+
+
+def print_error(message: str) -> None:
+    """Print an error as one line on standard error."""
+    print(f"eventproc: {' '.join(message.split())}", file=sys.stderr)

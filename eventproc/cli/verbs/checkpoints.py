@@ -1,0 +1,399 @@
+"""The verbs of ``eventproc checkpoints``."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from checkpointstores.names import require_partition_id
+from eventproc.admin import CheckpointMove, CheckpointMoved
+from eventproc.cli.arguments import options
+from eventproc.cli.arguments.values import parse_duration
+from eventproc.cli.group.changes import (
+    Change,
+    carry_out,
+    changes_json,
+    changes_table,
+    plan_reset,
+    read_group_state,
+    warnings_for,
+)
+from eventproc.cli.group.connection import Connection, GroupAddress
+from eventproc.cli.group.file import ExportedGroup, as_text, exported, read_file
+from eventproc.cli.group.records import (
+    lags_json,
+    lags_table,
+    read_lags,
+    read_records,
+    records_json,
+    records_table,
+)
+from eventproc.cli.group.targets import parse_target
+from eventproc.cli.terminal.exits import FAILED, OK, print_error
+from eventproc.errors import ConfigurationError, EventProcError
+
+Partitions = Annotated[
+    list[str],
+    typer.Option(
+        "--partition",
+        metavar="ID",
+        help="Only this partition. Repeat it for more. By default all of them.",
+        show_default=False,
+    ),
+]
+LookupGroup = Annotated[
+    str,
+    typer.Option(
+        "--lookup-group",
+        metavar="NAME",
+        help="A consumer group without processors, through which single events are read. This "
+        "does not interrupt the owner of the partition.",
+        show_default=False,
+    ),
+]
+Format = Annotated[options.OutputFormat, typer.Option("--format", help="json: for programs.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+KeepState = Annotated[
+    bool,
+    typer.Option(
+        "--keep-state",
+        help="Keep the handler's state, although it belongs to the former position. By default it "
+        "is dropped.",
+    ),
+]
+
+
+def list_(
+    store: options.StoreSpec,
+    eventhub: options.EventHub = "",
+    consumer_group: options.ConsumerGroupName = "$Default",
+    connection_string: options.ConnectionString = "",
+    namespace: options.Namespace = "",
+    storage_connection_string: options.StorageConnectionString = "",
+    partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
+    output: Format = options.OutputFormat.TABLE,
+) -> int:
+    """Show the checkpoints of a group: position, state, completed ranges and writer.
+
+    Exit codes: 0 shown, 2 an option is wrong, 3 the store did not answer.
+    """
+    address = GroupAddress(
+        store, eventhub, consumer_group, connection_string, namespace, storage_connection_string
+    )
+
+    async def show() -> int:
+        async with address.open() as connection:
+            if partition:
+                known = await connection.store.list_checkpoints(connection.group)
+                await connection.partition_ids(partition, [c.partition_id for c in known])
+            records = await read_records(connection, partition)
+            if output is options.OutputFormat.JSON:
+                print(json.dumps(records_json(connection.group, records)))
+            else:
+                Console().print(records_table(connection.group, records))
+        return OK
+
+    return asyncio.run(show())
+
+
+def lag(
+    store: options.StoreSpec,
+    eventhub: options.EventHub = "",
+    consumer_group: options.ConsumerGroupName = "$Default",
+    connection_string: options.ConnectionString = "",
+    storage_connection_string: options.StorageConnectionString = "",
+    partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
+    lookup_group: LookupGroup = "",
+    expiration: options.Expiration = "60s",
+    output: Format = options.OutputFormat.TABLE,
+) -> int:
+    """Show how far the checkpoints are behind the hub, in events and in time.
+
+    The lag in time is the age of the oldest event after the checkpoint. To read that event would
+    interrupt the owner of the partition, so for owned partitions it needs --lookup-group.
+
+    Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
+    """
+    address = GroupAddress(
+        store, eventhub, consumer_group, connection_string, "", storage_connection_string
+    )
+    life = parse_duration("--expiration", expiration)
+
+    async def show() -> int:
+        async with address.open() as connection:
+            lags = await read_lags(
+                connection,
+                partition,
+                lookup_group=lookup_group,
+                expiration=life,
+                now=datetime.now(UTC),
+            )
+            if output is options.OutputFormat.JSON:
+                print(json.dumps(lags_json(connection.group, lags)))
+            else:
+                Console().print(lags_table(connection.group, lags))
+        return OK
+
+    return asyncio.run(show())
+
+
+def reset(
+    store: options.StoreSpec,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="TARGET",
+            help="The next event to deliver: earliest, latest, a time (2026-01-31T08:00:00Z), a "
+            "sequence number, or -100 / +100 for that many events back or forward.",
+        ),
+    ],
+    eventhub: options.EventHub = "",
+    consumer_group: options.ConsumerGroupName = "$Default",
+    connection_string: options.ConnectionString = "",
+    storage_connection_string: options.StorageConnectionString = "",
+    partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
+    keep_state: KeepState = False,
+    lookup_group: LookupGroup = "",
+    expiration: options.Expiration = "60s",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    output: Format = options.OutputFormat.TABLE,
+) -> int:
+    """Move checkpoints forward or back, also while the group is running.
+
+    The owner of a partition begins again from the new position at its next poll of the group, and
+    cannot overwrite it. For times, sequence numbers and steps, a single event is read from the
+    hub. This interrupts the owner for a moment, unless --lookup-group names another group.
+
+    Exit codes: 0 moved (or shown, with --dry-run), 1 not all could be moved or the answer was no,
+    2 an option is wrong and nothing was changed, 3 the store or the hub did not answer.
+    """
+    address = GroupAddress(
+        store, eventhub, consumer_group, connection_string, "", storage_connection_string
+    )
+    target = parse_target("--to", to)
+    life = parse_duration("--expiration", expiration)
+
+    async def move() -> int:
+        async with address.open() as connection:
+            changes = await plan_reset(
+                connection,
+                partition,
+                target,
+                keeps_state=keep_state,
+                lookup_group=lookup_group,
+                expiration=life,
+            )
+            return await _change(
+                connection, changes, life, is_dry_run=dry_run, is_agreed=yes, output=output
+            )
+
+    return asyncio.run(move())
+
+
+def set_(
+    store: options.StoreSpec,
+    partition: Annotated[str, typer.Option(metavar="ID", help="The partition.")],
+    sequence_number: Annotated[
+        int, typer.Option(metavar="N", help="Sequence number of the last handled event.")
+    ],
+    offset: Annotated[str, typer.Option(metavar="TEXT", help="Offset of the same event.")],
+    eventhub: options.EventHub = "",
+    consumer_group: options.ConsumerGroupName = "$Default",
+    connection_string: options.ConnectionString = "",
+    namespace: options.Namespace = "",
+    storage_connection_string: options.StorageConnectionString = "",
+    keep_state: KeepState = False,
+    expiration: options.Expiration = "60s",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    output: Format = options.OutputFormat.TABLE,
+) -> int:
+    """Write the checkpoint of one partition, without asking the hub.
+
+    Owners, confirmation and exit codes are as in `eventproc checkpoints reset`.
+    """
+    address = GroupAddress(
+        store, eventhub, consumer_group, connection_string, namespace, storage_connection_string
+    )
+    life = parse_duration("--expiration", expiration)
+    require_partition_id(partition)
+    try:
+        asked = CheckpointMove(
+            partition_id=partition,
+            offset=offset,
+            sequence_number=sequence_number,
+            state=None if keep_state else b"",
+        )
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{error}; give --sequence-number and --offset of one event"
+        ) from error
+
+    async def move() -> int:
+        async with address.open() as connection:
+            if connection.source is not None:
+                await connection.partition_ids([partition], ())
+            changes = [(await read_group_state(connection, life)).change(asked, None)]
+            return await _change(
+                connection, changes, life, is_dry_run=dry_run, is_agreed=yes, output=output
+            )
+
+    return asyncio.run(move())
+
+
+def export(
+    store: options.StoreSpec,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The file to write; - for standard output.")
+    ],
+    eventhub: options.EventHub = "",
+    consumer_group: options.ConsumerGroupName = "$Default",
+    connection_string: options.ConnectionString = "",
+    namespace: options.Namespace = "",
+    storage_connection_string: options.StorageConnectionString = "",
+) -> int:
+    """Write the checkpoints of a group, with their states, to a file (JSON).
+
+    Exit codes: 0 written, 2 an option is wrong, 3 the store did not answer.
+    """
+    address = GroupAddress(
+        store, eventhub, consumer_group, connection_string, namespace, storage_connection_string
+    )
+
+    async def read() -> ExportedGroup:
+        async with address.open() as connection:
+            records = await read_records(connection)
+            return exported(connection.group, records, exported_at=datetime.now(UTC))
+
+    contents = asyncio.run(read())
+    if file == "-":
+        sys.stdout.write(as_text(contents))
+        return OK
+    try:
+        Path(file).write_text(as_text(contents), "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be written: {error.strerror}") from error
+    print(f"{len(contents.checkpoints)} checkpoints written to {file}")
+    return OK
+
+
+def import_(
+    store: options.StoreSpec,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that export wrote.")],
+    eventhub: options.EventHub = "",
+    consumer_group: options.ConsumerGroupName = "$Default",
+    connection_string: options.ConnectionString = "",
+    namespace: options.Namespace = "",
+    storage_connection_string: options.StorageConnectionString = "",
+    partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
+    another_hub: Annotated[
+        bool,
+        typer.Option(
+            "--another-hub", help="Accept a file of another event hub, such as a replica."
+        ),
+    ] = False,
+    expiration: options.Expiration = "60s",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    output: Format = options.OutputFormat.TABLE,
+) -> int:
+    """Write checkpoints from a file to a group, in the same store or another one.
+
+    Owners, confirmation and exit codes are as in `eventproc checkpoints reset`.
+    """
+    address = GroupAddress(
+        store, eventhub, consumer_group, connection_string, namespace, storage_connection_string
+    )
+    life = parse_duration("--expiration", expiration)
+    given = read_file(file)
+    contents = given.contents
+    found = {c.partition_id: c for c in contents.checkpoints}
+    if not (another_hub or contents.is_of_hub(address.group())):
+        raise ConfigurationError(
+            f"{file} is of event hub {contents.eventhub!r} of {contents.namespace!r}, and its "
+            "positions are not valid in another hub; to import them into a replica, give "
+            "--another-hub"
+        )
+
+    moves = given.moves(partition or list(found))
+
+    async def move() -> int:
+        async with address.open(creates_store=not dry_run) as connection:
+            if connection.source is not None:
+                await connection.partition_ids(list(found), ())
+            for checkpoint in (found[move.partition_id] for move in moves):
+                if checkpoint.state and not checkpoint.is_state_in_step:
+                    print_error(
+                        f"the state of partition {checkpoint.partition_id} belongs to position "
+                        f"{checkpoint.state_sequence_number}, and is left out"
+                    )
+            current = await read_group_state(connection, life)
+            changes = [current.change(move, None) for move in moves]
+            return await _change(
+                connection, changes, life, is_dry_run=dry_run, is_agreed=yes, output=output
+            )
+
+    return asyncio.run(move())
+
+
+async def _change(
+    connection: Connection,
+    changes: Sequence[Change],
+    expiration: timedelta,
+    *,
+    is_dry_run: bool,
+    is_agreed: bool,
+    output: options.OutputFormat,
+) -> int:
+    """Show the changes, ask for confirmation, carry them out, and print the results."""
+    is_table = output is options.OutputFormat.TABLE
+    if not (is_table or is_dry_run or is_agreed):
+        raise ConfigurationError(
+            "--format json cannot ask for confirmation: give --yes or --dry-run"
+        )
+    console = Console()
+    if is_table:
+        console.print(changes_table(connection.group, changes))
+        for warning in warnings_for(changes):
+            console.print(warning)
+    needed = [change for change in changes if change.is_needed]
+    results: dict[str, CheckpointMoved | EventProcError] = {}
+    if needed and not is_dry_run:
+        if not (is_agreed or await asyncio.to_thread(_ask, len(needed))):
+            print("Nothing was changed.")
+            return FAILED
+        results = await carry_out(connection, needed, expiration=expiration)
+    failed = {p: r for p, r in results.items() if isinstance(r, EventProcError)}
+    if not is_table:
+        print(json.dumps(changes_json(connection.group, changes, results)))
+    elif not needed:
+        print("Nothing to change: every checkpoint is already in place.")
+    elif not is_dry_run:
+        owners = {c.owner_id for c in needed if c.owner_id and c.move.partition_id not in failed}
+        print(
+            f"{len(results) - len(failed)} of {len(needed)} moved."
+            + (f" Owners begin again there: {', '.join(sorted(owners))}." if owners else "")
+        )
+    for error in failed.values():
+        print_error(str(error))
+    return FAILED if failed else OK
+
+
+def _ask(count: int) -> bool:
+    """Ask for confirmation on standard input. This blocks, so call it in a thread."""
+    print(f"Move {count} checkpoint{'s' * (count > 1)}? [y/N] ", end="", flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        print()
+        raise ConfigurationError("standard input is closed: give --yes or --dry-run")
+    return answer.strip().lower() in {"y", "yes"}

@@ -1,0 +1,132 @@
+"""``eventproc emulator``: an Event Hubs endpoint on this machine."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eventproc.cli.arguments.options import OutputFormat
+from eventproc.cli.arguments.sources import HUB_VARIABLE
+from eventproc.cli.arguments.values import parse_hub
+from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
+from eventproc.cli.terminal.exits import OK
+from eventproc.emulator import (
+    EmulatorConfiguration,
+    EmulatorServer,
+    HubConfiguration,
+    hubs_of,
+    read_config_json,
+    run,
+)
+
+_DEFAULT_HUB = ("events", 4)
+
+
+def emulator(
+    hub: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:PARTITIONS",
+            help="A hub and its number of partitions. Repeat it for more. By default events:4.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Read hubs from a Config.json of Azure's official emulator."
+        ),
+    ] = None,
+    consumer_group: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A consumer group of every --hub, besides $Default. Repeat it for more.",
+        ),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(help="The port to listen on; 0 for any free port.", min=0, max=65535)
+    ] = 5672,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            help="The port of an HTTP server with GET /health and fault injection; 0 for any free "
+            "port.",
+            min=0,
+            max=65535,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Keep events in this folder, over restarts. By default in memory."
+        ),
+    ] = None,
+    output: Annotated[
+        OutputFormat, typer.Option("--format", help="json: one line, for programs.")
+    ] = OutputFormat.TABLE,
+    stop_at_eof: Annotated[
+        bool,
+        typer.Option(
+            "--stop-at-eof",
+            help="Stop when standard input ends, too: for programs that start this one.",
+        ),
+    ] = False,
+) -> int:
+    """Serve event hubs on this machine, for the Event Hubs clients of the Azure SDKs.
+
+    It prints the connection string to give to a client. It needs only Python. docs/emulator.md
+    lists what is not emulated. Ctrl+C or SIGTERM ends it.
+    """
+    configuration = EmulatorConfiguration(
+        hubs=_hubs(config, hub or [], consumer_group or []),
+        host=host,
+        port=port,
+        health_port=health_port,
+        directory=data,
+    )
+
+    def announce(server: EmulatorServer) -> None:
+        _announce(server, configuration, output)
+
+    if stop_at_eof:
+        stop_at_end_of_input()
+    run(configuration, on_ready=announce)
+    return OK
+
+
+def _hubs(
+    config: Path | None, named: list[str], consumer_groups: list[str]
+) -> tuple[HubConfiguration, ...]:
+    hubs = () if config is None else read_config_json(config)
+    pairs = [parse_hub("--hub", text) for text in named]
+    if not hubs and not pairs:
+        pairs = [_DEFAULT_HUB]
+    return hubs + tuple(added for pair in pairs for added in hubs_of(dict([pair]), consumer_groups))
+
+
+def _announce(
+    server: EmulatorServer, configuration: EmulatorConfiguration, output: OutputFormat
+) -> None:
+    if output is OutputFormat.JSON:
+        ready = {
+            "connection_string": server.connection_string,
+            "host": configuration.host,
+            "port": server.port,
+            "health_port": server.health_port,
+            "hubs": {hub.name: hub.partition_count for hub in configuration.hubs},
+        }
+        print(json.dumps(ready), flush=True)
+        return
+    kept = f"kept in {configuration.directory}" if configuration.directory else "kept in memory"
+    print(f"Event Hubs emulator on {configuration.host}:{server.port}, events {kept}")
+    for hub in configuration.hubs:
+        groups = ", ".join(("$Default", *hub.consumer_groups))
+        print(f"  {hub.name}: {hub.partition_count} partitions, consumer groups {groups}")
+    if server.health_port is not None:
+        print(f"  health: http://{configuration.host}:{server.health_port}/health")
+    print("\nConnection string, for any Event Hubs client:\n")
+    print(f"  {server.connection_string}\n")
+    print(f"For eventproc: export {HUB_VARIABLE}='{server.connection_string}'")
+    print("Ctrl+C ends it.", flush=True)

@@ -1,0 +1,241 @@
+"""``eventproc simulate``: run a group of processors on virtual time, and report its cost."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.cli.arguments import options
+from eventproc.cli.arguments.values import parse_duration
+from eventproc.cli.terminal.exits import OK
+from eventproc.config import EventProcessorConfig
+from eventproc.extras import needing
+from eventproc.models import LeaseMode, LoadBalancingStrategy
+from eventproc.ports import CheckpointStore
+from eventproc.simulation import (
+    SYSTEMS,
+    History,
+    PriceList,
+    Report,
+    Script,
+    parse_event,
+    play,
+    report_of,
+)
+
+OURS: Final = "eventproc"
+"""The name of this library in a comparison."""
+
+COMPARED: Final = (
+    "slowest\nbalance s",
+    "moves/\nleast",
+    "moved\ntwice",
+    "con-\nflicts",
+    "steals\na cycle",
+    "dupli-\ncates",
+    "worst\ngap s",
+    "spread\nin the end",
+    "lists\nper hour",
+    "writes\nper hour",
+)
+COMPARISON_WIDTH: Final = 128
+
+
+def simulate(
+    partitions: Annotated[int, typer.Option(help="The number of partitions of the hub.")] = 32,
+    processors: Annotated[int, typer.Option(help="The number of processors at the start.")] = 4,
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT:COUNT[@TIME]",
+            help="An event in the group: join, leave, crash, restart, bounce, roll or grow. Repeat "
+            "it for more. Without times, the events are spread evenly.",
+            show_default=False,
+        ),
+    ] = None,
+    strategy: Annotated[
+        LoadBalancingStrategy, typer.Option(help="How partitions move between live processors.")
+    ] = LoadBalancingStrategy.COOPERATIVE,
+    interval: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="The time between two polls of a balanced group."),
+    ] = "10s",
+    expiration: options.Expiration = "60s",
+    lease_mode: Annotated[
+        LeaseMode,
+        typer.Option(help="What a processor renews: each ownership record, or one session lease."),
+    ] = LeaseMode.PARTITION,
+    hours: Annotated[float, typer.Option(help="The simulated time, in hours.")] = 1.0,
+    latency_ms: Annotated[float, typer.Option(help="The mean time of a storage operation.")] = 20.0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Simulate also the rules of the Azure SDKs and of five published designs.",
+        ),
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw the result to a .svg or .png file.", show_default=False
+        ),
+    ] = None,
+    price_per_10k_writes: Annotated[
+        float,
+        typer.Option(help="In US dollars. By default Azure's list price for hot LRS, East US."),
+    ] = PriceList().writes,
+    price_per_10k_lists: Annotated[
+        float,
+        typer.Option(help="In US dollars, for pages of 5,000 blobs. By default the same."),
+    ] = PriceList().lists,
+    output: Annotated[
+        options.OutputFormat, typer.Option("--format", help="json: for programs.")
+    ] = options.OutputFormat.TABLE,
+) -> int:
+    """Simulate a group of processors, and report time to balance, moves and storage operations.
+
+    The processors are the real ones. Store, hub and time are simulated in this process.
+
+    Exit codes: 0 simulated, 2 an option is wrong.
+    """
+    script = Script(
+        partition_count=partitions,
+        processor_count=processors,
+        events=[parse_event(text) for text in event or ()],
+        duration=timedelta(hours=hours),
+        latency=timedelta(milliseconds=latency_ms),
+        config=EventProcessorConfig(
+            load_balancing_strategy=strategy,
+            load_balancing_interval=parse_duration("--interval", interval),
+            ownership_expiration=parse_duration("--expiration", expiration),
+            lease_mode=lease_mode,
+            uses_store_thread=False,
+        ),
+        seed=seed,
+    )
+    prices = PriceList(writes=price_per_10k_writes, lists=price_per_10k_lists)
+    if plot is not None:
+        _check_plot(plot)
+    if compare:
+        _compare(script, prices, plot, output)
+        return OK
+    history = play(script, memory_account)
+    report = report_of(history, prices)
+    if plot is not None:
+        from eventproc.simulation.draw.plot import draw  # noqa: PLC0415 - an extra, checked above
+
+        draw(history, report, _title(script), plot)
+    if output is options.OutputFormat.JSON:
+        print(json.dumps(asdict(report)))
+    else:
+        _show(report)
+    return OK
+
+
+def _check_plot(path: Path) -> None:
+    """Check before the simulation that its result can be drawn."""
+    from eventproc.simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
+
+    check_path(path)
+
+
+def _compare(
+    script: Script, prices: PriceList, plot: Path | None, output: options.OutputFormat
+) -> None:
+    with needing("eventhubs"):
+        profiles = {name: make() for name, make in SYSTEMS.items()}
+    played: list[tuple[str, History, Report]] = []
+    with Console(stderr=True).status("") as status:
+        for name in (OURS, *profiles):
+            status.update(name)
+            history = play(script, memory_account, profiles.get(name))
+            played.append((name, history, report_of(history, prices)))
+    if plot is not None:
+        from eventproc.simulation.draw.plot import draw_comparison  # noqa: PLC0415 - as above
+
+        events = ", ".join(["start", *(event.name for _, event in script.timed())])
+        draw_comparison(played, f"{_title(script)}: {events}", plot)
+    if output is options.OutputFormat.JSON:
+        print(json.dumps({"systems": [{"system": n, **asdict(r)} for n, _, r in played]}))
+    else:
+        _show_comparison([(name, report) for name, _, report in played])
+
+
+def _title(script: Script) -> str:
+    config = script.config
+    return (
+        f"{script.partition_count:,} partitions, {script.processor_count:,} processors: "
+        f"{config.load_balancing_strategy.value}, leases by {config.lease_mode.value}, interval "
+        f"{config.load_balancing_interval.total_seconds():g} s, expiration "
+        f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}"
+    )
+
+
+def memory_account(now: Callable[[], datetime]) -> Callable[[], CheckpointStore]:
+    """Make an account in memory with this clock; return a function that makes its stores."""
+    account = MemoryAccount(now=now)
+    return lambda: MemoryCheckpointStore(account)
+
+
+def _show(report: Report) -> None:
+    rows = [asdict(row) for row in report.events]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for row in rows:
+        table.add_column(row["event"], justify="right")
+    for name in list(rows[0])[1:]:
+        table.add_row(_label(name), *(_cell(row[name]) for row in rows))
+    totals = Table(box=None, pad_edge=False, show_header=False)
+    totals.add_column()
+    totals.add_column(justify="right")
+    for name, value in asdict(report.totals).items():
+        totals.add_row(_label(name), _cell(value))
+    console = Console()
+    console.print(table)
+    console.print("\ntotal")
+    console.print(totals)
+
+
+def _show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
+    """Print one line for each system: its slowest event and its totals."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=True)
+    for name in COMPARED:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, report in reports:
+        times = [event.seconds_to_balance for event in report.events]
+        totals = report.totals
+        table.add_row(
+            name,
+            _cell(None if None in times else max(seconds or 0.0 for seconds in times)),
+            f"{totals.moves:,}/{totals.moves_minimum:,}",
+            _cell(totals.moved_twice),
+            _cell(totals.conflicts),
+            _cell(totals.steals_per_cycle_max),
+            _cell(totals.duplicates),
+            _cell(totals.worst_gap_seconds),
+            _cell(totals.spread_final),
+            _cell(totals.lists_per_hour),
+            _cell(totals.writes_per_hour),
+        )
+    console = Console()
+    console.width = max(console.width, COMPARISON_WIDTH)
+    console.print(table)
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "never"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

@@ -1,0 +1,226 @@
+"""``eventproc status``: show the partitions and members of a group."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from eventproc.cli.arguments import options
+from eventproc.cli.arguments.group_name import group_of
+from eventproc.cli.arguments.sources import make_source
+from eventproc.cli.arguments.stores import open_store
+from eventproc.cli.arguments.values import format_duration, parse_duration
+from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, read_group, view_of
+from eventproc.cli.terminal.exits import OK
+from eventproc.models import ConsumerGroup
+from eventproc.ports import CheckpointStore, EventSource
+
+
+def status(
+    store: options.StoreSpec,
+    eventhub: options.EventHub = "",
+    consumer_group: options.ConsumerGroupName = "$Default",
+    connection_string: options.ConnectionString = "",
+    namespace: options.Namespace = "",
+    storage_connection_string: options.StorageConnectionString = "",
+    expiration: options.Expiration = "60s",
+    output: Annotated[
+        options.OutputFormat, typer.Option("--format", help="json: for programs.")
+    ] = options.OutputFormat.TABLE,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat until Ctrl+C.")] = False,
+    every: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="With --watch: the time between two polls of the group."
+        ),
+    ] = "2s",
+) -> int:
+    """Show the owner and the checkpoint of each partition, and the members of a group.
+
+    This only reads, and does not disturb the group. With a connection string it asks the event hub
+    as well, and shows the lag of each partition, in events.
+
+    Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
+    """
+    source = make_source(connection_string, eventhub) if connection_string else None
+    group = group_of(source, namespace, eventhub, consumer_group)
+    opened = open_store(store, storage_connection_string=storage_connection_string, must_exist=True)
+    life = parse_duration("--expiration", expiration)
+    pause = parse_duration("--every", every) if watch else None
+    console = Console()
+    is_live = pause is not None and output is options.OutputFormat.TABLE and console.is_terminal
+    with Live(console=console, screen=False, auto_refresh=False) if is_live else _Plain() as live:
+
+        def show(view: GroupView) -> None:
+            if output is options.OutputFormat.JSON:
+                print(json.dumps(as_json(view)), flush=True)
+            elif isinstance(live, Live):
+                live.update(as_tables(view), refresh=True)
+            else:
+                console.print(as_tables(view))
+
+        asyncio.run(_poll(opened, group, source, life, pause, show))
+    return OK
+
+
+class _Plain:
+    """Replaces the live display where the output is not a terminal."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+
+
+async def _poll(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    source: EventSource | None,
+    expiration: timedelta,
+    pause: timedelta | None,
+    show: Callable[[GroupView], None],
+) -> None:
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+    async with store:
+        if source is not None:
+            await source.open()
+        try:
+            error_by_version: dict[tuple[str, str], str | None] = {}
+            readings = await read_group(store, group, source, error_by_version)
+            show(view_of(group, readings, expiration=expiration))
+            # Ctrl+C cancels this task. Azure's client awaits wait_for, which in Python 3.11 may
+            # swallow the cancellation; task.cancelling() still counts it.
+            while pause is not None and not task.cancelling():
+                await asyncio.sleep(pause.total_seconds())
+                readings = await read_group(store, group, source, error_by_version)
+                show(view_of(group, readings, expiration=expiration))
+            if task.cancelling():
+                raise asyncio.CancelledError
+        finally:
+            if source is not None:
+                await source.close()
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def as_json(view: GroupView) -> dict[str, object]:
+    """The view as JSON; ages are in seconds."""
+    return {
+        "namespace": view.group.fully_qualified_namespace,
+        "eventhub": view.group.eventhub_name,
+        "consumer_group": view.group.name,
+        "as_of": None if view.as_of is None else view.as_of.isoformat(),
+        "lag": view.lag,
+        "partitions": [_partition_json(row) for row in view.partitions],
+        "members": [_member_json(row) for row in view.members],
+    }
+
+
+def _partition_json(row: PartitionRow) -> dict[str, object]:
+    return {
+        "partition_id": row.partition_id,
+        "owner_id": row.owner_id,
+        "is_expired": row.is_expired,
+        "record_age_s": _seconds(row.record_age),
+        "sequence_number": row.sequence_number,
+        "checkpoint_age_s": _seconds(row.checkpoint_age),
+        "checkpoint_error": row.checkpoint_error,
+        "lag": row.lag,
+    }
+
+
+def _member_json(row: MemberRow) -> dict[str, object]:
+    return {
+        "owner_id": row.owner_id,
+        "partition_count": row.partition_count,
+        "has_presence": row.has_member_record,
+        "is_leaving": row.is_leaving,
+        "hands_over": row.hands_over,
+        "version": row.version,
+    }
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else round(span.total_seconds(), 3)
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def as_tables(view: GroupView) -> RenderableType:
+    """The view as two tables, partitions and members, below the names of the group."""
+    group = view.group
+    at = "" if view.as_of is None else f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
+    title = Text(
+        f"consumer group {group.name} of event hub {group.eventhub_name}\n"
+        f"{group.fully_qualified_namespace}{at}\n",
+        overflow="fold",
+    )
+    if not view.partitions and not view.members:
+        empty = "This group has no ownership records, checkpoints or members in this store."
+        return Group(title, Text(empty))
+    damage = [
+        Text(f"partition {row.partition_id} is not served: {row.checkpoint_error}", style="red")
+        for row in view.partitions
+        if row.checkpoint_error is not None
+    ]
+    return Group(title, _partition_table(view), *damage, Text(), _member_table(view))
+
+
+def _partition_table(view: GroupView) -> Table:
+    table = Table("partition", "owner", box=None, pad_edge=False, header_style="bold")
+    for name in ("record", "position", "checkpoint", "lag"):
+        table.add_column(name, justify="right")
+    for row in view.partitions:
+        table.add_row(
+            row.partition_id,
+            _owner(row),
+            "" if row.record_age is None else f"{format_duration(row.record_age)} ago",
+            "" if row.sequence_number is None else f"{row.sequence_number:,}",
+            _checkpoint(row),
+            "?" if row.lag is None else f"{row.lag:,}",
+        )
+    if view.lag is not None:
+        table.add_row("all", "", "", "", "", f"{view.lag:,}", style="bold")
+    return table
+
+
+def _checkpoint(row: PartitionRow) -> Text:
+    if row.checkpoint_error is not None:
+        return Text("damaged", style="red")
+    return Text("" if row.checkpoint_age is None else f"{format_duration(row.checkpoint_age)} ago")
+
+
+def _owner(row: PartitionRow) -> Text:
+    if row.owner_id is None:
+        return Text("unowned", style="yellow")
+    if row.is_expired:
+        return Text(f"{row.owner_id} (expired)", style="red")
+    return Text(row.owner_id)
+
+
+def _member_table(view: GroupView) -> Table:
+    table = Table("member", box=None, pad_edge=False, header_style="bold")
+    table.add_column("partitions", justify="right")
+    table.add_column("remarks")
+    for row in view.members:
+        remarks = [f"eventproc {row.version}" if row.version else ""]
+        if row.is_leaving:
+            remarks.append("leaving")
+        if not row.has_member_record:
+            remarks.append("no member record: a foreign member, or the record could not be written")
+        elif not row.hands_over:
+            remarks.append("does not hand over")
+        table.add_row(row.owner_id, str(row.partition_count), ", ".join(filter(None, remarks)))
+    return table

@@ -1,0 +1,1 @@
+"""Tasks, turns and the running loop: small helpers around asyncio."""

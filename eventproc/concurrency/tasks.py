@@ -1,0 +1,53 @@
+"""Running tasks together, cancelling them together, and outcomes that are awaited no more."""
+
+import asyncio
+from collections.abc import Collection, Coroutine
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+class CallEndedEarlyError(asyncio.CancelledError):
+    """Raised between two events of a call when the partition closes.
+
+    The partition's next owner handles the rest. It is a ``CancelledError``, so that handlers which
+    catch ``Exception`` do not take it for a failure.
+    """
+
+
+async def together(*coroutines: Coroutine[Any, Any, _T]) -> list[_T]:
+    """Run coroutines concurrently; return their results in order.
+
+    As soon as one fails the others are cancelled, and its error is raised when they have ended.
+    ``asyncio.gather`` would let the others go on, and would not retrieve their outcomes.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    except BaseExceptionGroup as failures:
+        first = failures.exceptions[0]
+    else:
+        return [task.result() for task in tasks]
+    raise first
+
+
+async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and return when all have ended, by success, failure or cancellation.
+
+    Their outcomes are discarded: the caller has its own result or error already.
+    """
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+    for task in tasks:
+        retrieve_outcome(task)
+
+
+def retrieve_outcome(done: asyncio.Future[Any]) -> None:
+    """Retrieve an outcome, so that asyncio does not log a failure as never retrieved.
+
+    A callback for a future that goes on after its caller was cancelled.
+    """
+    if not done.cancelled():
+        done.exception()

@@ -1,0 +1,111 @@
+"""Where does a partition begin, and may this checkpoint be written?
+
+Rule 1: a checkpoint names the *last handled* event; reading begins after it.
+Rule 2: a checkpoint never moves to a lower sequence number, except by an operator's reset.
+Rule 3: a checkpoint always has a position: Azure's readers fail a whole listing on an empty one.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition, SequenceRange
+
+BEFORE_FIRST_SEQUENCE_NUMBER: Final = -1
+BEFORE_FIRST_OFFSET: Final = "-1"
+"""The position before the first event of a partition. It is Event Hubs' own name, and the Azure
+SDKs begin after it like after any other offset."""
+
+_OPERATOR: Final = "operator//"
+"""The prefix of ``writer`` in a checkpoint that an operator moved. Its second part is empty, which
+no part of a pump's ``writer`` is."""
+
+
+def operators_writer(token: str) -> str:
+    """Return the ``writer`` for the checkpoints that one operator moves."""
+    return _OPERATOR + token
+
+
+def is_moved_by_operator(checkpoint: Checkpoint) -> bool:
+    """Whether an operator moved the checkpoint and no pump has adopted it since."""
+    return checkpoint.writer is not None and checkpoint.writer.startswith(_OPERATOR)
+
+
+def pumps_writer(owner_id: str, incarnation: str, pump_number: int) -> str:
+    """Return the ``writer`` of one pump of one run of a processor."""
+    return f"{owner_id}/{incarnation}/{pump_number}"
+
+
+def pump_owner(writer: str | None) -> str | None:
+    """Return the owner id of the pump that a ``writer`` names; ``None`` if it names no pump."""
+    owner_id, _, rest = (writer or "").rpartition("/")[0].rpartition("/")
+    return owner_id if owner_id and rest else None
+
+
+def starting_position(checkpoint: Checkpoint | None, otherwise: EventPosition) -> EventPosition:
+    """Return where to begin reading: after the checkpoint, or *otherwise* if there is none.
+
+    The offset is preferred, because a geo-replicated namespace keeps it across a fail-over. The
+    sequence number is used if the checkpoint has no offset (some .NET versions), or if the service
+    does not accept the offset any more (one from before geo-replication was switched on).
+    """
+    if checkpoint is not None and checkpoint.offset is not None:
+        return EventPosition.from_offset(
+            checkpoint.offset, sequence_number=checkpoint.sequence_number
+        )
+    if checkpoint is not None and checkpoint.sequence_number is not None:
+        return EventPosition.from_sequence_number(checkpoint.sequence_number)
+    return otherwise
+
+
+def adoption(checkpoint: Checkpoint | None, writer: str) -> CheckpointUpdate | None:
+    """Return the write by which a new owner adopts the checkpoint that it found.
+
+    It has the same content, so it changes only the ETag and the writer: from then on no
+    conditional write of the former owner can succeed. ``None`` if there is no complete checkpoint.
+    """
+    if checkpoint is None or checkpoint.offset is None or checkpoint.sequence_number is None:
+        return None
+    return CheckpointUpdate(
+        partition_id=checkpoint.partition_id,
+        offset=checkpoint.offset,
+        sequence_number=checkpoint.sequence_number,
+        replaces=checkpoint,
+        writer=writer,
+        completed=checkpoint.completed,
+        delivery_count=checkpoint.delivery_count,
+    )
+
+
+def initial_checkpoint(partition_id: str, writer: str) -> CheckpointUpdate:
+    """Return a checkpoint before the first event, for a partition that has none.
+
+    It replaces the adoption: from then on a former owner, which found no checkpoint either, cannot
+    create one.
+    """
+    return CheckpointUpdate(
+        partition_id=partition_id,
+        offset=BEFORE_FIRST_OFFSET,
+        sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER,
+        replaces=None,
+        writer=writer,
+    )
+
+
+def completed_above(
+    completed: Iterable[SequenceRange], sequence_number: int
+) -> tuple[SequenceRange, ...]:
+    """Return the part of sorted, disjoint ranges that lies above a position."""
+    return tuple(
+        SequenceRange(max(done.first, sequence_number + 1), done.last)
+        for done in completed
+        if done.last > sequence_number
+    )
+
+
+def is_behind(sequence_number: int, stored: Checkpoint | None) -> bool:
+    """Whether this position is lower than the stored one."""
+    return (
+        stored is not None
+        and stored.sequence_number is not None
+        and sequence_number < stored.sequence_number
+    )

@@ -1,0 +1,85 @@
+"""May a source go on from these records? Only if their offsets have its own format.
+
+Rule 1: an offset shows its own format (Kafka's begin with ``kafka:``). So the format is stored in
+the same write as the position, by every store, and old checkpoints are checked like live members.
+Rule 2: a record that does not show its format has AMQP offsets: a processor of an Azure SDK wrote
+it, or an earlier version of eventproc.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.lease import is_fresh
+from eventproc.models import (
+    Checkpoint,
+    MembershipSnapshot,
+    MemberStatus,
+    OffsetFormat,
+    OwnershipSnapshot,
+)
+
+KAFKA_OFFSET_PREFIX: Final = "kafka:"
+"""The prefix of each offset of an event that was read over Kafka."""
+
+
+def offset_format_of(offset: str | None) -> OffsetFormat | None:
+    """Return an offset's format; ``None`` for no offset, and for the one before the first event."""
+    if offset is None or offset == BEFORE_FIRST_OFFSET:
+        return None
+    return OffsetFormat.KAFKA if offset.startswith(KAFKA_OFFSET_PREFIX) else OffsetFormat.AMQP
+
+
+def offset_format_in(checkpoint: Checkpoint) -> OffsetFormat | None:
+    """Return the format of a checkpoint's position; ``None`` for the one before the first event.
+
+    An Azure SDK processor may leave the offset out.
+    """
+    if checkpoint.offset is None and checkpoint.sequence_number is not None:
+        return OffsetFormat.AMQP
+    return offset_format_of(checkpoint.offset)
+
+
+def partitions_of_another(
+    offset_format: OffsetFormat, checkpoints: Iterable[Checkpoint]
+) -> dict[str, OffsetFormat]:
+    """Return the partitions whose checkpoints have another offset format, with that format."""
+    found = {found.partition_id: offset_format_in(found) for found in checkpoints}
+    return {p: other for p, other in found.items() if other not in {None, offset_format}}
+
+
+def owners_of_another(
+    offset_format: OffsetFormat,
+    owned: OwnershipSnapshot,
+    present: MembershipSnapshot,
+    me: str,
+    *,
+    expiration: timedelta,
+) -> dict[str, OffsetFormat]:
+    """Return the live processors with another offset format, with that format."""
+    format_by_owner: Mapping[str, OffsetFormat] = {
+        member.owner_id: member.offset_format for member in present.members
+    }
+    live = {
+        member.owner_id
+        for member in present.members
+        if member.status is not MemberStatus.DEAD
+        and (
+            present.as_of is None
+            or member.last_modified is None
+            or is_fresh(member.last_modified, present.as_of, present.resolution, expiration)
+        )
+    } | {
+        ownership.owner_id
+        for ownership in owned.ownerships
+        if ownership.owner_id is not None
+        and (
+            owned.as_of is None
+            or is_fresh(ownership.last_modified, owned.as_of, owned.resolution, expiration)
+        )
+    }
+    others = {
+        owner_id: format_by_owner.get(owner_id, OffsetFormat.AMQP) for owner_id in live - {me}
+    }
+    return {owner_id: other for owner_id, other in others.items() if other is not offset_format}

@@ -1,0 +1,142 @@
+"""A sink that writes dead letters to Azure Blob Storage, one JSON blob for each event.
+
+The only module of this package that imports ``azure.storage``. It needs the extra ``blob``.
+"""
+
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Final, Self
+from urllib.parse import urlsplit
+
+from eventproc.errors import ConfigurationError, DeadLetterError
+from eventproc.extras import needing
+from eventproc.models import DeadLetter
+from eventproc.ports import DeadLetterSink
+from eventproc.settings import SECRET, checked
+
+with needing("blob"):
+    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+    from azure.core.credentials_async import AsyncTokenCredential
+    from azure.core.exceptions import AzureError, ResourceNotFoundError
+    from azure.storage.blob import ContentSettings
+    from azure.storage.blob.aio import ContainerClient
+
+REQUEST_TIMEOUT: Final = timedelta(seconds=10)
+
+Credential = AzureNamedKeyCredential | AzureSasCredential | AsyncTokenCredential | str
+
+
+class BlobDeadLetterSink(DeadLetterSink):
+    """Writes ``{prefix}/{namespace}/{hub}/{group}/{partition}/{sequence number}.json``.
+
+    If a letter of the same event is stored again, it replaces the first one. The container must
+    exist. It may be the container of the checkpoints: the stores do not read the blobs below
+    ``dead-letters``.
+
+    Args:
+        account_url: for example ``https://contoso.blob.core.windows.net``.
+        container: the name of the container.
+        credential: a token credential, key or signature. The sink does not close it.
+        prefix: the folder below which letters are kept.
+    """
+
+    @checked
+    def __init__(
+        self,
+        account_url: Annotated[str, SECRET],
+        container: str,
+        credential: Annotated[Credential | None, SECRET] = None,
+        *,
+        prefix: str = "dead-letters",
+    ) -> None:
+        if not prefix.strip("/"):
+            raise ConfigurationError("prefix is empty: give a folder for the dead letters")
+        self._make = partial(ContainerClient, account_url, container, credential)
+        self._container = container
+        self._prefix = prefix.strip("/")
+        self._client: ContainerClient | None = None
+
+    @classmethod
+    @checked
+    def from_connection_string(
+        cls,
+        connection_string: Annotated[str, SECRET],
+        container: str,
+        *,
+        prefix: str = "dead-letters",
+    ) -> Self:
+        """Build a sink from a storage account's connection string.
+
+        Raises:
+            ConfigurationError: it is not a connection string of a storage account; the message
+                does not contain the key.
+        """
+        try:
+            client = ContainerClient.from_connection_string(connection_string, "any")
+        except (ValueError, TypeError):
+            raise ConfigurationError(
+                "this is not the connection string of a storage account: it has AccountName=... "
+                "and AccountKey=..."
+            ) from None
+        token = urlsplit(client.url).query
+        url = f"{client.scheme}://{client.primary_hostname}" + (f"?{token}" if token else "")
+        key = client.credential
+        credential = (
+            None if key is None else AzureNamedKeyCredential(key.account_name, key.account_key)
+        )
+        return cls(url, container, credential, prefix=prefix)
+
+    async def open(self) -> None:
+        """Connect, and check that the container exists.
+
+        Raises:
+            ConfigurationError: the container does not exist.
+            DeadLetterError: the storage account did not answer, or refused the request.
+        """
+        timeout_s = REQUEST_TIMEOUT.total_seconds()
+        try:
+            # The client does not retry: the caller of the sink does.
+            self._client = self._make(
+                retry_total=0, connection_timeout=timeout_s, read_timeout=timeout_s
+            )
+            await self._client.get_container_properties()
+        except (ResourceNotFoundError, ValueError) as error:
+            await self.close()
+            raise ConfigurationError(
+                f"container {self._container!r} for dead letters cannot be used: create it, or "
+                f"correct the name or the connection string ({type(error).__name__})"
+            ) from error
+        except AzureError as error:
+            await self.close()
+            raise DeadLetterError(f"{self._container!r} did not answer: {error}") from error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def store(self, letter: DeadLetter) -> None:
+        """Write the letter; it replaces a letter of the same event.
+
+        Raises:
+            DeadLetterError: it was not stored, or not known to be.
+        """
+        if self._client is None:
+            raise DeadLetterError("the sink is not open")
+        try:
+            await self._client.upload_blob(
+                self._name(letter),
+                letter.to_json(),
+                overwrite=True,
+                content_settings=ContentSettings(content_type="application/json"),
+            )
+        except AzureError as error:
+            raise DeadLetterError(
+                f"writing a dead letter to container {self._container!r} failed: {error}"
+            ) from error
+
+    def _name(self, letter: DeadLetter) -> str:
+        group = "/".join(letter.group.key)
+        number = f"{letter.event.sequence_number:019}"  # padded, so that listings are in order
+        return f"{self._prefix}/{group}/{letter.partition_id}/{number}.json"

@@ -1,0 +1,1 @@
+"""AMQP 1.0: values, frames and messages as bytes."""

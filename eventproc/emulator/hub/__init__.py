@@ -1,0 +1,1 @@
+"""The hubs that the emulator keeps: partitions, events, files."""

@@ -1,0 +1,1 @@
+"""Connections, sessions and links of the emulator's clients."""

@@ -1,0 +1,162 @@
+"""Parses a request to the control endpoint: its head, and the parameters in its body.
+
+Rule: an invalid request raises ``MalformedRequestError`` with one sentence, before any of it is
+carried out.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+REQUEST_MAX: Final = 64 * 1024
+"""Limit in bytes of a head, and of a body. Real ones have less than one hundred."""
+
+DURATION_MAX: Final = timedelta(days=366)
+
+NUMBER_MAX: Final = 2**63 - 1
+"""Largest sequence number: 64 bits."""
+
+_SHOWN_MAX: Final = 60
+_DIGITS_MAX: Final = 400
+"""Longest number accepted, in digits."""
+
+
+class MalformedRequestError(ValueError):
+    """The request is invalid; nothing was done."""
+
+
+class Head(NamedTuple):
+    """The first lines of a request."""
+
+    method: str
+    path: str
+    body_size: int
+
+
+def parse_head(head: bytes) -> Head:
+    """Parse the request line and the size of the body.
+
+    Raises:
+        MalformedRequestError: It is not HTTP/1.1, or uses a feature that is not supported.
+    """
+    first, *lines = head.decode("latin-1").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        raise MalformedRequestError(f"{_shown(first)} is not a request line of HTTP/1.1")
+    sizes: set[str] = set()
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.strip().lower() == "content-length":
+            sizes.add(value.strip())
+        if name.strip().lower() == "transfer-encoding":
+            raise MalformedRequestError(
+                "Transfer-Encoding is not supported: give the body's size as Content-Length"
+            )
+    if len(sizes) > 1:
+        raise MalformedRequestError("Content-Length is given twice, with different values")
+    return Head(words[0], words[1], _size(sizes.pop()) if sizes else 0)
+
+
+def _size(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise MalformedRequestError(f"Content-Length is {_shown(text)}: give a number of bytes")
+    if len(text) > len(str(REQUEST_MAX)) or int(text) > REQUEST_MAX:
+        raise MalformedRequestError(
+            f"the body has {_shown(text)} bytes: it may have at most {REQUEST_MAX} bytes"
+        )
+    return int(text)
+
+
+class Parameters:
+    """The parameters in the body; each value is checked when it is read."""
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        self._given = given
+
+    @classmethod
+    def parse(cls, body: bytes) -> "Parameters":
+        """Parse a body; an empty one has no parameters.
+
+        Raises:
+            MalformedRequestError: It is not a JSON object.
+        """
+        try:
+            given = json.loads(
+                body or b"{}", parse_constant=_refuse_constant, parse_int=_whole_number
+            )
+        except MalformedRequestError:
+            raise
+        except RecursionError as error:
+            raise MalformedRequestError("the body is nested too deeply") from error
+        except ValueError as error:  # UnicodeDecodeError is a ValueError
+            raise MalformedRequestError(f"the body is not JSON: {error}") from error
+        if not isinstance(given, dict):
+            raise MalformedRequestError("the body must be a JSON object")
+        return cls(given)
+
+    def refuse_others(self, known: Collection[str]) -> None:
+        """Raise ``MalformedRequestError`` if there is a parameter with another name."""
+        for name in self._given:
+            if name not in known:
+                names = ", ".join(sorted(known)) or "none"
+                raise MalformedRequestError(
+                    f"{_shown(name)} is not a parameter here; there are: {names}"
+                )
+
+    def text(self, name: str) -> str | None:
+        """Return a string parameter, or ``None`` if it is missing."""
+        value = self._given.get(name)
+        if value is not None and not isinstance(value, str):
+            raise MalformedRequestError(f"{name} is {_shown(value)}: give a string")
+        return value
+
+    def required_text(self, name: str) -> str:
+        """Return a string parameter that must be there."""
+        value = self.text(name)
+        if value is None:
+            raise MalformedRequestError(f"{name} is missing: give a string")
+        return value
+
+    def whole_number(self, name: str, *, least: int, most: int) -> int:
+        """Return a whole number between two bounds, both included."""
+        value = self._number(name)
+        if value != value // 1 or not least <= value <= most:
+            raise MalformedRequestError(
+                f"{name} is {_shown(value)}: give a whole number from {least} to {most}"
+            )
+        return int(value)
+
+    def duration(self, name: str) -> timedelta:
+        """Return a duration, given in seconds."""
+        value = self._number(name)
+        most = DURATION_MAX.total_seconds()
+        if not 0 <= value <= most:
+            raise MalformedRequestError(
+                f"{name} is {_shown(value)}: give seconds from 0 to {most:.0f}"
+            )
+        return timedelta(seconds=value)
+
+    def _number(self, name: str) -> float:
+        value = self._given.get(name)
+        if value is None:
+            raise MalformedRequestError(f"{name} is missing: give a number")
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise MalformedRequestError(f"{name} is {_shown(value)}: give a number")
+        return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise MalformedRequestError(f"{name} is not a number in JSON")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _DIGITS_MAX:  # Python refuses to read numbers of thousands of digits
+        raise MalformedRequestError(f"the body has a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _shown(value: object) -> str:
+    """Format a value for a message, shortened if it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."

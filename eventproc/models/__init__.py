@@ -1,0 +1,71 @@
+"""The records that modules exchange: frozen dataclasses and enums, all importable from here."""
+
+from eventproc.models.checkpoint import (
+    COMPLETED_RANGES_MAX,
+    SEQUENCE_NUMBER_MAX,
+    STATE_BYTES_MAX,
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    OffsetFormat,
+    SequenceRange,
+    WriteOutcome,
+    check_state,
+)
+from eventproc.models.dead_letter import TEXT_MAX, DeadLetter, describe_error
+from eventproc.models.events import (
+    EVENT_FIELDS,
+    EventPosition,
+    LastEnqueued,
+    PartitionProperties,
+    ReceivedEvent,
+)
+from eventproc.models.membership import (
+    LeaseMode,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
+    MemberStatus,
+)
+from eventproc.models.ownership import (
+    ClaimResult,
+    CloseReason,
+    ConsumerGroup,
+    LoadBalancingStrategy,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    PartitionOwnership,
+)
+
+__all__ = [
+    "COMPLETED_RANGES_MAX",
+    "EVENT_FIELDS",
+    "SEQUENCE_NUMBER_MAX",
+    "STATE_BYTES_MAX",
+    "TEXT_MAX",
+    "Checkpoint",
+    "CheckpointResult",
+    "CheckpointUpdate",
+    "ClaimResult",
+    "CloseReason",
+    "ConsumerGroup",
+    "DeadLetter",
+    "EventPosition",
+    "LastEnqueued",
+    "LeaseMode",
+    "LoadBalancingStrategy",
+    "Member",
+    "MemberResult",
+    "MemberStatus",
+    "MembershipSnapshot",
+    "OffsetFormat",
+    "OwnershipClaim",
+    "OwnershipSnapshot",
+    "PartitionOwnership",
+    "PartitionProperties",
+    "ReceivedEvent",
+    "SequenceRange",
+    "WriteOutcome",
+    "check_state",
+    "describe_error",
+]

@@ -1,0 +1,168 @@
+"""Events, positions in a partition, and the properties of a partition.
+
+A time is an aware ``datetime``. A partition id is a string even if it looks like a number.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from eventproc.errors import ConfigurationError
+from eventproc.settings import check_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPosition:
+    """Where to begin reading a partition. Build one with the class methods.
+
+    Exactly one of ``offset``, ``sequence_number`` and ``enqueued_time`` is set, with two
+    exceptions: ``latest`` and ``earliest`` set none; and an offset may come with the sequence
+    number of the same event. A source then uses the offset, or the number if the service does not
+    accept the offset any more.
+    """
+
+    offset: str | None = None
+    sequence_number: int | None = None
+    enqueued_time: datetime | None = None
+    is_latest: bool = False
+    is_inclusive: bool = False
+    """Whether the event at the position itself is delivered."""
+
+    def __post_init__(self) -> None:
+        """Refuse more than one position, and a time without a time zone."""
+        check_settings(self)
+        event = self.sequence_number if self.offset is None else self.offset
+        given = [event, self.enqueued_time, self.is_latest or None]
+        if sum(value is not None for value in given) > 1:
+            raise ConfigurationError(f"{self!r} names more than one position; give one")
+        if self.enqueued_time is not None and self.enqueued_time.tzinfo is None:
+            raise ConfigurationError(f"enqueued time {self.enqueued_time} needs a time zone")
+
+    @classmethod
+    def earliest(cls) -> "EventPosition":
+        """From the oldest event that the hub still has."""
+        return cls(is_inclusive=True)
+
+    @classmethod
+    def latest(cls) -> "EventPosition":
+        """Only events that arrive after the receiver is open."""
+        return cls(is_latest=True)
+
+    @classmethod
+    def from_sequence_number(
+        cls, sequence_number: int, *, is_inclusive: bool = False
+    ) -> "EventPosition":
+        """After (or at) the event with this sequence number."""
+        return cls(sequence_number=sequence_number, is_inclusive=is_inclusive)
+
+    @classmethod
+    def from_offset(
+        cls, offset: str, *, sequence_number: int | None = None, is_inclusive: bool = False
+    ) -> "EventPosition":
+        """After (or at) the event with this offset, and this sequence number if it is known."""
+        return cls(offset=offset, sequence_number=sequence_number, is_inclusive=is_inclusive)
+
+    @classmethod
+    def from_enqueued_time(cls, enqueued_time: datetime) -> "EventPosition":
+        """From the first event that the hub received at this time or later."""
+        return cls(enqueued_time=enqueued_time, is_inclusive=True)
+
+    @property
+    def is_earliest(self) -> bool:
+        """Whether reading begins at the oldest event that the hub still has."""
+        return (
+            self.offset is None
+            and self.sequence_number is None
+            and self.enqueued_time is None
+            and not self.is_latest
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProperties:
+    """What a hub reports about one partition."""
+
+    partition_id: str
+    beginning_sequence_number: int
+    last_enqueued_sequence_number: int
+    """-1 for a partition that never had an event."""
+
+    last_enqueued_offset: str
+    last_enqueued_time: datetime | None
+    is_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastEnqueued:
+    """The newest event of a partition, as reported along with received events; gives the lag."""
+
+    sequence_number: int
+    offset: str
+    enqueued_time: datetime | None
+
+
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[str, object]:
+    return _NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReceivedEvent:
+    """One event as a handler gets it.
+
+    Sources may decode a field when it is first read. Two events are equal if all their fields are,
+    whatever source they come from.
+    """
+
+    body: bytes
+    sequence_number: int
+    """Rises by at least one from event to event within a partition."""
+
+    offset: str
+    enqueued_time: datetime
+    """When the hub received it, by the hub's clock."""
+
+    partition_key: str | None = None
+    properties: Mapping[str, object] = field(default_factory=_nothing)
+    """The application properties that the publisher set."""
+
+    system_properties: Mapping[str, object] = field(default_factory=_nothing)
+    """The broker's annotations, and the standard AMQP message properties."""
+
+    content_type: str | None = None
+    correlation_id: str | None = None
+    message_id: str | None = None
+
+    def body_as_str(self, encoding: str = "utf-8") -> str:
+        """The body as text; raises ``UnicodeDecodeError`` if it cannot be decoded."""
+        return self.body.decode(encoding)
+
+    def body_as_json(self, encoding: str = "utf-8") -> Any:  # noqa: ANN401 - JSON is anything
+        """The body parsed as JSON; raises ``ValueError`` if it is not valid JSON."""
+        return json.loads(self.body_as_str(encoding))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReceivedEvent):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in EVENT_FIELDS)
+
+    def __hash__(self) -> int:
+        return hash((self.sequence_number, self.offset))
+
+    def __reduce__(self) -> tuple[Callable[..., "ReceivedEvent"], tuple[object, ...]]:
+        """Copy and pickle as a plain event, without the data that a source keeps for decoding."""
+        values = (getattr(self, name) for name in EVENT_FIELDS)
+        return _event, tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
+
+
+EVENT_FIELDS: Final = tuple(each.name for each in fields(ReceivedEvent))
+"""The fields of an event, by name and in order."""
+
+
+def _event(*values: Any) -> ReceivedEvent:  # noqa: ANN401 - as the fields are
+    return ReceivedEvent(**dict(zip(EVENT_FIELDS, values, strict=True)))

@@ -1,0 +1,97 @@
+"""Member records: one for each processor of a group, with its status."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from eventproc.errors import StoreError
+from eventproc.models.checkpoint import OffsetFormat, WriteOutcome
+
+
+class MemberStatus(Enum):
+    """The status of a processor in its group. The values are stored."""
+
+    ACTIVE = "active"
+    """It gets its share of the partitions."""
+
+    STANDBY = "reserve"
+    """It waits to replace a processor of another deployment, and gets no share until then."""
+
+    LEAVING = "leaving"
+    """It gets no share, and releases or hands over what it holds."""
+
+    RESTARTING = "away"
+    """It stopped and will start again under its owner id; it keeps what it owns until then."""
+
+    DEAD = "dead"
+    """It did not renew for an expiration, and another member fenced it. What it owned is free."""
+
+
+class LeaseMode(Enum):
+    """Which record is renewed to keep an ownership alive."""
+
+    PARTITION = "partition"
+    """Each ownership record, as in the Azure SDKs."""
+
+    SESSION = "session"
+    """The owner's member record: one write for all partitions that it owns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member record. It makes a processor known to the group even while it owns nothing.
+
+    Azure SDK processors write none, so it also shows that a processor follows the plan.
+    """
+
+    owner_id: str
+    incarnation: str
+    """A value drawn at each start: tells apart two processors with one ``owner_id``."""
+
+    status: MemberStatus = MemberStatus.ACTIVE
+    hands_over: bool = True
+    """False if its strategy has no hand-over: other members have to steal from it."""
+
+    weight: float = 1.0
+    """Reserved for weighted plans; every processor counts the same today."""
+
+    deployment_id: str = ""
+    """The deployment that it belongs to; empty if it was not given."""
+
+    lease_mode: LeaseMode = LeaseMode.PARTITION
+    offset_format: OffsetFormat = OffsetFormat.AMQP
+    """The offset format of its source. A stored record without one means AMQP."""
+
+    version: str = ""
+    """The eventproc version that it runs, for operators."""
+
+    etag: str | None = None
+    """As last confirmed by the store; ``None`` for a record that was never written."""
+
+    last_modified: datetime | None = None
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether its status is *leaving*."""
+        return self.status is MemberStatus.LEAVING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberResult:
+    """The outcome of a conditional write of a member record."""
+
+    outcome: WriteOutcome
+    member: Member | None = None
+    """The record as stored, with its ETag, if won."""
+
+    error: StoreError | None = None
+    """Why the outcome is unknown, if the store reports it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipSnapshot:
+    """One listing of a group's member records, with the store's time of the answer."""
+
+    members: tuple[Member, ...]
+    as_of: datetime | None
+    resolution: timedelta = timedelta(0)

@@ -1,0 +1,144 @@
+"""Groups, ownership records, claims and their outcomes.
+
+A time is an aware ``datetime``, a span a ``timedelta``. A partition id is a string even if it
+looks like a number. Every record that was read from a store has the ``etag`` that it had there.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from eventproc.errors import ConfigurationError, StoreError
+from eventproc.models.checkpoint import WriteOutcome
+from eventproc.settings import check_settings
+
+
+class LoadBalancingStrategy(Enum):
+    """How a processor carries out its part of the plan. All three follow the same plan."""
+
+    BALANCED = "balanced"
+    """At most one claim or steal in each cycle."""
+
+    GREEDY = "greedy"
+    """All planned partitions without an owner at once; at most one steal in each cycle."""
+
+    COOPERATIVE = "cooperative"
+    """As ``GREEDY``, and owners hand over their surplus partitions, without duplicates."""
+
+
+class CloseReason(Enum):
+    """Why a partition's handler is closed."""
+
+    SHUTDOWN = "shutdown"
+    """The processor stops. The progress is checkpointed."""
+
+    HANDED_OVER = "handed_over"
+    """The plan gives the partition to another processor. The progress is checkpointed."""
+
+    OWNERSHIP_LOST = "ownership_lost"
+    """Another processor has the partition; or an operator moved its checkpoint, and the partition
+    is about to begin again from there. Checkpoints are refused from now on."""
+
+    HANDLER_FAILED = "handler_failed"
+    """The handler could not be created, or failed permanently."""
+
+    SOURCE_FAILED = "source_failed"
+    """The event source refuses the partition permanently."""
+
+    STALLED = "stalled"
+    """There was work, and none of it was completed within ``stall_timeout``."""
+
+
+def _refuse_name(kind: str, value: str) -> None:
+    """Refuse a name that cannot be part of a record's key."""
+    if not value or value != value.strip():
+        raise ConfigurationError(f"{kind} is {value!r}: give a name without surrounding blanks")
+    if "/" in value or "\\" in value:
+        raise ConfigurationError(
+            f"{kind} {value!r} has a slash, which separates the parts of a key"
+        )
+    if not value.isprintable():
+        raise ConfigurationError(f"{kind} {value!r} has characters that cannot be printed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroup:
+    """A consumer group of one event hub. Every stored record belongs to one.
+
+    Event Hubs ignores case in all three names, and so do the stores.
+    """
+
+    fully_qualified_namespace: str
+    """For example ``contoso.servicebus.windows.net``; for the emulator, its host name."""
+
+    eventhub_name: str
+    name: str = "$Default"
+
+    def __post_init__(self) -> None:
+        """Refuse names that cannot be part of a record's key."""
+        check_settings(self)
+        _refuse_name("fully_qualified_namespace", self.fully_qualified_namespace)
+        _refuse_name("eventhub_name", self.eventhub_name)
+        _refuse_name("consumer group", self.name)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The three names in lower case: equal for names that mean the same group."""
+        return (
+            self.fully_qualified_namespace.lower(),
+            self.eventhub_name.lower(),
+            self.name.lower(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOwnership:
+    """The owner of a partition, as stored."""
+
+    partition_id: str
+    owner_id: str | None
+    """``None`` if the partition is released: any member may claim it, whatever the record's age."""
+
+    etag: str
+    last_modified: datetime
+    """The time of the last write, on the store's clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipClaim:
+    """A conditional write: make ``owner_id`` the owner if the record still has ``expected_etag``.
+
+    It is used to claim, renew, steal, hand over and release.
+    """
+
+    partition_id: str
+    owner_id: str | None
+    """The owner to record; ``None`` releases."""
+
+    expected_etag: str | None
+    """``None``: only if no record exists yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimResult:
+    """The outcome of one claim."""
+
+    claim: OwnershipClaim
+    outcome: WriteOutcome
+    ownership: PartitionOwnership | None = None
+    """The record as stored, if won; if lost, the winner's record, if the store has read it."""
+
+    error: StoreError | None = None
+    """Why the outcome is unknown, if the store reports it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipSnapshot:
+    """One listing of a group's ownership records, with the store's time of the answer."""
+
+    ownerships: tuple[PartitionOwnership, ...]
+    as_of: datetime | None
+    """The time of the answer on the store's clock; ``None`` if the store does not report it."""
+
+    resolution: timedelta = timedelta(0)
+    """The precision of the store's times: one second if they are HTTP dates."""

@@ -1,0 +1,1 @@
+"""Which partitions are mine? Members, leases, and the cycle that shares partitions out."""

@@ -1,0 +1,79 @@
+"""Whether this processor may join the group: checked once, after it wrote its member record.
+
+Two processors with different lease modes would claim each other's partitions. Two with different
+offset formats would begin at different events, and skip or repeat those in between. Neither
+shows as an error, so ``start`` refuses both. ``partition/start.py`` checks the format of each
+checkpoint again before it begins, because an Azure SDK processor joins without any check.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from eventproc.core.offset_format import owners_of_another, partitions_of_another
+from eventproc.errors import ConfigurationError
+from eventproc.models import (
+    Checkpoint,
+    ConsumerGroup,
+    Member,
+    MembershipSnapshot,
+    OffsetFormat,
+    OwnershipSnapshot,
+)
+from eventproc.ownership.session_mode import check_lease_mode
+from eventproc.ports import CheckpointStore
+
+NAMES: Final = {
+    OffsetFormat.AMQP: "AMQP (EventHubSource and the processors of Azure's SDKs)",
+    OffsetFormat.KAFKA: "Kafka (KafkaEventSource)",
+}
+
+_NAMED_MAX: Final = 3
+
+
+async def check_compatibility(
+    store: CheckpointStore, group: ConsumerGroup, member: Member, *, expiration: timedelta
+) -> None:
+    """Refuse to join a group that this processor cannot share.
+
+    Raises:
+        ConfigurationError: the group has another lease mode or offset format; the message names
+            the remedy.
+        StoreUnavailableError: the group could not be read.
+    """
+    present = await store.list_members(group)
+    owned = await store.list_ownership(group)
+    checkpoints = await store.list_checkpoints(group)
+    check_lease_mode(member, owned, present, expiration=expiration)
+    _check_offset_format(group, member, owned, present, checkpoints, expiration=expiration)
+
+
+def _check_offset_format(
+    group: ConsumerGroup,
+    me: Member,
+    owned: OwnershipSnapshot,
+    present: MembershipSnapshot,
+    checkpoints: Sequence[Checkpoint],
+    *,
+    expiration: timedelta,
+) -> None:
+    owners = owners_of_another(me.offset_format, owned, present, me.owner_id, expiration=expiration)
+    partitions = partitions_of_another(me.offset_format, checkpoints)
+    if owners:
+        what, other = f"live processors ({_first_names(owners)})", next(iter(owners.values()))
+    elif partitions:
+        what = f"checkpoints (of partition {_first_names(partitions)})"
+        other = next(iter(partitions.values()))
+    else:
+        return
+    raise ConfigurationError(
+        f"consumer group {group.name!r} of {group.eventhub_name!r} has {what} with offsets of "
+        f"{NAMES[other]}, but this processor's source has offsets of {NAMES[me.offset_format]}: "
+        "they may not name the same events, so a group keeps to one of the two. Use another "
+        "consumer_group (it begins at initial_position), or the same kind of source as before"
+    )
+
+
+def _first_names(names: Mapping[str, object]) -> str:
+    some = sorted(names)[:_NAMED_MAX]
+    return ", ".join(some) + (", ..." if len(names) > len(some) else "")

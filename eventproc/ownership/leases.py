@@ -1,0 +1,399 @@
+"""The leases that this processor holds: claim, renew, verify, hand over, lose.
+
+Rule 1: a lease counts only if its write was confirmed, from the time before it was sent.
+Rule 2: after a write of unknown outcome, read again before relying on the lease.
+Rule 3: a listing that contradicts a lease is a hint; the proof is a conditional write.
+All of this runs on the store's loop, so that handlers cannot delay it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from eventproc.concurrency.turns import Turns
+from eventproc.core.lease import renewal_due_at_s, trusted_until_s
+from eventproc.errors import StoreError
+from eventproc.logs import Logger
+from eventproc.models import (
+    ClaimResult,
+    ConsumerGroup,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    PartitionOwnership,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+
+CHECKS_PER_EXPIRATION = 24
+"""How often in an expiration to look for leases to renew: often enough to retry a failed one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A partition that this processor owns."""
+
+    partition_id: str
+    etag: str
+    sent_at_s: float
+    """When the last confirmed write was sent, on this processor's own clock."""
+
+    answered_at_s: float
+    """When its answer came: a listing asked for after this must show it."""
+
+    is_doubtful: bool = False
+    """A later write has an unknown outcome, so ``etag`` may be out of date."""
+
+
+class Leases:
+    """Holds, renews and hands over the leases of one processor."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        group: ConsumerGroup,
+        owner_id: str,
+        *,
+        expiration: timedelta,
+        clock: Callable[[], float],
+        on_lost: Callable[[str], None],
+        log: Logger,
+        is_sole_holder: Callable[[], Awaitable[bool]] | None = None,
+        session_trusted_until_s: Callable[[], float] | None = None,
+    ) -> None:
+        """Begin with no lease.
+
+        Args:
+            store: Where the records are.
+            group: The consumer group of the records.
+            owner_id: The owner to write into them.
+            expiration: After what time without a renewal a record has no live owner.
+            clock: This processor's monotonic clock, in seconds.
+            on_lost: Called with the id of each partition whose lease is lost.
+            log: Where transitions are logged.
+            is_sole_holder: Returns whether no other processor has written under this
+                ``owner_id``.
+            session_trusted_until_s: Only with session leases: returns until when the session may
+                be trusted. Ownership records are then not renewed.
+        """
+        self._store = store
+        self._group = group
+        self._owner_id = owner_id
+        self._expiration = expiration
+        self._clock = clock
+        self._on_lost = on_lost
+        self._log = log
+        self._lease_by_partition: dict[str, Lease] = {}
+        self._turns = Turns()
+        self._is_failing = False
+        self._compared_at_s = float("-inf")
+        """When the newest listing was requested that all leases were compared with."""
+
+        self._epoch = 0
+        """Rises when all leases are lost: answers to earlier writes are then ignored."""
+
+        self._is_sole_holder = is_sole_holder
+        self._session_trusted_until_s = session_trusted_until_s
+        self.renews_records = session_trusted_until_s is None
+        """Whether each ownership record is renewed. With session leases, only while the group has
+        members that do not use them."""
+
+        self.conflict_count = 0
+        """How many claims another processor won."""
+        self.write_count = 0
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The partitions with a lease, trusted or not."""
+        return frozenset(self._lease_by_partition)
+
+    @property
+    def is_any_trusted(self) -> bool:
+        """Whether at least one lease may be trusted now."""
+        now_s = self._clock()
+        return any(self.trusted_until_s(p) > now_s for p in self._lease_by_partition)
+
+    def trusted_until_s(self, partition_id: str) -> float:
+        """Until when, on this processor's clock, the lease of the partition may be trusted.
+
+        The handlers' thread calls this, too. The store's thread removes or doubts a lease before
+        it extends the trust, so this reads in the opposite order: the lease last.
+        """
+        session, compared_at_s = self._session_trusted_until_s, self._compared_at_s
+        by_session_s = float("inf") if session is None else session()
+        lease = self._lease_by_partition.get(partition_id)
+        if lease is None:
+            return float("-inf")
+        by_record_s = trusted_until_s(lease.sent_at_s, self._expiration)
+        # Trust in the session does not show that a record is still ours: only reading it does.
+        if session is None or lease.is_doubtful:
+            return min(by_record_s, by_session_s)
+        seen_at_s = max(lease.sent_at_s, compared_at_s)
+        return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)
+
+    @property
+    def margin_s(self) -> float | None:
+        """Seconds until the first lease is not trusted any more; ``None`` without a lease."""
+        until_s = [u for u in map(self.trusted_until_s, self.held) if u > float("-inf")]
+        return max(0.0, min(until_s) - self._clock()) if until_s else None
+
+    async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
+        """Write claims for this processor, and keep a lease for each one won."""
+        async with self._turns.take([claim.partition_id for claim in claims]):
+            sent_at_s, epoch = self._clock(), self._epoch
+            results = await self._write(claims)
+            for result in results:
+                if result.outcome is WriteOutcome.WON and epoch == self._epoch:
+                    self._confirm(result, sent_at_s)
+            self.conflict_count += sum(r.outcome is WriteOutcome.LOST for r in results)
+            return results
+
+    async def transfer(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
+        """End a lease and write another owner into its record; with ``None``, release it.
+
+        After an unknown outcome the record is read, and if it still names this processor the write
+        is repeated once. If that is unknown, too, a later cycle claims or hands over again.
+        """
+        async with self._turns.take([partition_id]):
+            lease = self._lease_by_partition.pop(partition_id, None)
+            if lease is None:
+                return WriteOutcome.LOST
+            claim = OwnershipClaim(
+                partition_id=partition_id, owner_id=owner_id, expected_etag=lease.etag
+            )
+            (result,) = await self._write([claim])
+            is_unclear = result.outcome is WriteOutcome.LOST and lease.is_doubtful
+            if is_unclear or result.outcome is WriteOutcome.UNKNOWN:
+                current = await self._read_own(partition_id)
+                if current is not None:
+                    (result,) = await self._write([replace(claim, expected_etag=current.etag)])
+            return result.outcome
+
+    async def release_remaining(self, running: Collection[str]) -> bool:
+        """Release every partition still recorded as ours; return whether none is left.
+
+        Another member may have handed a partition to this processor while it was leaving. A
+        partition whose handler is still *running* is skipped. Nothing is released if another
+        processor uses this owner id, because the records may be the other's.
+        """
+        snapshot = await self._store.list_ownership(self._group)
+        mine = [o for o in snapshot.ownerships if o.owner_id == self._owner_id]
+        idle = [
+            OwnershipClaim(partition_id=o.partition_id, owner_id=None, expected_etag=o.etag)
+            for o in mine
+            if o.partition_id not in running
+        ]
+        # Checked after reading, as in _resolve_doubtful.
+        if idle and self._is_sole_holder is not None and not await self._is_sole_holder():
+            return False
+        results = await self._write(idle) if idle else []
+        is_clear = all(result.outcome is not WriteOutcome.UNKNOWN for result in results)
+        return is_clear and len(idle) == len(mine)
+
+    async def verify(self, partition_id: str) -> bool:
+        """Return whether a renewal proves the partition ours; raise ``StoreError`` if unknown."""
+        lease = self._lease_by_partition.get(partition_id)
+        if lease is None:
+            return False
+        await self._renew([lease])
+        lease = self._lease_by_partition.get(partition_id)
+        if lease is not None and lease.is_doubtful:
+            raise StoreError(f"ownership of partition {partition_id!r} could not be verified")
+        return lease is not None
+
+    async def compare(self, snapshot: OwnershipSnapshot, asked_at_s: float) -> None:
+        """Renew each lease that a listing contradicts: the conditional write shows who is right."""
+        stored = _by_partition(snapshot)
+        suspect = [
+            lease
+            for lease in self._lease_by_partition.values()
+            if lease.answered_at_s <= asked_at_s and not self._agrees(lease, stored)
+        ]
+        if suspect:
+            await self._renew(suspect, stored)
+        self._compared_at_s = asked_at_s
+
+    def _agrees(self, lease: Lease, stored: Mapping[str, PartitionOwnership]) -> bool:
+        """Whether the record is as this processor wrote it, and unchanged since.
+
+        A record that names us but has another ETag was changed by an operator, to restart the
+        partition; or by our own write of unknown outcome, if the lease is doubtful.
+        """
+        ownership = stored.get(lease.partition_id)
+        if ownership is None or ownership.owner_id != self._owner_id:
+            return False
+        return lease.is_doubtful or ownership.etag == lease.etag
+
+    async def keep(self) -> None:
+        """Renew until cancelled: each lease at a third of its life, and retry failed renewals."""
+        pause_s = self._expiration.total_seconds() / CHECKS_PER_EXPIRATION
+        while True:
+            await self.renew_due()
+            await asyncio.sleep(pause_s)
+
+    def lose_all(self) -> None:
+        """Drop all leases, because another processor fenced this one.
+
+        Writes under way give no lease, either: their partitions may have been claimed since.
+        """
+        self._epoch += 1
+        for partition_id in list(self._lease_by_partition):
+            del self._lease_by_partition[partition_id]
+            self._on_lost(partition_id)
+
+    def doubt_all(self) -> None:
+        """Trust no lease until its record was renewed.
+
+        For a session that was not renewed in time: other processors may have taken partitions
+        without fencing this one first, if an operator deleted its member record.
+        """
+        for partition_id, lease in self._lease_by_partition.items():
+            self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
+
+    async def renew_all(self) -> None:
+        """Renew every lease now."""
+        await self._renew(list(self._lease_by_partition.values()))
+
+    async def renew_due(self) -> None:
+        """Renew every lease that is due or in doubt, all at once."""
+        now_s = self._clock()
+        due = [
+            lease
+            for lease in self._lease_by_partition.values()
+            if (
+                self.renews_records and renewal_due_at_s(lease.sent_at_s, self._expiration) <= now_s
+            )
+            or (lease.is_doubtful and not self.renews_records)
+        ]
+        if due:
+            await self._renew(due)
+
+    async def _renew(
+        self, leases: Sequence[Lease], stored: Mapping[str, PartitionOwnership] | None = None
+    ) -> None:
+        """Write the records of these leases again, and drop each lease whose record has changed.
+
+        The log names the new owners from *stored*, or reads them.
+        """
+        gone = []
+        async with self._turns.take([lease.partition_id for lease in leases]):
+            current = [
+                self._lease_by_partition[lease.partition_id]
+                for lease in leases
+                if lease.partition_id in self._lease_by_partition
+            ]
+            results = await self._renew_once(current)
+            doubtful = {lease.partition_id for lease in current if lease.is_doubtful}
+            lost = [r.claim.partition_id for r in results if r.outcome is WriteOutcome.LOST]
+            still_ours = await self._resolve_doubtful([p for p in lost if p in doubtful])
+            for partition_id in lost:
+                if partition_id in still_ours:
+                    continue
+                if self._lease_by_partition.pop(partition_id, None) is not None:
+                    self._on_lost(partition_id)
+                    gone.append(partition_id)
+        if gone:
+            self._log_losses(gone, await self._stored() if stored is None else stored)
+
+    def _log_losses(self, gone: Iterable[str], stored: Mapping[str, PartitionOwnership]) -> None:
+        """Log which owner each record has now: a refused write does not say who changed it."""
+        for partition_id in gone:
+            ownership = stored.get(partition_id)
+            owner_id = ownership.owner_id if ownership is not None else None
+            log = self._log.bind(partition_id=partition_id)
+            if owner_id == self._owner_id:
+                log.warning("ownership_touched")
+            else:
+                log.warning("ownership_lost", to_owner_id=owner_id)
+
+    async def _renew_once(self, leases: Iterable[Lease]) -> Sequence[ClaimResult]:
+        """Write each record again; extend the leases that are confirmed, doubt the unknown ones."""
+        claims = [
+            OwnershipClaim(
+                partition_id=lease.partition_id, owner_id=self._owner_id, expected_etag=lease.etag
+            )
+            for lease in leases
+        ]
+        if not claims:
+            return []
+        sent_at_s, epoch = self._clock(), self._epoch
+        results = await self._write(claims)
+        if epoch != self._epoch:
+            return []
+        for result in results:
+            partition_id = result.claim.partition_id
+            if result.outcome is WriteOutcome.WON:
+                self._confirm(result, sent_at_s)
+            elif result.outcome is WriteOutcome.UNKNOWN:
+                lease = self._lease_by_partition[partition_id]
+                self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
+        self._note_failure(is_failing=any(r.outcome is WriteOutcome.UNKNOWN for r in results))
+        return results
+
+    async def _resolve_doubtful(self, partition_ids: Collection[str]) -> set[str]:
+        """Return the partitions that are still ours although a write with an old ETag was refused.
+
+        An earlier write of unknown outcome had taken effect. Each record is renewed with its
+        current ETag before its lease is trusted. If another processor uses this owner id, that
+        write may have been the other's: the lease is lost, and the partition claimed again.
+        """
+        if not partition_ids:
+            return set()
+        try:
+            snapshot = await self._store.list_ownership(self._group)
+            # Checked after reading: a processor writes its member record before any other.
+            if self._is_sole_holder is not None and not await self._is_sole_holder():
+                return set()
+        except StoreError:
+            return set(partition_ids)
+        ours = {
+            ownership.partition_id: ownership.etag
+            for ownership in snapshot.ownerships
+            if ownership.partition_id in partition_ids and ownership.owner_id == self._owner_id
+        }
+        renewed = []
+        for partition_id, etag in ours.items():
+            lease = self._lease_by_partition.get(partition_id)
+            if lease is not None:
+                lease = self._lease_by_partition[partition_id] = replace(lease, etag=etag)
+                renewed.append(lease)
+        results = await self._renew_once(renewed)
+        return {r.claim.partition_id for r in results if r.outcome is not WriteOutcome.LOST}
+
+    async def _read_own(self, partition_id: str) -> PartitionOwnership | None:
+        ownership = (await self._stored()).get(partition_id)
+        return ownership if ownership and ownership.owner_id == self._owner_id else None
+
+    async def _stored(self) -> Mapping[str, PartitionOwnership]:
+        """The current records; none if the store does not answer."""
+        try:
+            snapshot = await self._store.list_ownership(self._group)
+        except StoreError:
+            return {}
+        return _by_partition(snapshot)
+
+    async def _write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
+        results = await self._store.claim_ownership(self._group, claims)
+        self.write_count += len(results)
+        return results
+
+    def _confirm(self, result: ClaimResult, sent_at_s: float) -> None:
+        ownership = result.ownership
+        assert ownership is not None, "a claim that was won carries its record"
+        self._lease_by_partition[ownership.partition_id] = Lease(
+            partition_id=ownership.partition_id,
+            etag=ownership.etag,
+            sent_at_s=sent_at_s,
+            answered_at_s=self._clock(),
+        )
+
+    def _note_failure(self, *, is_failing: bool) -> None:
+        if is_failing and not self._is_failing:
+            self._log.warning("renewal_failed", held_count=len(self._lease_by_partition))
+        elif self._is_failing and not is_failing:
+            self._log.info("renewal_recovered", held_count=len(self._lease_by_partition))
+        self._is_failing = is_failing
+
+
+def _by_partition(snapshot: OwnershipSnapshot) -> Mapping[str, PartitionOwnership]:
+    return {ownership.partition_id: ownership for ownership in snapshot.ownerships}

@@ -1,0 +1,1 @@
+"""Serving one partition: receive, call the handler, checkpoint, stop."""

@@ -1,0 +1,400 @@
+"""Writes one partition's progress to the checkpoint store.
+
+Rule 1: at most one write is in flight, and each carries the newest position, so progress made
+during a write is stored by a single next write.
+Rule 2: every write is conditional on the checkpoint that was read or written last. If the store
+holds another one, ownership decides: an owner continues with the new ETag. If an operator moved it,
+the pump stops, and its successor begins at the moved position.
+Rule 3: a failing store loses no progress: the newest position is kept and written again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.config import Backoff, CheckpointPolicy
+from eventproc.core.checkpoint_rules import (
+    adoption,
+    initial_checkpoint,
+    is_behind,
+    is_moved_by_operator,
+)
+from eventproc.core.offset_format import offset_format_in, offset_format_of
+from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
+from eventproc.errors import OwnershipLostError, StoreError, StoreUnavailableError
+from eventproc.logs import Logger
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    SequenceRange,
+    WriteOutcome,
+)
+from eventproc.partition.stop_scope import is_cancelled
+
+Read = Callable[[], Awaitable[Checkpoint | None]]
+Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
+Verify = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a partition is handled, with the state of that moment."""
+
+    sequence_number: int
+    offset: str
+    state: bytes | None
+    completed: tuple[SequenceRange, ...] = ()
+    """Ranges handled above ``sequence_number``: sorted, disjoint, ``COMPLETED_RANGES_MAX`` at most.
+    """
+
+    delivery_count: int = 0
+    """The delivery count stored with the position; see ``core.deliveries``."""
+
+
+class Checkpointer:
+    """Writes the progress of one pump. Runs on the processor's event loop."""
+
+    def __init__(
+        self,
+        partition_id: str,
+        *,
+        writer: str,
+        read: Read,
+        write: Write,
+        verify: Verify,
+        policy: CheckpointPolicy,
+        backoff: Backoff,
+        log: Logger,
+    ) -> None:
+        self._partition_id = partition_id
+        self._writer = writer
+        self._read = read
+        self._write = write
+        self._verify = verify
+        self._policy = policy
+        self._backoff = backoff
+        self._log = log
+        self._stored: Checkpoint | None = None
+        self._pending: Progress | None = None
+        self._noted_count = 0
+        self._stored_count = 0
+        """Calls of ``note`` so far, and how many of them the stored checkpoint covers."""
+        self._handled_count = 0
+        self._oldest_at_s = 0.0
+        self._clock = asyncio.get_running_loop().time
+        self._writing = asyncio.Lock()
+        self._in_flight: asyncio.Future[CheckpointResult] | None = None
+        self._wake = asyncio.Event()
+        self._progressed = asyncio.Event()
+        self._urged = asyncio.Event()  # a caller waits for the write that is to be repeated
+        self._is_lost = False
+        self._is_failing = False
+        self._refusal: StoreError | None = None
+
+    @property
+    def refusal(self) -> StoreError | None:
+        """The error that an operator has to resolve: a refused or damaged checkpoint.
+
+        ``None`` again as soon as the checkpoint is adopted or written.
+        """
+        return self._refusal
+
+    @property
+    def stored(self) -> Checkpoint | None:
+        """The checkpoint as it was last confirmed."""
+        return self._stored
+
+    @property
+    def unwritten_age_s(self) -> float:
+        """Age in seconds of the oldest handled event that no checkpoint covers; 0 if none."""
+        return self._clock() - self._oldest_at_s if self._handled_count else 0.0
+
+    async def adopt(self, *, is_from_first: bool = False) -> Checkpoint | None:
+        """Read the former owner's checkpoint and write it back, which fences that owner.
+
+        Returns the checkpoint to start from, as it is stored now.
+
+        Args:
+            is_from_first: Whether reading begins at the first event if there is no checkpoint.
+                Then one is written (offset -1), so that a former owner is fenced in that case too.
+
+        Raises:
+            OwnershipLostError: another processor owns the partition by now.
+            StoreError: the outcome is not known, or the store refused; call again. If the error is
+                also ``refusal``, a retry fails until an operator has acted.
+        """
+        attempt = 0
+        try:
+            while True:
+                result = await self._try_adopt(is_from_first=is_from_first)
+                if result.outcome is WriteOutcome.WON:
+                    break
+                if result.outcome is WriteOutcome.UNKNOWN:
+                    raise result.error or StoreUnavailableError(
+                        f"the store did not say whether the checkpoint of partition "
+                        f"{self._partition_id!r} was taken over"
+                    )
+                if not await self._verify():
+                    raise OwnershipLostError(self._partition_id)
+                attempt += 1
+                await self._wait_to_repeat(attempt)
+        except StoreError as error:
+            self._note_refusal(error)
+            raise
+        self._refusal = None
+        self._stored = result.checkpoint
+        self._pending = _progress(result.checkpoint)
+        return result.checkpoint
+
+    async def _try_adopt(self, *, is_from_first: bool) -> CheckpointResult:
+        found = await self._read()
+        update = adoption(found, self._writer)
+        if found is None and is_from_first:
+            update = initial_checkpoint(self._partition_id, self._writer)
+        if update is None:
+            return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
+        # Verified after the read: otherwise this write could fence a newer owner.
+        if not await self._verify():
+            raise OwnershipLostError(self._partition_id)
+        return await self._write(update)
+
+    def note(self, progress: Progress, handled_count: int) -> None:
+        """Record progress; the checkpoint policy decides when it is written.
+
+        Progress that equals the last recorded one is ignored.
+        """
+        if progress == self._pending:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if self._handled_count == 0:
+            self._oldest_at_s = now_s
+        is_first = self._handled_count == 0
+        self._handled_count += handled_count
+        self._noted_count += 1
+        self._pending = progress
+        # Later notes do not change when the write is due, unless ``max_events`` is reached.
+        if is_first or self._is_enough:
+            self._wake.set()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether fewer than ``max_uncommitted_events`` events wait for a checkpoint."""
+        policy = self._policy
+        return has_room(
+            self._handled_count, policy.max_events, policy.interval, policy.max_uncommitted_events
+        )
+
+    @property
+    def _is_enough(self) -> bool:
+        """Whether enough events were handled for a write that is due at once."""
+        max_events = self._policy.max_events
+        return (max_events is not None and self._handled_count >= max_events) or not self.has_room
+
+    async def until_room(self) -> None:
+        """Wait while ``max_uncommitted_events`` is reached, because the store fails.
+
+        Raises:
+            OwnershipLostError: another processor owns the partition, so nothing will be stored.
+        """
+        while not self.has_room:
+            if self._is_lost:
+                raise OwnershipLostError(self._partition_id)
+            self._progressed.clear()
+            await self._progressed.wait()
+
+    async def run(self) -> None:
+        """Write whenever the policy says so; return when the partition is lost."""
+        while not self._is_lost:
+            await self._until_due()
+            try:
+                await self.flush()
+            except OwnershipLostError:
+                return
+
+    async def _until_due(self) -> None:
+        """Wait until a write is due."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due_in_s = checkpoint_due_in_s(
+                handled_count=self._handled_count,
+                oldest_age_s=loop.time() - self._oldest_at_s,
+                max_events=self._policy.max_events,
+                interval=self._policy.interval,
+                max_uncommitted_events=self._policy.max_uncommitted_events,
+            )
+            try:
+                async with asyncio.timeout(due_in_s):
+                    await self._wake.wait()
+                    self._wake.clear()
+            except TimeoutError:
+                return
+
+    async def flush(self, *, is_of_call: bool = False) -> None:
+        """Return when all progress recorded before the call is stored; retry until it is.
+
+        It ends a back-off. *is_of_call*: a cancellation that a handler suppressed ends the retries.
+
+        Raises:
+            OwnershipLostError: another processor owns the partition; nothing more is stored.
+            CancelledError: the handler's call was cancelled before.
+        """
+        wanted_count = self._noted_count
+        if self._writing.locked():
+            self._urged.set()
+        attempt = 0
+        async with self._writing:
+            self._urged.clear()
+            while self._stored_count < wanted_count:
+                if self._is_lost:
+                    raise OwnershipLostError(self._partition_id)
+                if await self._write_newest():
+                    self._note_success()
+                    continue
+                if is_of_call and is_cancelled():
+                    raise asyncio.CancelledError
+                attempt += 1
+                if await self._wait_to_repeat(attempt):
+                    attempt = 0
+
+    async def _wait_to_repeat(self, attempt: int) -> bool:
+        """Back off; return whether another caller ended the wait."""
+        wait_s = backoff_s(attempt, initial=self._backoff.initial, maximum=self._backoff.maximum)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._urged.wait()
+                self._urged.clear()
+                return True
+        return False
+
+    def lose(self) -> None:
+        """Write nothing more, and let waiting calls raise ``OwnershipLostError``."""
+        self._is_lost = True
+        self._wake.set()
+        self._progressed.set()
+
+    async def _write_newest(self) -> bool:
+        """Try one write; return ``False`` if the caller should back off before the next one."""
+        progress, noted_count, handled_count = self._pending, self._noted_count, self._handled_count
+        assert progress is not None, "there is something to write"
+        if is_behind(progress.sequence_number, self._stored):
+            self._note_stored(noted_count, handled_count)  # The stored position is further on.
+            return True
+        update = CheckpointUpdate(
+            partition_id=self._partition_id,
+            offset=progress.offset,
+            sequence_number=progress.sequence_number,
+            state=progress.state,
+            completed=progress.completed,
+            delivery_count=progress.delivery_count,
+            replaces=self._stored,
+            writer=self._writer,
+        )
+        try:
+            result = await self._write_alone(update)
+        except StoreError as error:
+            self._note_failure(error)
+            return False
+        if result.outcome is WriteOutcome.WON:
+            self._stored = result.checkpoint
+            self._note_stored(noted_count, handled_count)
+            return True
+        is_known = await self._reread()
+        if is_known and result.outcome is WriteOutcome.LOST:
+            return True
+        self._note_failure(result.error)
+        return False
+
+    async def _write_alone(self, update: CheckpointUpdate) -> CheckpointResult:
+        """Wait for a write that a cancelled caller left in flight, then write."""
+        if self._in_flight is not None:
+            await asyncio.wait([self._in_flight])
+        self._in_flight = asyncio.ensure_future(self._write(update))
+        self._in_flight.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
+        return await asyncio.shield(self._in_flight)
+
+    def _note_stored(self, noted_count: int, handled_count: int) -> None:
+        self._stored_count = noted_count
+        self._handled_count -= handled_count
+        self._oldest_at_s = asyncio.get_running_loop().time()
+        self._progressed.set()
+        self._wake.set()  # The next write is due later than computed before.
+
+    async def _reread(self) -> bool:
+        """Read the stored checkpoint again; return whether that succeeded.
+
+        If another writer stored it, ownership is verified *after* the read: a processor that takes
+        the partition later changes the ETag once more, so the next write here fails.
+        """
+        try:
+            found = await self._read()
+            if found is not None and is_moved_by_operator(found):
+                self._log.warning(
+                    "checkpoint_moved_by_operator", sequence_number=found.sequence_number
+                )
+                self.lose()
+                return True
+            if self._has_other_offset_format(found):
+                assert found is not None, "it has an offset format"
+                self._log.error("offset_format_mismatched", offset=found.offset)
+                self.lose()
+                return True
+            if self._is_written_by_another(found) and not await self._verify():
+                self.lose()
+                return True
+        except StoreError as error:
+            self._note_failure(error)
+            return False
+        if found is not None and found.writer != self._writer:
+            self._log.warning("checkpoint_changed_elsewhere", sequence_number=found.sequence_number)
+        self._stored = found
+        return True
+
+    def _is_written_by_another(self, found: Checkpoint | None) -> bool:
+        """Whether it is neither the checkpoint known here nor a write of this pump."""
+        known_etag = None if self._stored is None else self._stored.etag
+        if found is None:
+            return known_etag is not None
+        return found.etag != known_etag and found.writer != self._writer
+
+    def _has_other_offset_format(self, found: Checkpoint | None) -> bool:
+        """Whether its offsets are of another protocol: their numbers cannot be compared."""
+        if found is None or self._pending is None:
+            return False
+        mine, other = offset_format_of(self._pending.offset), offset_format_in(found)
+        return None not in {mine, other} and mine is not other
+
+    def _note_failure(self, error: StoreError | None) -> None:
+        """Log the first failure in a row, and the first final refusal."""
+        was_refused = self._refusal is not None
+        self._note_refusal(error)
+        if self._refusal is not None and not was_refused:
+            self._log.error("checkpoint_failed", error=str(error))
+        elif not self._is_failing:
+            self._log.warning("checkpoint_failed", error=None if error is None else str(error))
+        self._is_failing = True
+
+    def _note_refusal(self, error: StoreError | None) -> None:
+        if error is not None and error.is_final:
+            self._refusal = error
+
+    def _note_success(self) -> None:
+        if self._is_failing:
+            self._log.info("checkpoint_recovered")
+        self._is_failing = False
+        self._refusal = None
+
+
+def _progress(checkpoint: Checkpoint | None) -> Progress | None:
+    """Return a stored checkpoint as progress; ``None`` if it names no position."""
+    if checkpoint is None or checkpoint.offset is None or checkpoint.sequence_number is None:
+        return None
+    return Progress(
+        sequence_number=checkpoint.sequence_number,
+        offset=checkpoint.offset,
+        state=checkpoint.state,
+        completed=checkpoint.completed,
+        delivery_count=checkpoint.delivery_count,
+    )

@@ -1,0 +1,116 @@
+"""Carries out the failure policy's action: store a dead letter, skip the event, or stop.
+
+Rule: with ``DEAD_LETTER`` the position moves past an event only after its dead letter is stored.
+While the sink fails, the partition waits and tries again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import assert_never
+
+from eventproc.config import FailureAction
+from eventproc.errors import DeadLetterError, HandlerCancelledError
+from eventproc.logs import Logger, shown
+from eventproc.models import CloseReason, DeadLetter, ReceivedEvent, describe_error
+from eventproc.partition.context import PartitionIdentity
+from eventproc.partition.stop_scope import PartitionStoppedError, StopScope, is_cancelled
+from eventproc.ports import DeadLetterSink
+from eventproc.statistics import DeliveryCounters
+
+
+class FailureActions:
+    """Applies the failure policy's action to events that are given up."""
+
+    def __init__(
+        self,
+        identity: PartitionIdentity,
+        *,
+        then: FailureAction,
+        sink: DeadLetterSink | None,
+        ending: StopScope,
+        wait_s: Callable[[int], float],
+        counters: DeliveryCounters,
+        log: Logger,
+    ) -> None:
+        self._identity = identity
+        self._then = then
+        self._sink = sink
+        self._stop_scope = ending
+        self._wait_s = wait_s
+        self._counters = counters
+        self._log = log
+
+    async def settle(
+        self, event: ReceivedEvent, error: Exception | None, attempt_count: int
+    ) -> None:
+        """Return when the position may move past the event.
+
+        Raises:
+            PartitionStoppedError: the action is ``STOP``.
+        """
+        facts = {
+            "sequence_number": event.sequence_number,
+            "attempt_count": attempt_count,
+            "error": shown(error) if error is not None else describe_error(None)[1],
+        }
+        match self._then:
+            case FailureAction.DEAD_LETTER:
+                await self._store(event, error, attempt_count)
+                self._counters.dead_lettered_count += 1
+                self._log.warning("event_dead_lettered", **facts)
+            case FailureAction.SKIP:
+                self._counters.skipped_count += 1
+                self._log.warning("event_skipped", **facts)
+            case FailureAction.STOP:
+                self._log.error("event_stopped_partition", **facts)
+                raise PartitionStoppedError(CloseReason.HANDLER_FAILED)
+            case _:
+                assert_never(self._then)
+
+    async def _store(
+        self, event: ReceivedEvent, error: Exception | None, attempt_count: int
+    ) -> None:
+        error_type, error_message, traceback = describe_error(error)
+        letter = DeadLetter(
+            event=event,
+            group=self._identity.group,
+            partition_id=self._identity.partition_id,
+            owner_id=self._identity.owner_id,
+            attempt_count=attempt_count,
+            error_type=error_type,
+            error_message=error_message,
+            traceback=traceback,
+            given_up_at=datetime.now(UTC),
+        )
+        attempt = 0
+        while True:
+            async with self._stop_scope.waiting():
+                refusal = await self._try_to_store(letter)
+                if refusal is None:
+                    break
+                attempt += 1
+                is_expected = isinstance(refusal, DeadLetterError)
+                log = self._log.error if attempt == 1 else self._log.debug
+                log(
+                    "dead_letter_failed",
+                    attempt=attempt,
+                    error=str(refusal) if is_expected else shown(refusal),
+                    exc_info=None if is_expected else refusal,
+                )
+                await asyncio.sleep(self._wait_s(attempt))
+        if attempt:
+            self._log.info("dead_letter_recovered", attempt_count=attempt + 1)
+
+    async def _try_to_store(self, letter: DeadLetter) -> Exception | None:
+        """Return why the letter is not stored, or ``None``; a user's sink may raise anything."""
+        assert self._sink is not None, "checked when the processor was built"
+        try:
+            await self._sink.store(letter)
+        except asyncio.CancelledError as cancellation:
+            if is_cancelled():
+                raise
+            return HandlerCancelledError(cancellation)
+        except Exception as refusal:  # noqa: BLE001 - the user's code
+            return refusal
+        return None

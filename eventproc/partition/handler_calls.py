@@ -1,0 +1,310 @@
+"""Calls the handler until each event is done: handled, or given up.
+
+Rule 1: the handler is called only while the lease is trusted. A call that lasts longer than the
+trust is cancelled; when the lease is renewed, the call's events are delivered again.
+Rule 2: after a failed call the handler is called again with the events that are not handled yet.
+Rule 3: progress is noted after the handler returned or called ``done``, never before.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from eventproc.config import FailurePolicy
+from eventproc.core.failure import FailureReport, RetryState, blame, next_part
+from eventproc.errors import HandlerCancelledError, OwnershipLostError
+from eventproc.handler import BatchError, PartitionHandler
+from eventproc.logs import Logger, shown
+from eventproc.models import CloseReason, ReceivedEvent
+from eventproc.partition.context import CallContext, LiveContext
+from eventproc.partition.failure_actions import FailureActions
+from eventproc.partition.stop_scope import StoppedError, StopScope, is_cancelled
+from eventproc.statistics import DeliveryCounters
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one call: it succeeded, it failed, or (neither) it was cancelled."""
+
+    is_done: bool = False
+    error: Exception | None = None
+
+
+DONE: Final = Outcome(is_done=True)
+CUT: Final = Outcome()
+
+
+@dataclass(slots=True)
+class Run:
+    """Events that were passed to ``hand``, and which of them are not done yet."""
+
+    events: Sequence[ReceivedEvent]
+    pending: Sequence[ReceivedEvent]
+    trial: RetryState = field(default_factory=RetryState)
+    failures_in_row: int = 0
+    is_held: bool = False
+    """A later event is done and an earlier one is not: complete nothing until all are done."""
+
+    def settle(self, done: Collection[ReceivedEvent], context: CallContext) -> None:
+        """Note that these events are handled or given up."""
+        if done is self.pending and not self.is_held:
+            self.pending = ()
+            context.complete(self.events[-len(done) :])
+            return
+        numbers = {event.sequence_number for event in done}
+        self.trial.forget(numbers)
+        self.pending = [e for e in self.pending if e.sequence_number not in numbers]
+        if self.pending and max(numbers) > self.pending[0].sequence_number:
+            self.is_held = True
+            context.hold()
+        if not self.is_held:
+            context.complete([e for e in self.events if e.sequence_number in numbers])
+        elif not self.pending:
+            context.complete(self.events)
+
+
+class Delivery:
+    """Calls the handler of one partition; with key lanes, for several runs at once."""
+
+    def __init__(
+        self,
+        handler: PartitionHandler,
+        *,
+        policy: FailurePolicy,
+        giving_up: FailureActions,
+        ending: StopScope,
+        wait_s: Callable[[int], float],
+        counters: DeliveryCounters,
+        log: Logger,
+    ) -> None:
+        self._handler = handler
+        self._policy = policy
+        self._failure_actions = giving_up
+        self._stop_scope = ending
+        self._wait_s = wait_s
+        self._counters = counters
+        self._log = log
+        self._idle_failures_in_row = 0
+
+    async def initialize(self, context: CallContext) -> None:
+        """Call the handler's ``initialize`` until it succeeds."""
+        attempt = 0
+        while True:
+            outcome = await self._call(context, lambda: self._handler.initialize(context))
+            if outcome.is_done:
+                if attempt:
+                    self._log.info("handler_recovered", attempt_count=attempt + 1)
+                return
+            if outcome.error is not None:
+                attempt += 1
+                await self._report(context, outcome.error, attempt)
+                await self._back_off(attempt)
+
+    async def idle(self, context: LiveContext) -> None:
+        """Call the handler's ``on_idle``; a state that it sets is stored."""
+        outcome = await self._call(context, lambda: self._handler.on_idle(context))
+        if outcome.error is not None:
+            self._idle_failures_in_row += 1
+            await self._report(context, outcome.error, self._idle_failures_in_row)
+        elif outcome.is_done and self._idle_failures_in_row:
+            self._log.info("handler_recovered", attempt_count=self._idle_failures_in_row + 1)
+            self._idle_failures_in_row = 0
+        context.note()
+
+    async def hand(
+        self,
+        events: Sequence[ReceivedEvent],
+        context: CallContext,
+        check: Callable[[ReceivedEvent], object] | None = None,
+    ) -> None:
+        """Return when each of these events is done.
+
+        Args:
+            events: In order.
+            context: The context that the handler receives.
+            check: Called with each event before the handler; if it raises, the event has failed.
+
+        Raises:
+            PartitionStoppedError: the failure policy stops the partition.
+            OwnershipLostError: the handler's checkpoint failed because the partition is lost.
+        """
+        events = tuple(events)  # A handler might modify a list.
+        run = Run(events, events)
+        while run.pending:
+            part = next_part(run.pending, run.trial.alone)
+            if run.failures_in_row:
+                self._counters.retried_count += len(part)
+            try:
+                outcome = await self._call(
+                    context, partial(self._process, context, part, check), part
+                )
+            except StoppedError:
+                self._note_done(run, part, FailureReport(failed={}), context)
+                raise
+            if outcome.is_done:
+                self._counters.handled_count += len(part)
+                if run.failures_in_row:
+                    self._log.info("handler_recovered", attempt_count=run.failures_in_row + 1)
+                    run.failures_in_row = 0
+                run.settle(part, context)
+            else:
+                self._note_done(run, part, FailureReport(failed={}), context)
+                if outcome.error is not None:
+                    await self._failed(run, part, outcome.error, context)
+
+    async def close(self, context: LiveContext, reason: CloseReason, *, budget_s: float) -> None:
+        """Call the handler's ``close`` for at most *budget_s* seconds; errors are only logged."""
+        failure: BaseException | None = None
+        scope = asyncio.timeout(budget_s)
+        try:
+            async with scope:
+                await self._handler.close(context, reason)
+        except asyncio.CancelledError as cancellation:
+            if is_cancelled():
+                raise
+            failure = HandlerCancelledError(cancellation)
+        except Exception as error:  # noqa: BLE001 - the user's code
+            if scope.expired() and isinstance(error, TimeoutError):
+                self._log.warning("handler_abandoned", after_s=budget_s)
+            else:
+                failure = error
+        if failure is not None:
+            self._log.warning("handler_failed", attempt=1, error=shown(failure), exc_info=failure)
+
+    async def _process(
+        self,
+        context: CallContext,
+        part: Sequence[ReceivedEvent],
+        check: Callable[[ReceivedEvent], object] | None,
+    ) -> None:
+        if check is not None:
+            for event in part:
+                check(event)
+        await self._handler.process_events(context, part)
+
+    async def tell(self, context: CallContext, error: Exception, attempt: int) -> None:
+        """Call the handler's ``process_error``: with its own error, or one of the checkpoint."""
+        outcome = await self._call(context, lambda: self._handler.process_error(context, error))
+        if (second := outcome.error) is not None:
+            log = self._log.warning if attempt == 1 else self._log.debug
+            log("error_handler_failed", error=shown(second), exc_info=second)
+
+    async def give_up(self, event: ReceivedEvent, count: int, context: CallContext) -> None:
+        """Give up an event without calling the handler, after *count* processes died with it."""
+        await self._failure_actions.settle(event, None, count)
+        context.complete([event])
+
+    async def _call(
+        self,
+        context: CallContext,
+        call: Callable[[], Awaitable[None]],
+        part: Sequence[ReceivedEvent] = (),
+    ) -> Outcome:
+        """Call the handler once, while the lease is trusted."""
+        if await self._stop_scope.until_trusted():
+            self._log.info("lease_recovered")
+        cut, outcome = None, CUT
+        context.begin_call()
+        try:
+            async with self._stop_scope.calling() as cut:
+                await call()
+            outcome = DONE
+        except StoppedError:
+            raise
+        except asyncio.CancelledError as cancellation:
+            if is_cancelled():
+                raise
+            self._stop_scope.check()
+            outcome = Outcome(error=HandlerCancelledError(cancellation))
+        except OwnershipLostError:
+            self._stop_scope.check()
+            raise
+        except Exception as raised:  # noqa: BLE001 - the one place around the user's code
+            self._stop_scope.check()
+            if cut is not None and cut.expired() and isinstance(raised, TimeoutError):
+                self._log.warning("lease_expired")
+            else:
+                outcome = Outcome(error=raised)
+        finally:
+            has_progress = outcome.error is not None and bool(
+                _blame(part, outcome.error, context).done
+            )
+            context.end_call(keeps_state=outcome.is_done or has_progress)
+        return outcome
+
+    async def _failed(
+        self, run: Run, part: Sequence[ReceivedEvent], error: Exception, context: CallContext
+    ) -> None:
+        """Find the events that failed, report the error, and give events up or back off."""
+        pending = {event.sequence_number for event in run.pending}
+        part = [event for event in part if event.sequence_number in pending]
+        verdict = _blame(part, error, context)
+        self._note_done(run, part, verdict, context)
+        self._counters.handler_error_count += 1
+        run.failures_in_row += 1
+        run.trial.note(verdict, self._policy.transient)
+        shown = error.shown if isinstance(error, BatchError) else error
+        await self._report(context, shown, run.failures_in_row, _blamed(verdict))
+        exhausted = run.trial.exhausted(self._policy.attempts_max)
+        for event in [e for e in run.pending if e.sequence_number in exhausted]:
+            number = event.sequence_number
+            last, count = run.trial.error_by_number[number], run.trial.attempt_by_number[number]
+            await self._failure_actions.settle(event, last, count)
+            run.settle([event], context)
+        if not exhausted and run.pending:
+            await self._back_off(run.failures_in_row)
+
+    def _note_done(
+        self, run: Run, part: Sequence[ReceivedEvent], verdict: FailureReport, context: CallContext
+    ) -> None:
+        """Take the events that a failed or cancelled call completed out of the run."""
+        done = [
+            event
+            for event in part
+            if event.sequence_number in verdict.done or not context.is_unhandled(event)
+        ]
+        if done:
+            self._counters.handled_count += len(done)
+            run.failures_in_row = 0
+            run.settle(done, context)
+
+    async def _report(
+        self,
+        context: CallContext,
+        error: Exception,
+        attempt: int,
+        sequence_number: int | None = None,
+    ) -> None:
+        log = self._log.warning if attempt == 1 else self._log.debug
+        log(
+            "handler_failed",
+            sequence_number=sequence_number,
+            attempt=attempt,
+            error=shown(error),
+            exc_info=error,
+        )
+        await self.tell(context, error, attempt)
+
+    async def _back_off(self, attempt: int) -> None:
+        async with self._stop_scope.waiting():
+            await asyncio.sleep(self._wait_s(attempt))
+
+
+def _blamed(verdict: FailureReport) -> int | None:
+    """Return the event that is known to have failed, if it is exactly one."""
+    return next(iter(verdict.failed)) if len(verdict.failed) == 1 else None
+
+
+def _blame(part: Sequence[ReceivedEvent], error: Exception, context: CallContext) -> FailureReport:
+    """Return which events of a failed call failed: those that ``BatchError`` names, or unknown."""
+    left = {e.sequence_number: e for e in part if context.is_unhandled(e)}
+    if isinstance(error, BatchError):
+        failed = {e.sequence_number: why for e, why in error.failed if e.sequence_number in left}
+        untried = {event.sequence_number for event in error.untried}
+        if failed:
+            return FailureReport(
+                failed=failed, done=frozenset(left.keys() - failed.keys() - untried)
+            )
+    return blame(list(left.values()), error)

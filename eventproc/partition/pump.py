@@ -1,0 +1,398 @@
+"""Serves one partition: adopt its checkpoint, receive, call the handler, note progress, close.
+
+Rule 1: progress is noted after the handler returned or called ``done``, never before.
+Rule 2: every task and link that a pump starts has ended when ``run`` returns.
+Rule 3: the handler, the log and the caller of ``run`` get the same close reason.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Final
+
+from eventproc.config import EventProcessorConfig
+from eventproc.errors import OwnershipLostError
+from eventproc.handler import PartitionHandler
+from eventproc.logs import Logger
+from eventproc.models import CloseReason, EventPosition, ReceivedEvent
+from eventproc.partition.checkpointer import Checkpointer, Verify
+from eventproc.partition.context import LiveContext, PartitionIdentity
+from eventproc.partition.crash_guard import CrashGuard
+from eventproc.partition.failure_actions import FailureActions
+from eventproc.partition.flow_control import PauseSwitch, RateLimiter, RateLimits
+from eventproc.partition.handler_calls import Delivery
+from eventproc.partition.lanes import Lanes
+from eventproc.partition.reader import PartitionReader
+from eventproc.partition.stall_watchdog import Watchdog
+from eventproc.partition.start import begin
+from eventproc.partition.stop_scope import (
+    LeaseDeadline,
+    PartitionStoppedError,
+    StoppedError,
+    StopScope,
+)
+from eventproc.ports import DeadLetterSink, EventSource
+from eventproc.retries import waits
+from eventproc.statistics import DeliveryCounters, PumpStatistics
+
+RECEIVE_WAIT_MAX: Final = timedelta(seconds=60)
+"""The longest wait of one ``receive`` call; after it the pump calls again."""
+
+RECEIVE_WAIT_MIN: Final = timedelta(seconds=0.01)
+"""The shortest wait: a timer that fires a little early must not cause a busy loop."""
+
+CALL_BUDGET_FRACTION: Final = 0.6
+"""The part of the shutdown time-out for calls under way. The handler's ``close`` then has half of
+the rest, and the last checkpoint the other half."""
+
+
+class PartitionPump:
+    """Serves one partition from claim to close."""
+
+    def __init__(
+        self,
+        identity: PartitionIdentity,
+        *,
+        handler: PartitionHandler,
+        source: EventSource,
+        checkpointer: Checkpointer,
+        dead_letters: DeadLetterSink | None,
+        rate_limits: Sequence[RateLimiter],
+        trust: LeaseDeadline,
+        verify: Verify,
+        config: EventProcessorConfig,
+        rng: Random,
+        log: Logger,
+    ) -> None:
+        self._identity = identity
+        self._handler = handler
+        self._checkpointer = checkpointer
+        self._config = config
+        self._rng = rng
+        self._log = log
+        self._budget = config.shutdown_timeout
+        self._stop_scope = stop_scope = StopScope(trust)
+        own = config.partition_rate_max
+        self._rate_limits = RateLimits(
+            [*rate_limits, *([] if own is None else [RateLimiter(own)])], stop_scope
+        )
+        self._counters = counters = DeliveryCounters()
+        self._pause_switch = PauseSwitch()
+        self._reader = PartitionReader(
+            identity,
+            source=source,
+            stop_scope=stop_scope,
+            pause_switch=self._pause_switch,
+            verify=verify,
+            wait_s=waits(config.receiver_backoff, rng),
+            counters=counters,
+            log=log,
+        )
+        self._context = LiveContext(
+            identity,
+            checkpointer=checkpointer,
+            ending=stop_scope,
+            pause_switch=self._pause_switch,
+            last_enqueued=lambda: self._reader.last_enqueued,
+            has_state=config.key_concurrency == 1,
+        )
+        wait_s = waits(config.handler_backoff, rng)
+        policy = config.failure_policy
+        self._delivery = Delivery(
+            handler,
+            policy=policy,
+            giving_up=FailureActions(
+                identity,
+                then=policy.action,
+                sink=dead_letters,
+                ending=stop_scope,
+                wait_s=wait_s,
+                counters=counters,
+                log=log,
+            ),
+            ending=stop_scope,
+            wait_s=wait_s,
+            counters=counters,
+            log=log,
+        )
+        self._lanes: Lanes | None = None
+        self._guard: CrashGuard | None = None
+        self._watchdog = self._make_watchdog()
+        self._is_forced = False
+        self._is_initialized = False
+        self._is_delivering = self._is_throttled = False
+        self._failure: BaseException | None = None
+
+    def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
+        """Take no new events, let the calls under way finish, write the checkpoint and close.
+
+        All of that takes at most *within*, by default the shutdown time-out.
+        """
+        self._budget = within or self._budget
+        self._stop_scope.end(reason, call_budget=self._budget * CALL_BUDGET_FRACTION)
+
+    def lose(self) -> None:
+        """Stop because another processor owns the partition: cancel calls, store nothing."""
+        self._checkpointer.lose()
+        self._stop_scope.lose()
+
+    def force(self) -> None:
+        """Deliver the first event even if its count is at the limit; call before ``run``."""
+        self._is_forced = True
+
+    def pause(self) -> None:
+        """Receive nothing until ``resume``."""
+        self._pause_switch.pause()
+
+    def resume(self) -> None:
+        """Receive again."""
+        self._pause_switch.resume()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether receiving is paused."""
+        return self._pause_switch.is_paused
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether ``lose`` was called: another processor owns the partition."""
+        return self._stop_scope.is_lost
+
+    @property
+    def counters(self) -> DeliveryCounters:
+        """The live counters; they change while the pump runs."""
+        return self._counters
+
+    def statistics(self) -> PumpStatistics:
+        """Return a snapshot of this partition's position, lag and counters."""
+        refusal = self._checkpointer.refusal
+        return PumpStatistics(
+            partition_id=self._identity.partition_id,
+            sequence_number=self._context.sequence_number,
+            checkpointed_sequence_number=self._context.checkpointed_sequence_number,
+            lag=self._context.lag,
+            lag_seconds=self._context.lag_seconds,
+            checkpoint_age_seconds=self._checkpointer.unwritten_age_s,
+            checkpoint_error=None if refusal is None else str(refusal),
+            is_paused=self._pause_switch.is_paused,
+            is_stalled=self._watchdog is not None and self._watchdog.is_stalled,
+            counters=self._counters.copy(),
+        )
+
+    async def run(self) -> CloseReason:
+        """Serve the partition until ``end``, ``lose`` or an error; return why it ended."""
+        tasks = [asyncio.create_task(self._run_in_background(self._write_progress))]
+        if self._watchdog is not None:
+            tasks.append(asyncio.create_task(self._run_in_background(self._watchdog.watch)))
+        try:
+            await self._serve()
+        except StoppedError:
+            pass
+        except (PartitionStoppedError, OwnershipLostError) as error:
+            self._give_up(error)
+        finally:
+            try:
+                await self._close()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+                self._checkpointer.lose()
+                self._stop_scope.finish()
+        if self._failure is not None:
+            raise self._failure
+        return self._stop_scope.conclude()
+
+    async def _run_in_background(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run *work* beside the receive loop; an error in it ends the pump."""
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - a user's source may raise anything
+            self._give_up(error)
+
+    async def _write_progress(self) -> None:
+        """Write checkpoints; when no more may be written, the partition is lost."""
+        await self._checkpointer.run()
+        self.lose()
+
+    async def _serve(self) -> None:
+        first = await self._begin()
+        self._is_initialized = True
+        await self._delivery.initialize(self._context)
+        self._log.info("partition_started", sequence_number=self._context.sequence_number)
+
+        def position() -> EventPosition:
+            offset, number = self._context.offset, self._context.reached
+            if offset is None:
+                return first
+            return EventPosition.from_offset(offset, sequence_number=number)
+
+        idle_timeout = self._config.idle_timeout or timedelta.max
+        loop = asyncio.get_running_loop()
+        idle_since_s = loop.time()
+        while True:
+            left = idle_timeout - timedelta(seconds=loop.time() - idle_since_s)
+            wait_max = min(RECEIVE_WAIT_MAX, max(left, RECEIVE_WAIT_MIN))
+            events = await self._reader.next(position, self._events_max(), wait_max)
+            if events:
+                await self._deliver(events)
+            elif loop.time() - idle_since_s < idle_timeout.total_seconds():
+                continue
+            elif not self._pause_switch.is_paused and (self._lanes is None or self._lanes.is_idle):
+                await self._delivery.idle(self._context)
+            idle_since_s = loop.time()
+
+    # Starting.
+
+    async def _begin(self) -> EventPosition:
+        """Adopt the checkpoint, and return where to begin receiving."""
+        position = await begin(
+            self._context,
+            checkpointer=self._checkpointer,
+            reader=self._reader,
+            stop_scope=self._stop_scope,
+            initial_position=self._config.position_without_checkpoint(self._identity.partition_id),
+            wait_s=waits(self._config.receiver_backoff, self._rng),
+            report=partial(self._delivery.tell, self._context),
+            log=self._log,
+        )
+        self._guard = self._make_guard()
+        if self._config.key_concurrency > 1:
+            self._lanes = Lanes(
+                self._context,
+                delivery=self._delivery,
+                checkpointer=self._checkpointer,
+                stop_scope=self._stop_scope,
+                config=self._config,
+                on_failure=self._give_up,
+            )
+        return position
+
+    def _make_guard(self) -> CrashGuard:
+        return CrashGuard(
+            self._context,
+            checkpointer=self._checkpointer,
+            stop_scope=self._stop_scope,
+            deliveries_max=self._config.failure_policy.deliveries_max,
+            is_forced=self._is_forced,
+            log=self._log,
+        )
+
+    def _make_watchdog(self) -> Watchdog | None:
+        if self._config.stall_timeout is None:
+            return None
+        return Watchdog(
+            self._config.stall_timeout,
+            reader=self._reader,
+            stop_scope=self._stop_scope,
+            progress=self._progress_made,
+            busy_since_s=lambda: (self._lanes or self._context).busy_since_s,
+            is_pending=lambda: (
+                self._is_delivering or not (self._lanes is None or self._lanes.is_idle)
+            ),
+            is_held_back=lambda: (
+                self._pause_switch.is_paused
+                or self._is_throttled
+                or self._stop_scope.is_waiting_for_trust
+            ),
+            counters=self._counters,
+            log=self._log,
+        )
+
+    # Delivering.
+
+    def _events_max(self) -> int:
+        events_max = min(self._config.batch_size_max, self._rate_limits.batch_max or sys.maxsize)
+        return events_max if self._lanes is None else min(events_max, self._lanes.room)
+
+    async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
+        """Deliver the events that are not handled yet: a receiver may begin before the position."""
+        if self._lanes is not None:
+            wanted = [event for event in events if self._lanes.is_wanted(event)]
+        elif self._context.is_unhandled(events[0]):
+            wanted = list(events)
+        else:
+            wanted = [event for event in events if self._context.is_unhandled(event)]
+        if not wanted:
+            if self._lanes is not None:
+                await self._lanes.take_in(events)
+            return
+        self._context.newest_handed = wanted[-1].sequence_number
+        self._is_throttled = True
+        try:
+            if not self._checkpointer.has_room:
+                async with self._stop_scope.waiting():
+                    await self._checkpointer.until_room()
+            await self._rate_limits.wait(len(wanted))
+        finally:
+            self._is_throttled = False
+        self._is_delivering = True
+        try:
+            if self._guard is not None and not self._guard.is_done:
+                await self._guard.hand(wanted, self._deliver_and_wait, self._give_up_event)
+            elif self._lanes is not None:
+                await self._lanes.take_in(events)
+            else:
+                await self._delivery.hand(wanted, self._context)
+        finally:
+            self._is_delivering = False
+
+    async def _deliver_and_wait(self, events: Sequence[ReceivedEvent]) -> None:
+        if self._lanes is None:
+            await self._delivery.hand(events, self._context)
+        else:
+            await self._lanes.take_through(events)
+
+    async def _give_up_event(self, event: ReceivedEvent, delivery_count: int) -> None:
+        if self._lanes is None:
+            await self._delivery.give_up(event, delivery_count, self._context)
+        else:
+            await self._lanes.give_up(event, delivery_count)
+
+    def _progress_made(self) -> object:
+        counters, context = self._counters, self._context
+        done_count = counters.handled_count + counters.dead_lettered_count + counters.skipped_count
+        return done_count, counters.received_count, context.sequence_number, context.completed
+
+    # Ending.
+
+    def _give_up(self, error: BaseException) -> None:
+        """End because of an error in this pump."""
+        if isinstance(error, OwnershipLostError):
+            self.lose()
+        elif isinstance(error, PartitionStoppedError):
+            self.end(error.reason)
+        else:
+            self._failure = self._failure or error
+            self._stop_scope.give_up(CloseReason.HANDLER_FAILED)
+
+    async def _close(self) -> None:
+        """Close the handler, then write the last checkpoint; each within its part of the budget."""
+        self._stop_scope.conclude()  # From here on, lanes begin no new calls.
+        await self._reader.close()
+        if self._lanes is not None:
+            await self._lanes.end()
+        reason = self._stop_scope.conclude()
+        part_s = self._budget.total_seconds() * (1 - CALL_BUDGET_FRACTION) / 2
+        if self._is_initialized:
+            await self._delivery.close(self._context, reason, budget_s=part_s)
+        if reason is not CloseReason.OWNERSHIP_LOST:
+            if self._guard is not None:
+                self._guard.settle(reason)
+            try:
+                async with asyncio.timeout(part_s):
+                    await self._context.checkpoint()
+            except TimeoutError:
+                number = self._context.sequence_number
+                self._log.warning("checkpoint_abandoned", sequence_number=number)
+            except OwnershipLostError:
+                pass
+        self._log.info(
+            "partition_stopped",
+            reason=reason.value,
+            sequence_number=self._context.sequence_number,
+            checkpointed_sequence_number=self._context.checkpointed_sequence_number,
+        )

@@ -1,0 +1,345 @@
+"""The pumps of one processor: starts, hands over, loses and drains them.
+
+Rule 1: a partition never has two pumps. A new one starts only when the former one has closed.
+Rule 2: a lease is transferred only after its pump has closed, with its last checkpoint stored.
+Rule 3: a failed pump is not restarted at full speed, here or elsewhere. A partition that the
+failure policy stopped stays owned and is not served. A pump that raised an error, or whose source
+refused, is restarted after a back-off. A stalled partition is transferred to another member, if
+there is one, and is served here again only after a back-off.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from datetime import timedelta
+from random import Random
+from typing import Final
+
+from eventproc.config import EventProcessorConfig
+from eventproc.core.policy import backoff_s
+from eventproc.core.reconcile import reconcile
+from eventproc.errors import HandlerCancelledError
+from eventproc.logs import Logger, shown
+from eventproc.models import CloseReason, WriteOutcome
+from eventproc.partition.pump import PartitionPump
+from eventproc.partition.stop_scope import is_cancelled
+from eventproc.statistics import DeliveryCounters, PumpStatistics
+
+DRAIN_FRACTION: Final = 0.9
+"""The part of the time to drain in which a pump has to end. The rest is to transfer its lease."""
+
+Transfer = Callable[[str, str | None], Awaitable[WriteOutcome]]
+
+
+class Pumps:
+    """Runs one pump for each owned partition. Used on the processor's event loop only."""
+
+    def __init__(
+        self,
+        make: Callable[[str], PartitionPump],
+        transfer: Transfer,
+        *,
+        config: EventProcessorConfig,
+        changed: Callable[[], None],
+        rng: Random,
+        log: Logger,
+    ) -> None:
+        self._make = make
+        self._transfer = transfer
+        self._config = config
+        self._changed = changed
+        self._rng = rng
+        self._log = log
+        self._pump_by_partition: dict[str, PartitionPump] = {}
+        self._task_by_partition: dict[str, asyncio.Task[CloseReason]] = {}
+        self._hand_overs: dict[str, asyncio.Task[None]] = {}
+        self._target_by_partition: Mapping[str, str | None] = {}
+        self._others: Sequence[str] = ()
+        self._failures: dict[str, tuple[int, float]] = {}
+        """Failures in a row of a partition's pump, and when it may start again."""
+
+        self._stopped: set[str] = set()
+        self._stalled: set[str] = set()
+        """Partitions whose pump closed because of a stall, with the lease not transferred yet."""
+
+        self._paused: set[str] = set()
+        self._forced: set[str] = set()
+        """Partitions whose next pump ignores the limit of deliveries for its first event."""
+
+        self._past = DeliveryCounters()
+        self.abandoned: tuple[str, ...] = ()
+        """Partitions that were drained without storing their last checkpoint."""
+
+        self.hand_over_count = 0
+        self.lost_count = 0
+
+    @property
+    def handing_over(self) -> frozenset[str]:
+        """Partitions whose lease is being transferred."""
+        return frozenset(self._hand_overs)
+
+    @property
+    def running(self) -> frozenset[str]:
+        """Partitions whose pump has not ended: its handler may be running."""
+        return frozenset(self._task_by_partition)
+
+    def statistics(self) -> tuple[PumpStatistics, ...]:
+        """Return a snapshot of each running pump, by partition id."""
+        return tuple(
+            self._pump_by_partition[p].statistics() for p in sorted(self._pump_by_partition)
+        )
+
+    def counters(self) -> DeliveryCounters:
+        """Return the sum of all counters, including those of ended pumps."""
+        total = self._past.copy()
+        for pump in self._pump_by_partition.values():
+            total.add(pump.counters)
+        return total
+
+    @property
+    def stopped(self) -> tuple[str, ...]:
+        """Partitions that the failure policy stopped: owned, and not served until ``resume``."""
+        return tuple(sorted(self._stopped))
+
+    def pause(self, partition_id: str) -> None:
+        """Receive nothing from a partition until ``resume``, even if its pump is restarted."""
+        self._paused.add(partition_id)
+        pump = self._pump_by_partition.get(partition_id)
+        if pump is not None:
+            pump.pause()
+
+    def resume(self, partition_id: str) -> None:
+        """End a pause, or serve a partition again that the failure policy stopped."""
+        self._paused.discard(partition_id)
+        pump = self._pump_by_partition.get(partition_id)
+        if pump is not None:
+            pump.resume()
+        if partition_id in self._stopped:
+            self._stopped.discard(partition_id)
+            self._forced.add(partition_id)
+            self._changed()
+
+    def adjust(
+        self,
+        owned: Collection[str],
+        hand_overs: Mapping[str, str | None],
+        others: Sequence[str] = (),
+    ) -> None:
+        """Start and end pumps: every owned partition has one, unless it is handed over.
+
+        Args:
+            owned: Partitions whose lease this processor holds.
+            hand_overs: Partitions to drain, and the planned owner of each; ``None``: release it.
+            others: The members that a stalled partition may be transferred to.
+        """
+        self._target_by_partition = hand_overs
+        self._others = others
+        self._stopped &= set(owned)
+        self._paused &= set(owned)
+        self._forced &= set(owned)
+        now_s = asyncio.get_running_loop().time()
+        resting = {p for p, (_, until_s) in self._failures.items() if now_s < until_s}
+        change = reconcile(
+            running=self._task_by_partition,
+            owned=set(owned) - resting - self._stopped,
+            ending=self._hand_overs,
+        )
+        for partition_id in change.end:
+            if partition_id not in owned:
+                self.lose(partition_id)
+        for partition_id in change.start:
+            if partition_id not in hand_overs:
+                self._start(partition_id)
+        for partition_id in hand_overs:
+            if partition_id in owned and partition_id not in self._hand_overs:
+                self._hand_overs[partition_id] = self._start_transfer(
+                    partition_id, self._hand_over(partition_id)
+                )
+
+    def lose(self, partition_id: str) -> None:
+        """End a partition's pump at once: another processor owns the partition."""
+        pump = self._pump_by_partition.get(partition_id)
+        if pump is not None and not pump.is_lost:
+            self.lost_count += 1
+            pump.lose()
+
+    def lose_all(self) -> None:
+        """End every pump at once: this processor owns nothing any more."""
+        for partition_id in list(self._pump_by_partition):
+            self.lose(partition_id)
+
+    def _start(self, partition_id: str) -> None:
+        task = asyncio.create_task(self._serve(partition_id), name=f"pump-{partition_id}")
+        self._task_by_partition[partition_id] = task
+        task.add_done_callback(lambda _: self._forget(partition_id))
+
+    async def _serve(self, partition_id: str) -> CloseReason:
+        """Make a pump and run it; after an error, back off before the next start."""
+        error: Exception | None = None
+        try:
+            pump = self._pump_by_partition[partition_id] = self._make(partition_id)
+            if partition_id in self._paused:
+                pump.pause()
+            if partition_id in self._forced:
+                self._forced.discard(partition_id)
+                pump.force()
+            reason = await pump.run()
+        except asyncio.CancelledError as cancellation:
+            if is_cancelled():
+                raise
+            error, reason = HandlerCancelledError(cancellation), CloseReason.HANDLER_FAILED
+        except Exception as raised:  # noqa: BLE001 - an error must not stop other partitions
+            error, reason = raised, CloseReason.HANDLER_FAILED
+        if error is not None or reason in {CloseReason.SOURCE_FAILED, CloseReason.STALLED}:
+            self._rest(partition_id, reason, error)
+            if reason is CloseReason.STALLED:
+                self._stalled.add(partition_id)
+            return reason
+        if reason is CloseReason.HANDLER_FAILED:
+            self._stopped.add(partition_id)
+        self._failures.pop(partition_id, None)
+        return reason
+
+    def _rest(self, partition_id: str, reason: CloseReason, error: Exception | None) -> None:
+        count = self._failures.get(partition_id, (0, 0.0))[0] + 1
+        wait_s = backoff_s(
+            count,
+            initial=self._config.handler_backoff.initial,
+            maximum=self._config.handler_backoff.maximum,
+            chance=self._rng.random(),
+        )
+        loop = asyncio.get_running_loop()
+        self._failures[partition_id] = (count, loop.time() + wait_s)
+        loop.call_later(wait_s, self._changed)
+        self._log.error(
+            "pump_failed",
+            partition_id=partition_id,
+            reason=reason.value,
+            error=None if error is None else shown(error),
+            retry_after_s=round(wait_s, 3),
+            exc_info=error,
+        )
+
+    def _forget(self, partition_id: str) -> None:
+        pump = self._pump_by_partition.pop(partition_id, None)
+        self._task_by_partition.pop(partition_id, None)
+        if pump is not None:
+            self._past.add(pump.counters)
+            if pump.is_paused:
+                self._paused.add(partition_id)
+        if partition_id in self._stalled:
+            self._stalled.discard(partition_id)
+            if self._others:
+                self._hand_overs[partition_id] = self._start_transfer(
+                    partition_id, self._reassign_stalled(partition_id)
+                )
+        self._changed()
+
+    def _start_transfer(
+        self, partition_id: str, work: Coroutine[object, object, None]
+    ) -> asyncio.Task[None]:
+        """Start a task that transfers a partition; an error in it is logged and goes no further."""
+
+        def note_end(task: asyncio.Task[None]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                self._log.error(
+                    "hand_over_failed",
+                    partition_id=partition_id,
+                    error=shown(error),
+                    exc_info=error,
+                )
+
+        task = asyncio.create_task(work)
+        task.add_done_callback(note_end)
+        return task
+
+    async def _reassign_stalled(self, partition_id: str) -> None:
+        """Transfer a partition that stalled here to another member, chosen at random."""
+        try:
+            target = self._rng.choice(self._others)
+            outcome = await self._transfer(partition_id, target)
+            self._log.warning(
+                "partition_reassigned",
+                partition_id=partition_id,
+                to_owner_id=target,
+                outcome=outcome.value,
+            )
+        finally:
+            del self._hand_overs[partition_id]
+            self._changed()
+
+    async def _end(
+        self, partition_id: str, reason: CloseReason, within: timedelta | None = None
+    ) -> None:
+        """End a partition's pump, letting its calls finish, and wait until it has closed."""
+        pump = self._pump_by_partition.get(partition_id)
+        task = self._task_by_partition.get(partition_id)
+        if pump is not None:
+            pump.end(reason, within=within)
+        elif task is not None:
+            task.cancel()
+        if task is not None:
+            await asyncio.wait([task])
+
+    async def _hand_over(self, partition_id: str) -> None:
+        try:
+            await self._end(partition_id, CloseReason.HANDED_OVER)
+            # The plan may have changed while the partition was drained.
+            if partition_id in self._target_by_partition:
+                target = self._target_by_partition[partition_id]
+                outcome = await self._transfer(partition_id, target)
+                if outcome is WriteOutcome.WON:
+                    self.hand_over_count += 1
+                self._log.info(
+                    "partition_handed_over",
+                    partition_id=partition_id,
+                    to_owner_id=target,
+                    outcome=outcome.value,
+                )
+        finally:
+            del self._hand_overs[partition_id]
+            self._changed()
+
+    async def drain(
+        self,
+        owned: Collection[str],
+        targets: Mapping[str, str | None] | None,
+        within: timedelta,
+    ) -> None:
+        """End every pump, and transfer each lease as soon as its pump has closed.
+
+        Args:
+            owned: Partitions whose lease this processor holds.
+            targets: The owner that each lease goes to; a partition that is not named is released.
+                ``None``: this processor keeps the leases.
+            within: The time for all of that.
+        """
+
+        async def drain_one(partition_id: str) -> None:
+            await self._end(partition_id, CloseReason.SHUTDOWN, within * DRAIN_FRACTION)
+            if targets is None:
+                return
+            outcome = await self._transfer(partition_id, targets.get(partition_id))
+            self._log.info(
+                "partition_released",
+                partition_id=partition_id,
+                to_owner_id=targets.get(partition_id),
+                outcome=outcome.value,
+            )
+
+        pumps = dict(self._pump_by_partition)
+        under_way = list(self._hand_overs.values())
+        drains = [
+            self._start_transfer(p, drain_one(p))
+            for p in sorted({*owned, *self._task_by_partition} - self._hand_overs.keys())
+        ]
+        try:
+            await asyncio.gather(*drains, *under_way, return_exceptions=True)
+        finally:
+            for task in [*drains, *under_way, *self._task_by_partition.values()]:
+                task.cancel()
+            self.abandoned = tuple(
+                p
+                for p, pump in sorted(pumps.items())
+                if not pump.is_lost and pump.statistics().checkpoint_age_seconds
+            )

@@ -1,0 +1,240 @@
+"""Receives events from one partition: opens and reopens the receiver, closes it during a pause.
+
+Rule: a receiver that fails is opened again after a back-off. The pump ends only if the source
+refuses ``REJECTIONS_MAX`` times in a row.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Final
+
+from eventproc.errors import (
+    OwnershipLostError,
+    ReceiverDisplacedError,
+    SourceError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    StoreError,
+)
+from eventproc.logs import Logger
+from eventproc.models import (
+    CloseReason,
+    EventPosition,
+    LastEnqueued,
+    OffsetFormat,
+    PartitionProperties,
+    ReceivedEvent,
+)
+from eventproc.partition.context import PartitionIdentity
+from eventproc.partition.flow_control import PauseSwitch
+from eventproc.partition.stop_scope import PartitionStoppedError, StopScope
+from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.statistics import DeliveryCounters
+
+REJECTIONS_MAX: Final = 5
+"""Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a
+consumer group that was just created, may take a while to be known to the whole service."""
+
+
+class PartitionReader:
+    """Receives from one partition, over as many links in turn as that takes."""
+
+    def __init__(
+        self,
+        identity: PartitionIdentity,
+        *,
+        source: EventSource,
+        stop_scope: StopScope,
+        pause_switch: PauseSwitch,
+        verify: Callable[[], Awaitable[bool]],
+        wait_s: Callable[[int], float],
+        counters: DeliveryCounters,
+        log: Logger,
+    ) -> None:
+        self._identity = identity
+        self._source = source
+        self._stop_scope = stop_scope
+        self._pause_switch = pause_switch
+        self._verify = verify
+        self._wait_s = wait_s
+        self._counters = counters
+        self._log = log
+        self._receiver: PartitionReceiver | None = None
+        self._scope: asyncio.Timeout | None = None
+        self._is_restart_wanted = False
+        self._has_gaps = False
+        self._failures_in_row = 0
+        self._rejections_in_row = 0
+        self._newest_received: int | None = None
+        self._last_enqueued_known: LastEnqueued | None = None
+        pause_switch.on_pause = self._interrupt
+
+    @property
+    def offset_format(self) -> OffsetFormat:
+        """The format of the source's offsets."""
+        return self._source.offset_format
+
+    @property
+    def newest_received(self) -> int | None:
+        """The last event that was received, or the position that receiving began after."""
+        return self._newest_received
+
+    @property
+    def last_enqueued(self) -> LastEnqueued | None:
+        """The newest event of the partition, as last reported by the source.
+
+        The link is asked each time, because it may get news between two events.
+        """
+        if self._receiver is not None:
+            self._last_enqueued_known = self._receiver.last_enqueued or self._last_enqueued_known
+        return self._last_enqueued_known
+
+    async def next(
+        self, position: Callable[[], EventPosition], events_max: int, wait_max: timedelta
+    ) -> Sequence[ReceivedEvent]:
+        """Return the next events; empty after *wait_max* without one, or if a pause began.
+
+        Args:
+            position: Returns where to begin; called if a receiver has to be opened.
+            events_max: The most events to return.
+            wait_max: How long to wait for the first event.
+
+        Raises:
+            PartitionStoppedError: the source refused ``REJECTIONS_MAX`` times in a row.
+            OwnershipLostError: another receiver took the link, and another processor owns the
+                partition.
+        """
+        while True:
+            if self._pause_switch.is_paused:
+                await self._wait_while_paused()
+            try:
+                receiver = self._receiver or await self._open(position())
+                return await self._receive(receiver, events_max, wait_max)
+            except SourceError as error:
+                await self._recover(error)
+
+    def note_position(self, sequence_number: int | None) -> None:
+        """Set the position that receiving begins after, so that a gap is noticed."""
+        self._newest_received = sequence_number
+
+    def restart(self) -> None:
+        """Open the receiver again: the hub has events, and none are received."""
+        self._is_restart_wanted = True
+        self._interrupt()
+
+    async def properties(self) -> PartitionProperties:
+        """Return the partition's properties, read from the source; raises ``SourceError``."""
+        async with self._stop_scope.waiting():
+            return await self._source.partition_properties(self._identity.partition_id)
+
+    async def properties_with_retries(self) -> PartitionProperties:
+        """Return the partition's properties; retry until the source answers."""
+        while True:
+            try:
+                properties = await self.properties()
+            except SourceError as error:
+                await self._recover(error)
+            else:
+                self._note_recovery()
+                return properties
+
+    async def close(self) -> None:
+        """Close the link, if one is open."""
+        receiver, self._last_enqueued_known, self._receiver = (
+            self._receiver,
+            self.last_enqueued,
+            None,
+        )
+        if receiver is not None:
+            await receiver.close()
+
+    def _interrupt(self) -> None:
+        if self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    async def _wait_while_paused(self) -> None:
+        # The buffer of a link that is not read would fill up, and the service would close it.
+        await self.close()
+        self._log.info("partition_paused")
+        async with self._stop_scope.waiting():
+            await self._pause_switch.until_open()
+        self._log.info("partition_resumed")
+
+    async def _open(self, position: EventPosition) -> PartitionReceiver:
+        async with self._stop_scope.waiting():
+            self._receiver = await self._source.open_receiver(
+                self._identity.group.name, self._identity.partition_id, position
+            )
+        return self._receiver
+
+    async def _receive(
+        self, receiver: PartitionReceiver, events_max: int, wait_max: timedelta
+    ) -> Sequence[ReceivedEvent]:
+        scope = asyncio.timeout(None)
+        try:
+            async with self._stop_scope.waiting(), scope:
+                self._scope = scope
+                events = await receiver.receive(events_max=events_max, wait_max=wait_max)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            events = ()
+        finally:
+            self._scope = None
+        if self._is_restart_wanted and not events:
+            self._is_restart_wanted = False
+            raise SourceUnavailableError("no events were received although the hub has some")
+        if events:
+            self._note_recovery()
+            first = receiver.first_sequence_number
+            self._note_gap(events[0].sequence_number if first is None else first)
+            self._newest_received = events[-1].sequence_number
+            self._counters.received_count += len(events)
+        return events
+
+    async def _recover(self, error: SourceError) -> None:
+        self._failures_in_row += 1
+        self._counters.receiver_error_count += 1
+        is_rejected = isinstance(error, SourceRejectedError)
+        self._rejections_in_row = self._rejections_in_row + 1 if is_rejected else 0
+        log = self._log.error if is_rejected else self._log.warning
+        log = log if self._failures_in_row == 1 else self._log.debug
+        log("receiver_failed", attempt=self._failures_in_row, error=str(error))
+        await self.close()
+        if self._rejections_in_row >= REJECTIONS_MAX:
+            raise PartitionStoppedError(CloseReason.SOURCE_FAILED)
+        await self._check_displacement(error)
+        async with self._stop_scope.waiting():
+            await asyncio.sleep(self._wait_s(self._failures_in_row))
+
+    def _note_recovery(self) -> None:
+        if self._failures_in_row:
+            self._log.info("receiver_recovered", attempt_count=self._failures_in_row)
+        self._failures_in_row = self._rejections_in_row = 0
+
+    def _note_gap(self, first: int) -> None:
+        """Log events that are missing between the last received one and *first*."""
+        newest = self._newest_received
+        # Position -1 is before the first event: retention may have removed any number of them.
+        if newest is not None and 0 <= newest < first - 1:
+            # In a compacted hub every batch has gaps: warn once only.
+            log = self._log.debug if self._has_gaps else self._log.warning
+            self._has_gaps = True
+            log(
+                "events_missing",
+                after_sequence_number=newest,
+                missing_count=first - newest - 1,
+            )
+
+    async def _check_displacement(self, error: SourceError) -> None:
+        """If another receiver took the link, check the ownership record; raise if it is lost."""
+        if not isinstance(error, ReceiverDisplacedError):
+            return
+        try:
+            async with self._stop_scope.waiting():
+                is_owned = await self._verify()
+        except StoreError:
+            return
+        if not is_owned:
+            raise OwnershipLostError(self._identity.partition_id)

@@ -1,0 +1,215 @@
+"""Ends the waits and handler calls of a pump when it stops or when its lease is not trusted.
+
+Rule 1: when the pump stops, waits end at once. Calls of the handler, one or one for each lane, may
+finish within a common budget, unless the partition is lost: then they are cancelled at once.
+Rule 2: a call that lasts longer than the trust in the lease is cancelled, and the pump goes on.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from types import TracebackType
+from typing import Final
+
+from eventproc.models import CloseReason
+
+TRUST_POLL_S: Final = 0.05
+"""How often a pump checks whether a lease that is not trusted was renewed."""
+
+TRUST_LOOK_S: Final = 1.0
+"""The longest time between two checks of the lease during a call: timers do not count the time in
+which the machine is suspended, and the lease does."""
+
+TRUST_STEP_S: Final = 0.001
+"""The shortest time between two checks: within less, a coarse clock may not move."""
+
+
+class StoppedError(Exception):
+    """The pump is stopping, so a wait or call in it ended. Never leaves the pump."""
+
+
+class PartitionStoppedError(Exception):
+    """The pump has to close because of an error, for this reason. Never leaves the pump."""
+
+    def __init__(self, reason: CloseReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+def is_cancelled() -> bool:
+    """Whether this task was cancelled; otherwise a ``CancelledError`` came from the user's code."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+class LeaseDeadline:
+    """How long the lease of one partition may still be trusted; computed at each use."""
+
+    def __init__(self, until_s: Callable[[], float], clock: Callable[[], float]) -> None:
+        self._until_s = until_s
+        self._clock = clock
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds from now; zero or less: not trusted."""
+        return self._until_s() - self._clock()
+
+
+class StopScope:
+    """Holds whether, and why, a pump stops, and cancels its waits and calls then."""
+
+    def __init__(self, trust: LeaseDeadline) -> None:
+        self._trust = trust
+        self._waits: set[asyncio.Timeout] = set()
+        self._calls: set[asyncio.Timeout] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_over = False
+        self.reason: CloseReason | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another processor owns the partition."""
+        return self.reason is CloseReason.OWNERSHIP_LOST
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the handler may act on the partition now."""
+        return not self.is_lost and not self._is_over and self._trust.remaining_s > 0
+
+    @property
+    def is_waiting_for_trust(self) -> bool:
+        """Whether no event may be delivered, because the lease is not trusted."""
+        return self._trust.remaining_s <= 0
+
+    def end(self, reason: CloseReason, *, call_budget: timedelta) -> None:
+        """Stop; calls under way may finish within their budget. Ignored if already stopping."""
+        if self.reason is not None:
+            return
+        self.reason = reason
+        self._cut(self._waits)
+        if self._calls:
+            self._timer = asyncio.get_running_loop().call_later(
+                call_budget.total_seconds(), lambda: self._cut(self._calls)
+            )
+
+    def lose(self) -> None:
+        """Stop at once, with calls under way: another processor owns the partition."""
+        self.reason = CloseReason.OWNERSHIP_LOST
+        self._cut(self._waits)
+        self._cut(self._calls)
+
+    def give_up(self, reason: CloseReason) -> None:
+        """Stop at once, with calls under way, although this processor owns the partition."""
+        self.reason = self.reason or reason
+        self._cut(self._waits)
+        self._cut(self._calls)
+
+    def conclude(self) -> CloseReason:
+        """Return why the pump stops. After this call the pump counts as stopping.
+
+        Without a reason so far, the pump's task was cancelled or an unexpected error ended it.
+        Then calls under way in lanes are cancelled at once.
+        """
+        if self.reason is None:
+            self.give_up(CloseReason.SHUTDOWN if is_cancelled() else CloseReason.HANDLER_FAILED)
+        assert self.reason is not None, "give_up has set it"
+        return self.reason
+
+    def finish(self) -> None:
+        """Note that the pump has closed: its context no longer reports a trusted lease."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def check(self) -> None:
+        """Raise ``StoppedError`` if the pump is stopping."""
+        if self.reason is not None:
+            raise StoppedError
+
+    def waiting(self) -> "Waiting":
+        """Return a context manager for a wait; it raises ``StoppedError`` when the pump stops."""
+        return Waiting(self, self._waits)
+
+    @asynccontextmanager
+    async def calling(self) -> AsyncIterator[asyncio.Timeout]:
+        """Run a handler call inside, and cancel it when the lease is not trusted any more.
+
+        A cancelled call raises ``TimeoutError``, and the yielded scope has expired. If the pump is
+        stopping, ``StoppedError`` is raised before the call: it would have no budget.
+        """
+        self.check()
+        loop = asyncio.get_running_loop()
+        scope = asyncio.timeout(None)
+        async with scope:
+            self._calls.add(scope)
+            fence = loop.call_later(self._until_check_s, self._enforce_trust, scope)
+            try:
+                yield scope
+            finally:
+                fence.cancel()
+                self._calls.discard(scope)
+
+    async def until_trusted(self) -> bool:
+        """Wait until the lease is trusted; return whether it was not when called."""
+        self.check()
+        if self._trust.remaining_s > 0:
+            return False
+        while self._trust.remaining_s <= 0:
+            async with self.waiting():
+                await asyncio.sleep(TRUST_POLL_S)
+        return True
+
+    @property
+    def _until_check_s(self) -> float:
+        return min(max(self._trust.remaining_s, TRUST_STEP_S), TRUST_LOOK_S)
+
+    def _enforce_trust(self, scope: asyncio.Timeout) -> None:
+        """Cancel the call if the lease is not trusted; otherwise check again later."""
+        if scope not in self._calls:
+            return
+        loop = asyncio.get_running_loop()
+        if self._trust.remaining_s > 0:
+            loop.call_later(self._until_check_s, self._enforce_trust, scope)
+        else:
+            self._cut([scope])
+
+    @staticmethod
+    def _cut(scopes: Iterable[asyncio.Timeout]) -> None:
+        now_s = asyncio.get_running_loop().time()
+        for scope in scopes:
+            if not scope.expired():
+                scope.reschedule(now_s)
+
+
+class Waiting:
+    """A wait that ends when the pump stops. Used several times per batch, so not a generator."""
+
+    __slots__ = ("_scope", "_stop_scope", "_waits")
+
+    def __init__(self, stop_scope: StopScope, waits: set[asyncio.Timeout]) -> None:
+        """Prepare a wait that is in *waits* while its block runs."""
+        self._stop_scope = stop_scope
+        self._waits = waits
+        self._scope = asyncio.timeout(None)
+
+    async def __aenter__(self) -> None:
+        """Raise ``StoppedError`` if the pump is stopping already."""
+        self._stop_scope.check()
+        await self._scope.__aenter__()
+        self._waits.add(self._scope)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Raise ``StoppedError`` if the wait was ended by a stop."""
+        self._waits.discard(self._scope)
+        try:
+            await self._scope.__aexit__(kind, error, traceback)
+        except TimeoutError:
+            raise StoppedError from None
+        if isinstance(error, TimeoutError) and self._scope.expired():
+            raise StoppedError from None

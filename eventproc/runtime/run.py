@@ -1,0 +1,396 @@
+"""One run of a processor, from start to stop: creates its parts, opens and closes them in order.
+
+Usually two event loops take part. The store, the leases, the membership and the balancer run on the
+store's loop; the source and the pumps on the processor's. Calls between them go through a
+``StoreExecutor``. Methods marked "On the store's loop" run there.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Final
+
+from eventproc.concurrency.tasks import end, together
+from eventproc.config import EventProcessorConfig
+from eventproc.core.checkpoint_rules import pumps_writer
+from eventproc.errors import (
+    ConfigurationError,
+    DuplicateOwnerError,
+    StoreError,
+    StoreRejectedError,
+    StoreReplacedError,
+)
+from eventproc.handler import BlockingPartitionHandler, HandlerFactory
+from eventproc.logs import Logger
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ConsumerGroup,
+    Member,
+    WriteOutcome,
+)
+from eventproc.ownership.balancer import Balancer, CycleResult, Departure
+from eventproc.ownership.compatibility import check_compatibility
+from eventproc.ownership.leases import Leases
+from eventproc.ownership.membership import Membership
+from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.context import PartitionIdentity
+from eventproc.partition.flow_control import RateLimiter
+from eventproc.partition.handler_threads import ThreadedHandler
+from eventproc.partition.pump import PartitionPump
+from eventproc.partition.pumps import Pumps
+from eventproc.partition.stop_scope import LeaseDeadline
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.runtime.descriptors import warn_if_scarce
+from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
+from eventproc.telemetry import Watch
+
+DISPLACING: Final = (DuplicateOwnerError, StoreReplacedError)
+"""Errors that end a processor at once: another processor uses its owner id, or its store is not the
+group's any more. It writes nothing after that."""
+
+JITTER: Final = 0.1
+"""The part of an interval by which cycles vary, so that processors do not read in step."""
+
+ANSWER_INTERVALS: Final = 1.0 + 2 * JITTER
+"""A live processor with the same ``owner_id`` polls the group within so many
+``load_balancing_interval`` ..."""
+
+ANSWER_EXTRA_CYCLES: Final = 4
+"""... and answers within so many ``rebalance_interval`` after that."""
+
+ANNOUNCEMENT_FRACTION: Final = 0.2
+"""The part of the shutdown time-out for announcing the leave, before partitions are drained."""
+
+WITHDRAWAL_FRACTION: Final = 0.1
+"""The part of the shutdown time-out for deleting the member record, after they are drained."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """The arguments of ``EventProcessor``, checked."""
+
+    source: EventSource
+    store: CheckpointStore
+    handler: HandlerFactory
+    dead_letters: DeadLetterSink | None
+    group: ConsumerGroup
+    member: Member
+    config: EventProcessorConfig
+    rng: Random
+    clock: Callable[[], float] | None
+    watch: Watch
+    log: Logger
+
+
+def _boot_clock() -> float:
+    """Return seconds of a clock that counts suspended time too: leases expire during it."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Session:
+    """One run of a processor, from start to stop. Not related to session leases."""
+
+    def __init__(self, parts: RunParts, *, changed: Callable[[], None]) -> None:
+        """Create the parts, on the running loop; ``changed`` is called to ask for a cycle."""
+        self._parts = parts
+        self._config = parts.config
+        self._stack = AsyncExitStack()
+        self._pump_count = 0
+        rate_max = parts.config.rate_max
+        self._rate_limits = [] if rate_max is None else [RateLimiter(rate_max)]
+        self._is_closed = False
+        self._is_rebalancing = True
+        self._renewal_task: asyncio.Task[None] | None = None
+        self.partition_ids: tuple[str, ...] = ()
+        owner_id, store, group = parts.member.owner_id, parts.store, parts.group
+        if parts.config.uses_store_thread:
+            self._control: StoreExecutor = ThreadExecutor(f"eventproc-store-{owner_id}")
+            self._clock = parts.clock or _boot_clock
+        else:
+            self._control = InlineExecutor()
+            self._clock = parts.clock or asyncio.get_running_loop().time
+        self._membership_record = Membership(
+            store,
+            group,
+            parts.member,
+            expiration=self._config.ownership_expiration,
+            standby_timeout=self._config.standby_timeout,
+            clock=self._clock,
+            on_fenced=lambda: self.leases.lose_all(),  # noqa: PLW0108 - made below
+            on_lapsed=lambda: self.leases.doubt_all(),  # noqa: PLW0108
+            log=parts.log,
+        )
+        self.leases = Leases(
+            store,
+            group,
+            owner_id,
+            expiration=self._config.ownership_expiration,
+            clock=self._clock,
+            on_lost=self._on_lost,
+            log=parts.log,
+            is_sole_holder=self._membership_record.is_sole_holder,
+            session_trusted_until_s=(
+                self._membership_record.trusted_until_s
+                if self._membership_record.is_session
+                else None
+            ),
+        )
+        self._balancer = Balancer(
+            store,
+            group,
+            owner_id,
+            leases=self.leases,
+            membership=self._membership_record,
+            config=self._config,
+            clock=self._clock,
+            log=parts.log,
+        )
+        self.pumps = Pumps(
+            self._make_pump,
+            self._transfer,
+            config=self._config,
+            changed=changed,
+            rng=parts.rng,
+            log=parts.log,
+        )
+
+    async def open(self) -> None:
+        """Open source and store, check the group, write the member record, and start renewals.
+
+        On an error everything that was opened is closed again, and nothing was claimed.
+        """
+        parts = self._parts
+        try:
+            self._stack.push_async_callback(self._control.close)
+            await self._control.call(parts.store.open())
+            self._stack.push_async_callback(self._close_store)
+            await parts.source.open()
+            self._stack.push_async_callback(parts.source.close)
+            if parts.dead_letters is not None:
+                await parts.dead_letters.open()
+                self._stack.push_async_callback(parts.dead_letters.close)
+            await parts.source.check_consumer_group(parts.group.name)
+            self.partition_ids = tuple(await parts.source.partition_ids())
+            per_partition = parts.source.descriptors_per_partition
+            warn_if_scarce(len(self.partition_ids), per_partition, parts.log)
+            answer_within = (
+                self._config.load_balancing_interval * ANSWER_INTERVALS
+                + self._config.rebalance_interval * ANSWER_EXTRA_CYCLES
+            )
+            await self._control.call(
+                self._membership_record.enter(
+                    answer_within=answer_within, poll_interval=self._config.rebalance_interval
+                )
+            )
+            await self._control.call(self._check_compatibility())
+            self.renewing = asyncio.create_task(self._control.call(self._renew()))
+            self._stack.push_async_callback(self._stop_renewals)
+        except StoreRejectedError as error:
+            await self._stack.aclose()
+            raise ConfigurationError(str(error)) from error
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _check_compatibility(self) -> None:
+        """Refuse a group that this processor cannot share; delete its member record then.
+
+        The member record is written before this check, so of two incompatible processors that start
+        at once, at least one sees the other.
+        """
+        parts = self._parts
+        try:
+            await check_compatibility(
+                parts.store, parts.group, parts.member, expiration=self._config.ownership_expiration
+            )
+        except ConfigurationError:
+            await self._membership_record.withdraw()
+            raise
+
+    async def _renew(self) -> None:
+        """On the store's loop: renew leases and member record; an error in one ends both."""
+        self._renewal_task = asyncio.current_task()
+        await together(self.leases.keep(), self._membership_record.keep())
+
+    async def _cancel_renewals(self) -> None:
+        """On the store's loop: cancel the renewals, and return when none is under way."""
+        if self._renewal_task is not None:
+            await end([self._renewal_task])
+
+    async def _drop_leases(self) -> None:
+        """On the store's loop: drop all leases, and renew nothing more."""
+        self.leases.lose_all()
+        await self._cancel_renewals()
+
+    async def _stop_renewals(self) -> None:
+        """Cancel the renewals on the store's loop, then the task that waits for them here."""
+        await self._control.call(self._cancel_renewals())
+        await end([self.renewing])
+
+    async def close(self, *, is_displaced: bool = False) -> None:
+        """Drain and hand over all partitions, and close everything, within the shutdown time-out.
+
+        Args:
+            is_displaced: Whether one of ``DISPLACING`` ended the run: then no record is written.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if is_displaced:
+                await self._close_displaced()
+            elif self._config.static_membership:
+                await self._stop_keeping_leases()
+            else:
+                await self._leave_group()
+        finally:
+            await self._stack.aclose()
+
+    async def _close_displaced(self) -> None:
+        """Close the handlers; write no record and no checkpoint."""
+        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
+        self.pumps.lose_all()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until_s):
+                await self._control.call(self._drop_leases())
+        await self._drain(until_s, None)
+
+    async def _leave_group(self) -> None:
+        """Announce the leave, drain, hand over every partition, and delete the member record."""
+        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
+        departure = await self._announce_leaving()
+        if departure.has_others and departure.targets:
+            await asyncio.sleep(self._drain_delay_s())
+            departure = await self._announce_leaving()
+        elif self._is_rebalancing:
+            await asyncio.sleep(self._late_hand_over_wait_s())
+            departure = await self._announce_leaving()
+        await self._drain(until_s, departure.targets)
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout_at(until_s):
+                await self._control.call(self._balancer.deregister(self.pumps.running))
+
+    async def _stop_keeping_leases(self) -> None:
+        """Drain, and keep the leases for the next start with this owner id."""
+        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
+        await self._drain(until_s, None)
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout_at(until_s):
+                # From now on the next start has a whole ``ownership_expiration``.
+                await self._control.call(self.leases.renew_all())
+                await self._control.call(self._membership_record.mark_restarting())
+
+    async def _drain(self, until_s: float, targets: Mapping[str, str | None] | None) -> None:
+        drained_s = until_s - self._config.shutdown_timeout.total_seconds() * WITHDRAWAL_FRACTION
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(drained_s):
+                left_s = drained_s - asyncio.get_running_loop().time()
+                await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
+
+    async def _announce_leaving(self) -> Departure:
+        budget_s = self._config.shutdown_timeout.total_seconds() * ANNOUNCEMENT_FRACTION
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(budget_s):
+                return await self._control.call(
+                    self._balancer.announce_leaving(self.partition_ids, self.pumps.running)
+                )
+        return Departure(targets={}, has_others=False)
+
+    def _drain_delay_s(self) -> float:
+        delay = self._config.drain_delay
+        if delay is None:
+            seen_by_all = self._config.load_balancing_interval * (1 + JITTER)
+            delay = min(seen_by_all, self._config.shutdown_timeout / 3)
+        return delay.total_seconds()
+
+    def _late_hand_over_wait_s(self) -> float:
+        """Return for how long another member may still hand a partition over to this processor.
+
+        A member that has one to hand over polls after each ``rebalance_interval``, and then sees
+        that this processor leaves.
+        """
+        return (self._config.rebalance_interval * ANSWER_EXTRA_CYCLES).total_seconds()
+
+    async def cycle(self) -> CycleResult:
+        """Run one cycle of the balancer, and start and end pumps by its result."""
+        busy, running = self.pumps.handing_over, self.pumps.running
+        done = await self._control.call(self._balancer.cycle(self.partition_ids, busy, running))
+        self._is_rebalancing = not done.moves.is_balanced
+        self.pumps.adjust(self.leases.held, done.moves.hand_overs, done.moves.others)
+        return done
+
+    def pause(self, partition_id: str) -> bool:
+        """Receive nothing from a partition; return whether this processor owns it."""
+        is_owned = partition_id in self.leases.held
+        if is_owned:
+            self.pumps.pause(partition_id)
+        return is_owned
+
+    def resume(self, partition_id: str) -> bool:
+        """Resume a paused or stopped partition; return whether this processor owns it."""
+        is_owned = partition_id in self.leases.held
+        if is_owned:
+            self.pumps.resume(partition_id)
+        return is_owned
+
+    async def _close_store(self) -> None:
+        await self._control.call(self._parts.store.close())
+
+    def _on_lost(self, partition_id: str) -> None:
+        self._control.tell(partial(self.pumps.lose, partition_id))
+
+    async def _transfer(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
+        return await self._control.call(self.leases.transfer(partition_id, owner_id))
+
+    def _make_pump(self, partition_id: str) -> PartitionPump:
+        parts = self._parts
+        handler = parts.handler()
+        if isinstance(handler, BlockingPartitionHandler):
+            handler = ThreadedHandler(handler)
+        handler = parts.watch.handler(handler, partition_id)
+        self._pump_count += 1
+        log = parts.log.bind(partition_id=partition_id)
+        verify = partial(self._verify, partition_id)
+        checkpointer = Checkpointer(
+            partition_id,
+            writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
+            read=partial(self._read_checkpoint, partition_id),
+            write=parts.watch.write(self._write_checkpoint, partition_id),
+            verify=verify,
+            policy=self._config.checkpoint_policy,
+            backoff=self._config.receiver_backoff,
+            log=log,
+        )
+        return PartitionPump(
+            PartitionIdentity(
+                partition_id=partition_id, group=parts.group, owner_id=parts.member.owner_id
+            ),
+            handler=handler,
+            source=parts.source,
+            checkpointer=checkpointer,
+            dead_letters=parts.dead_letters,
+            rate_limits=self._rate_limits,
+            trust=LeaseDeadline(partial(self.leases.trusted_until_s, partition_id), self._clock),
+            verify=verify,
+            config=self._config,
+            rng=parts.rng,
+            log=log,
+        )
+
+    async def _verify(self, partition_id: str) -> bool:
+        return await self._control.call(self.leases.verify(partition_id))
+
+    async def _read_checkpoint(self, partition_id: str) -> Checkpoint | None:
+        parts = self._parts
+        return await self._control.call(parts.store.read_checkpoint(parts.group, partition_id))
+
+    async def _write_checkpoint(self, update: CheckpointUpdate) -> CheckpointResult:
+        parts = self._parts
+        return await self._control.call(parts.store.update_checkpoint(parts.group, update))

@@ -1,0 +1,124 @@
+"""Runs the store and the renewals on an event loop in a thread of their own.
+
+A handler that blocks the processor's event loop must not delay a renewal. So the store belongs to
+another loop, and the processor's loop calls it there. On virtual time, where nothing blocks, both
+run on one loop.
+"""
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TypeVar
+
+from eventproc.concurrency.tasks import end, retrieve_outcome
+from eventproc.errors import StoreUnavailableError
+
+_T = TypeVar("_T")
+
+
+class StoreExecutor(ABC):
+    """Runs coroutines of the store and of ownership."""
+
+    @abstractmethod
+    async def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
+        """Run it on the store's loop and return its result.
+
+        If the caller is cancelled, the coroutine still runs to its end: the outcome of a
+        conditional write that is cancelled half-way would not be known.
+
+        Raises:
+            StoreUnavailableError: the executor is closed or closing.
+        """
+
+    @abstractmethod
+    def tell(self, function: Callable[[], object]) -> None:
+        """Have a function called on the processor's loop soon; called on the store's loop."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Cancel the coroutines that still run, and end the thread if there is one."""
+
+
+def _refused(coroutine: Coroutine[object, object, object]) -> StoreUnavailableError:
+    """Return the error for a call after ``close``: a handler still runs after the stop."""
+    coroutine.close()
+    return StoreUnavailableError("the processor has stopped, and its store is closed")
+
+
+class InlineExecutor(StoreExecutor):
+    """Runs them on the processor's own loop, for virtual time."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._is_closed = False
+
+    async def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
+        """Run it as its own task, which the caller's cancellation does not reach."""
+        if self._is_closed:
+            raise _refused(coroutine)
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
+        return await asyncio.shield(task)
+
+    def tell(self, function: Callable[[], object]) -> None:
+        """Call it at the next turn of the loop."""
+        self._loop.call_soon(function)
+
+    async def close(self) -> None:
+        """Cancel the tasks that still run."""
+        self._is_closed = True
+        await end(list(self._tasks))
+
+
+class ThreadExecutor(StoreExecutor):
+    """Runs them on an event loop in a daemon thread."""
+
+    def __init__(self, name: str) -> None:
+        self._home = asyncio.get_running_loop()
+        self._loop = asyncio.new_event_loop()
+        self._ended: asyncio.Future[None] = self._home.create_future()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.close()
+        self.tell(self._note_end)
+
+    def _note_end(self) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
+        """Run it on the thread's loop."""
+        if self._is_closed:
+            raise _refused(coroutine)
+        return await self._run_there(coroutine)
+
+    async def _run_there(self, coroutine: Coroutine[object, object, _T]) -> _T:
+        future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        future.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
+        return await asyncio.shield(future)
+
+    def tell(self, function: Callable[[], object]) -> None:
+        """Call it on the processor's loop, if that still runs."""
+        with suppress(RuntimeError):  # The loop is closed; that may happen at any moment.
+            self._home.call_soon_threadsafe(function)
+
+    async def close(self) -> None:
+        """Cancel the tasks that still run in the thread, and end the thread."""
+        self._is_closed = True  # A call accepted after the cancellation below would never end.
+        await self._run_there(self._cancel_all())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.shield(self._ended)
+
+    async def _cancel_all(self) -> None:
+        await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+        await self._loop.shutdown_asyncgens()

@@ -1,0 +1,1 @@
+"""Pictures of a simulated group: as text and as a plot."""

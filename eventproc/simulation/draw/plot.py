@@ -1,0 +1,302 @@
+"""Plots a history. The only importer of ``matplotlib``, the extra ``plot``.
+
+The upper plot shows each partition over time in its owner's colour, and black where no processor
+serves it. The lower ones show the spread, and the storage operations.
+"""
+
+import colorsys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from eventproc.errors import ConfigurationError
+from eventproc.extras import needing
+from eventproc.simulation.draw.picture import (
+    Row,
+    caption_of,
+    levels,
+    owners_of,
+    per_minute,
+    rows_of,
+)
+from eventproc.simulation.history import History
+from eventproc.simulation.report import HOUR_S, Report, spread_over_time
+
+with needing("plot"):
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+SUFFIXES: Final = {".svg", ".png"}
+COLUMNS: Final = 1600
+"""Horizontal resolution: moments shown, from left to right."""
+
+UNATTENDED: Final = (0.07, 0.07, 0.07)
+UNEVEN: Final = (0.86, 0.37, 0.16)
+UNBALANCED: Final = (0.62, 0.62, 0.62)
+GOLDEN_ANGLE: Final = 0.381966
+"""As a fraction of a turn: consecutive hues are far apart, however many there are."""
+
+NAMED_OWNERS_MAX: Final = 40
+CAPTION_LEVELS: Final = 3
+CAPTION_WIDTH: Final = 0.125
+CAPTION_HEIGHT: Final = 0.105
+"""Size of a caption, as a fraction of the upper plot."""
+
+BINS: Final = 120
+
+
+def check_path(path: Path) -> None:
+    """Check that a plot can be written to this path, before anything is simulated.
+
+    Raises:
+        ConfigurationError: The path does not end in .svg or .png, or its folder does not exist.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigurationError(f"plot {str(path)!r}: give a file that ends in .svg or .png")
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"plot {str(path)!r}: there is no folder {str(path.parent)!r}")
+
+
+def draw(history: History, report: Report, title: str, path: Path) -> None:
+    """Plot one history to a file."""
+    figure = _figure(13, 8.6)
+    grid = figure.add_gridspec(
+        3, 1, height_ratios=[6, 1.1, 1.6], left=0.08, right=0.95, bottom=0.07, hspace=0.12
+    )
+    above = figure.add_subplot(grid[0])
+    spread = figure.add_subplot(grid[1], sharex=above)
+    operations = figure.add_subplot(grid[2], sharex=above)
+    figure.suptitle(title, x=0.08, y=0.985, ha="left", fontsize=11, fontweight="bold")
+    _draw_partitions(above, history, is_named=True)
+    _draw_spread(spread, history)
+    _draw_operations(operations, history)
+    _draw_events((above, spread, operations), history)
+    caption_levels = _write_captions(above, history, report)
+    figure.subplots_adjust(top=0.925 - 0.055 * caption_levels)
+    _write_key(figure, 0.08, 0.963)
+    for axes in (above, spread):
+        axes.tick_params(labelbottom=False)
+    _label_time(operations, history.duration_s)
+    _save(figure, path)
+
+
+def draw_comparison(
+    histories: Sequence[tuple[str, History, Report]], title: str, path: Path
+) -> None:
+    """Plot several histories of one script to a file, side by side."""
+    columns = min(4, len(histories))
+    lines = -(-len(histories) // columns)
+    figure = _figure(4.6 * columns, 3.3 * lines + 1)
+    margin = 0.75 / (3.3 * lines + 1)
+    outer = figure.add_gridspec(
+        lines, columns, left=0.035, right=0.985, top=1 - 1.75 * margin, bottom=0.6 * margin,
+        hspace=0.42, wspace=0.13,
+    )  # fmt: skip
+    figure.suptitle(title, x=0.035, y=0.995, ha="left", va="top", fontsize=11, fontweight="bold")
+    _write_key(figure, 0.035, 1 - 0.55 * margin)
+    for number, (name, history, report) in enumerate(histories):
+        inner = outer[number // columns, number % columns].subgridspec(
+            2, 1, height_ratios=[5, 1], hspace=0.06
+        )
+        above = figure.add_subplot(inner[0])
+        spread = figure.add_subplot(inner[1], sharex=above)
+        _draw_partitions(above, history, is_named=False)
+        _draw_spread(spread, history)
+        _draw_events((above, spread), history)
+        above.tick_params(labelbottom=False)
+        above.set_title(f"{name}\n{_summary(report)}", fontsize=8.5, loc="left")
+        spread.set_ylabel("spread", fontsize=7)
+        _label_time(spread, history.duration_s, label=number >= len(histories) - columns)
+    _save(figure, path)
+
+
+def _figure(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), dpi=110)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure: Figure, path: Path) -> None:
+    # No date in the file: the same history gives the same bytes.
+    metadata: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
+    try:
+        figure.savefig(path, metadata=metadata)
+    except OSError as error:
+        raise ConfigurationError(f"plot {str(path)!r} cannot be written: {error}") from error
+
+
+def _summary(report: Report) -> str:
+    totals = report.totals
+    never = sum(event.seconds_to_balance is None for event in report.events)
+    balance = f"{never} of {len(report.events)} never balanced, " if never else ""
+    return (
+        f"{balance}{totals.moves:,} moves (least {totals.moves_minimum:,}), "
+        f"{totals.duplicates:,} duplicates"
+    )
+
+
+def _colour(number: int) -> tuple[float, float, float]:
+    hue = (0.58 + number * GOLDEN_ANGLE) % 1
+    lightness = (0.62, 0.74, 0.5)[number % 3]
+    return colorsys.hls_to_rgb(hue, lightness, 0.55)
+
+
+def _draw_partitions(axes: Axes, history: History, *, is_named: bool) -> None:
+    rows, owners = rows_of(history), owners_of(history)
+    colours = {owner_id: _colour(number) for number, owner_id in enumerate(owners)}
+    image = np.zeros((len(rows), COLUMNS, 3))
+    for line, row in zip(image, rows, strict=True):
+        for span in row.spans:
+            begin, end = (
+                round(x / history.duration_s * COLUMNS) for x in (span.begin_s, span.end_s)
+            )
+            # A brief gap is shown too, at least one column wide.
+            colour = UNATTENDED if span.owner_id is None else colours[span.owner_id]
+            line[begin : max(end, begin + (span.owner_id is None))] = colour
+    axes.imshow(
+        image,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0, history.duration_s, len(rows), 0),
+    )
+    axes.set_yticks([])
+    if is_named:
+        _name_owners(axes, rows)
+
+
+def _name_owners(axes: Axes, rows: Sequence[Row]) -> None:
+    """Label each block of partitions with its first owner on the left, its last on the right."""
+    first = _blocks([row.first_owner_id or "no owner" for row in rows])
+    step = -(-len(first) // NAMED_OWNERS_MAX)
+    axes.set_yticks([middle for middle, _ in first[::step]])
+    axes.set_yticklabels([name for _, name in first[::step]], fontsize=7)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylabel(f"{len(rows):,} partitions, by first owner", fontsize=9)
+    last = _blocks([row.spans[-1].owner_id or "not served" for row in rows])
+    for middle, name in last if len(rows) <= NAMED_OWNERS_MAX else ():
+        axes.text(
+            1.004, middle, name, fontsize=7, va="center", transform=axes.get_yaxis_transform()
+        )
+
+
+def _blocks(names: Sequence[str]) -> list[tuple[float, str]]:
+    """Return the middle and the name of each run of equal names."""
+    begins = [i for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+    ends = [*begins[1:], len(names)]
+    return [((begin + end) / 2, names[begin]) for begin, end in zip(begins, ends, strict=True)]
+
+
+def _draw_spread(axes: Axes, history: History) -> None:
+    """Draw the spread; colour the background where it is above 1 or a partition has no owner."""
+    steps = spread_over_time(history)
+    times_s = [at_s for at_s, _ in steps] + [history.duration_s]
+    spreads = [spread for _, spread in steps]
+    shown = [float("nan") if spread is None else spread for spread in spreads]
+    axes.stairs(shown, times_s, baseline=None, color="0.2", linewidth=1.2)
+    for begin_s, end_s, spread in zip(times_s, times_s[1:], spreads, strict=False):
+        if spread is None or spread > 1:
+            colour = UNBALANCED if spread is None else UNEVEN
+            least_s = history.duration_s / COLUMNS
+            axes.axvspan(begin_s, max(end_s, begin_s + least_s), color=colour, linewidth=0)
+    most = max((spread for spread in spreads if spread is not None), default=1)
+    axes.set_ylim(-0.3, max(most, 1) + 0.7)
+    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    axes.tick_params(labelsize=7)
+    axes.set_ylabel("spread", fontsize=9)
+
+
+def _draw_operations(axes: Axes, history: History) -> None:
+    edges_s = [history.duration_s * i / BINS for i in range(BINS + 1)]
+    kinds = (
+        ("lists", history.listings, (0.45, 0.62, 0.8)),
+        ("writes", history.writes, (0.86, 0.65, 0.32)),
+        ("checkpoints", history.checkpoint_operations, (0.66, 0.66, 0.66)),
+    )
+    below = [0.0] * BINS
+    for name, happened, colour in kinds:
+        rates = per_minute(happened, history.duration_s, BINS)
+        top = [low + rate for low, rate in zip(below, rates, strict=True)]
+        axes.stairs(top, edges_s, baseline=below, fill=True, color=colour, label=name)
+        below = top
+    axes.set_ylim(0, max(below) * 1.35 or 1)
+    axes.set_ylabel("storage operations\nper minute", fontsize=9)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.tick_params(labelsize=7)
+    axes.legend(loc="upper right", ncols=3, fontsize=7.5, frameon=False, borderaxespad=0.1)
+
+
+def _draw_events(all_axes: Sequence[Axes], history: History) -> None:
+    for script_event in history.script_events[1:]:
+        for axes in all_axes:
+            axes.axvline(script_event.at_s, color="white", linewidth=2.2)
+            axes.axvline(script_event.at_s, color="black", linewidth=0.9, linestyle=(0, (4, 2)))
+
+
+def _write_captions(axes: Axes, history: History, report: Report) -> int:
+    """Write a caption above each script event; return how many levels of captions that took."""
+    places = [script_event.at_s / history.duration_s for script_event in history.script_events]
+    lefts = [min(place, 1 - CAPTION_WIDTH) for place in places]
+    chosen = levels(lefts, [CAPTION_WIDTH] * len(lefts), CAPTION_LEVELS)
+    for event, place, left, level in zip(report.events, places, lefts, chosen, strict=True):
+        bottom = 1.015 + level * CAPTION_HEIGHT
+        above: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
+        axes.plot([place, place, left], [1, bottom, bottom], color="0.5", linewidth=0.7, **above)
+        axes.text(
+            left + 0.003,
+            bottom,
+            caption_of(event),
+            fontsize=7.5,
+            va="bottom",
+            zorder=5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+            **above,
+        )
+    return max(chosen) + 1
+
+
+def _write_key(figure: Figure, left: float, top: float) -> None:
+    figure.legend(
+        handles=[
+            Patch(color=UNATTENDED, label="not served"),
+            Patch(color=UNBALANCED, label="some without an owner, or with one that leaves"),
+            Patch(color=UNEVEN, label="spread above 1"),
+        ],
+        loc="upper left",
+        bbox_to_anchor=(left, top),
+        ncols=3,
+        fontsize=8,
+        frameon=False,
+        borderaxespad=0,
+    )
+
+
+def _label_time(axes: Axes, duration_s: float, *, label: bool = True) -> None:
+    unit_s, unit = next(
+        (unit_s, unit)
+        for unit_s, unit in ((HOUR_S, "hours"), (60, "minutes"), (1, "seconds"))
+        if duration_s > 2 * unit_s
+    )
+    axes.xaxis.set_major_locator(_Steps(unit_s))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit_s:g}"))
+    axes.tick_params(axis="x", labelsize=7)
+    axes.set_xlim(0, duration_s)
+    if label:
+        axes.set_xlabel(f"virtual {unit}", fontsize=8)
+
+
+class _Steps(MaxNLocator):
+    """Ticks at round numbers of a unit."""
+
+    def __init__(self, unit_s: float) -> None:
+        super().__init__(nbins=8, steps=[1, 2, 5, 10])
+        self._unit_s = unit_s
+
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+        """Return the places of the ticks, in seconds."""
+        ticks = super().tick_values(vmin / self._unit_s, vmax / self._unit_s)
+        return [tick * self._unit_s for tick in ticks]

@@ -1,0 +1,1 @@
+"""Processors of other SDKs, played by their published rules, to compare with."""

@@ -1,0 +1,131 @@
+"""Build Azure's consumer client: address, credential, TLS and proxy. Nothing connects here.
+
+``direct_path/azure_internals.py`` then drives it through its private attributes, and
+``public_path.py`` through its public methods only.
+"""
+
+import asyncio
+import ssl
+from datetime import datetime, timedelta
+from typing import Final
+
+import certifi
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.core.credentials_async import AsyncTokenCredential
+from azure.eventhub import TransportType
+from azure.eventhub.aio import EventHubConsumerClient
+
+from eventproc.errors import ConfigurationError
+from eventproc.models import EventPosition
+from eventproc.sources.connection_string import HubConnection
+from eventproc.sources.eventhubs.errors import translated
+from eventproc.sources.eventhubs.options import EventHubOptions, HttpProxy, Transport
+
+Client = EventHubConsumerClient
+Credential = AsyncTokenCredential | AzureNamedKeyCredential | AzureSasCredential
+
+
+CLOSE_MAX_S: Final = 5.0
+"""Longest time to close a client. It checks only once a second whether its tasks have ended."""
+
+
+def make_credential(connection: HubConnection) -> Credential:
+    """Return a credential from the key or the signature in a connection string."""
+    if connection.key_name and connection.key:
+        return AzureNamedKeyCredential(connection.key_name, connection.key)
+    return AzureSasCredential(connection.signature or "")
+
+
+def make_ssl_context(options: EventHubOptions) -> ssl.SSLContext:
+    """Load the certificates to trust. It takes 30 ms: call it once, and not on an event loop.
+
+    Without an SSL context, the client loads them for each connection, even for one without TLS.
+
+    Raises:
+        ConfigurationError: ``ca_bundle`` cannot be read as certificates.
+    """
+    if options.ssl_context is not None:
+        return options.ssl_context
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if options.is_tls_on:
+        try:
+            context.load_verify_locations(options.ca_bundle or certifi.where())
+        except OSError as error:  # ssl.SSLError is one
+            raise ConfigurationError(
+                f"ca_bundle {options.ca_bundle!r} cannot be read as certificates: {error}"
+            ) from error
+    return context
+
+
+def make_client(
+    namespace: str,
+    eventhub_name: str,
+    group: str,
+    credential: Credential,
+    options: EventHubOptions,
+    *,
+    ssl_context: ssl.SSLContext,
+) -> Client:
+    """Build a client for one consumer group. It connects only when it is used."""
+    proxy = options.http_proxy
+    return EventHubConsumerClient(
+        namespace,
+        eventhub_name,
+        group,
+        credential,
+        # The client does not retry: the caller of ``EventSource`` decides when to try again.
+        retry_total=0,
+        retry_backoff_factor=0.0,
+        auth_timeout=options.connect_timeout.total_seconds(),
+        idle_timeout=options.silence_max.total_seconds(),
+        use_tls=options.is_tls_on,
+        transport_type=_TRANSPORTS[options.transport],
+        custom_endpoint_address=options.custom_endpoint,
+        http_proxy=_proxy_settings(proxy) if proxy else None,
+        ssl_context=ssl_context,
+        user_agent=options.user_agent,
+        logging_enable=options.is_wire_logged,
+    )
+
+
+async def close_client(client: Client) -> None:
+    """Disconnect within ``CLOSE_MAX_S``. Never raises."""
+    with translated("closing the client", is_silent=True):
+        async with asyncio.timeout(CLOSE_MAX_S):
+            await client.close()
+
+
+def _proxy_settings(proxy: HttpProxy) -> dict[str, str | int | None]:
+    settings: dict[str, str | int | None] = {
+        "proxy_hostname": proxy.host,
+        "proxy_port": proxy.port,
+    }
+    if proxy.username:
+        settings |= {"username": proxy.username, "password": proxy.password}
+    return settings
+
+
+_TRANSPORTS: Final = {
+    Transport.AMQP: TransportType.Amqp,
+    Transport.WEBSOCKET: TransportType.AmqpOverWebsocket,
+}
+
+
+_NEARLY_A_MILLISECOND: Final = timedelta(microseconds=999)
+
+
+def start_of(position: EventPosition) -> str | int | datetime:
+    """Return the position as the client's ``starting_position``.
+
+    Whether the position is inclusive is a separate argument of the client.
+    """
+    if position.is_latest:
+        return "@latest"
+    if position.enqueued_time is not None and position.is_inclusive:
+        # The client truncates the time to milliseconds, so an event within that millisecond could
+        # be earlier than the wanted time.
+        return position.enqueued_time + _NEARLY_A_MILLISECOND
+    for value in (position.offset, position.sequence_number, position.enqueued_time):
+        if value is not None:
+            return value
+    return "-1"

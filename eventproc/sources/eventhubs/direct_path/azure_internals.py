@@ -1,0 +1,400 @@
+# ruff: noqa: SLF001 - the only module that uses private names of Azure's client
+"""Everything that uses private names of Azure's client.
+
+The client's public receive methods sleep 50 ms between reads, request the partition ids before each
+start and take a second to stop; decoding costs 20 us and more for each event. So the client opens
+the link (address, credential, token, TLS, proxy), and this module reads from it, without the
+client's sleeps, keep-alive task, buffer and decoder (measurements: ``docs/decisions/``). It depends
+on about forty private names. If one is missing, the source uses ``public_path.py`` instead.
+
+Rule: every exception of Azure's client leaves this module as one of ``eventproc.errors``.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from typing import Any, Final, cast
+
+from azure.eventhub import __version__
+
+from eventproc.errors import SourceError, SourceUnavailableError
+from eventproc.models import EventPosition, PartitionProperties
+from eventproc.sources.eventhubs.client import Client, start_of
+from eventproc.sources.eventhubs.direct_path.frames import FrameParser, ParsedFrames
+from eventproc.sources.eventhubs.errors import (
+    UnexpectedShapeError,
+    as_text,
+    error_for,
+    translated,
+)
+from eventproc.sources.eventhubs.event import to_time
+
+TRIED_RELEASES: Final = ("5.15.",)
+"""Prefixes of the releases of ``azure-eventhub`` that this module was tested with."""
+
+LOOK_AFTER_EVERY_S: Final = 1.0
+"""Shortest time between two runs of ``look_after``; tokens and heartbeats have more time."""
+
+BYTES_AT_ONCE: Final = 256 * 1024
+
+_SERIAL: Final = 0xFFFFFFFF
+"""Mask for AMQP's serial numbers: delivery and transfer ids wrap at 2**32."""
+
+_CLOSE_MAX_S: Final = 0.5
+"""Longest time for an orderly close, which the service does not need."""
+
+_FIRST_STATUS_OF_REFUSAL: Final = 400
+_NOT_FOUND: Final = 404
+_NOT_TAKEN: Final = "the service does not take the credential"
+
+
+class AmqpClient:
+    """An AMQP client of Azure's on its own connection, opened and closed without sleeps."""
+
+    def __init__(self, what: str, handler: Any) -> None:  # noqa: ANN401 - a private class of Azure's
+        self.what = what
+        self.handler = handler
+        self._refusal: SourceError | None = None
+
+    async def open(self) -> None:
+        """Connect, authenticate and attach the link.
+
+        Raises:
+            SourceUnavailableError: the service does not answer, or fails temporarily.
+            SourceRejectedError: the service refuses permanently.
+        """
+        handler = self.handler
+        _expect(handler, "open_async", "client_ready_async", "close_async", "_keep_alive_interval")
+        _expect(handler, "_cbs_authenticator", "_connection", "_session")
+        # Disable the keep-alive task: it would read from the connection concurrently, and make
+        # every close wait for a second. ``look_after`` sends the heartbeats that are due.
+        handler._keep_alive_interval = None
+        try:
+            with translated(self.what):
+                await handler.open_async()
+                self._capture_refusal()
+                while not await handler.client_ready_async():
+                    pass  # each call reads one frame
+                _expect(handler._connection, "listen", "close", "_transport")
+        except SourceError as error:
+            await self.close()
+            raise (self._refusal or error) from error.__cause__
+        except BaseException:
+            await self.close()
+            raise
+
+    def _capture_refusal(self) -> None:
+        """Keep the service's reason for refusing a token, which the client does not report."""
+        authenticator = self.handler._cbs_authenticator
+        _expect(authenticator, "_on_execute_operation_complete")
+        completed = authenticator._on_execute_operation_complete
+
+        async def on_complete(
+            result: object, status: int, text: object, message: object, condition: object = None
+        ) -> None:
+            if condition is not None:
+                # The token is for one hub, so the service reports here that it does not exist.
+                reason = "there is no such event hub" if status == _NOT_FOUND else _NOT_TAKEN
+                self._refusal = error_for(
+                    f"{self.what}: {reason}",
+                    as_text(text) or as_text(condition),
+                    condition=as_text(condition),
+                    status=status,
+                )
+            await completed(result, status, text, message, condition)
+
+        authenticator._on_execute_operation_complete = on_complete
+
+    async def close(self) -> None:
+        """Send a close and disconnect, without waiting for the service's answer.
+
+        Never raises, and may be called more than once.
+        """
+        connection = self.handler._connection
+        if connection is None:
+            return
+        with translated(self.what, is_silent=True):
+            async with asyncio.timeout(_CLOSE_MAX_S):
+                await self.handler.close_async()
+        # ``close_async`` does not close a connection that is half open or broken.
+        transport = connection._transport
+        with translated(self.what, is_silent=True):
+            async with asyncio.timeout(_CLOSE_MAX_S):
+                await transport.close()
+        with translated(self.what, is_silent=True):
+            if getattr(transport, "session", None) is not None:  # a websocket
+                await transport.session.close()
+            elif transport.writer is not None:  # the service does not read any more
+                transport.writer.transport.abort()
+
+
+class PartitionLink:
+    """One AMQP link to one partition, for one caller at a time.
+
+    The service sends no events before ``grant``. Bytes are read in large pieces. Events are cut out
+    of them and passed on undecoded. All other frames are put into the client's read buffer, and the
+    client processes them as if it had read them itself.
+    """
+
+    def __init__(
+        self, amqp_client: AmqpClient, on_payloads: Callable[[Sequence[bytes]], None]
+    ) -> None:
+        """Take over an AMQP client whose link is attached."""
+        self._amqp_client = amqp_client
+        self._on_payloads = on_payloads
+        handler = amqp_client.handler
+        self._authenticator = handler._cbs_authenticator
+        self._connection = connection = handler._connection
+        self._link = link = handler._link
+        self._session = session = handler._session
+        self._transport = transport = connection._transport
+        _expect(self._authenticator, "handle_token")
+        _expect(connection, "_error", "_incoming_endpoints", "_last_frame_received_time")
+        _expect(connection, "_read_frame", "listen", "state")
+        _expect(link, "current_link_credit", "delivery_count", "flow", "get_state", "remote_handle")
+        _expect(session, "incoming_window", "next_incoming_id", "remote_outgoing_window")
+        _expect(session, "target_incoming_window", "_outgoing_flow")
+        _expect(transport, "_read_buffer", "reader" if hasattr(transport, "reader") else "sock")
+        (channel,) = (
+            channel for channel, known in connection._incoming_endpoints.items() if known is session
+        )
+        self._parser = FrameParser(channel, link.remote_handle)
+        self._looked_after_at = 0.0
+
+    @classmethod
+    async def open(
+        cls,
+        client: Client,
+        group: str,
+        partition_id: str,
+        position: EventPosition,
+        on_payloads: Callable[[Sequence[bytes]], None],
+        *,
+        owner_level: int | None,
+        tracks_last_enqueued: bool = True,
+    ) -> "PartitionLink":
+        """Connect and attach at the position. With an owner level, displace other receivers.
+
+        Raises:
+            SourceUnavailableError: the service does not answer, or fails temporarily.
+            SourceRejectedError: the service refuses permanently.
+            UnexpectedShapeError: the client lacks a private name.
+        """
+        what = f"opening a receiver for partition {partition_id!r} of consumer group {group!r}"
+        with translated(what):
+            consumer: Any = client._create_consumer(
+                group,
+                partition_id,
+                start_of(position),
+                _unused,
+                owner_level=owner_level,
+                event_position_inclusive=position.is_inclusive,
+                track_last_enqueued_event_properties=tracks_last_enqueued,
+            )
+            consumer._create_handler(await client._create_auth_async(auth_uri=client._auth_uri))
+        amqp_client = AmqpClient(what, consumer._handler)
+        await amqp_client.open()
+        amqp_client.what = f"receiving from partition {partition_id!r} of consumer group {group!r}"
+        try:
+            return cls(amqp_client, on_payloads)
+        except BaseException:
+            await amqp_client.close()
+            raise
+
+    @property
+    def credit(self) -> int:
+        """How many events the service may still send."""
+        return int(self._link.current_link_credit)
+
+    async def grant(self, credit: int) -> None:
+        """Allow the service to send this many events from now on, more or less than before."""
+        with translated(self._amqp_client.what):
+            await self._link.flow(link_credit=credit)
+
+    async def look_after(self, *, is_reading: bool = True) -> None:
+        """Renew the token, send the heartbeats that are due, and check the link.
+
+        Call it every few seconds; it acts at most once a second. If *is_reading* is false, a
+        connection without new bytes does not count as broken.
+
+        Raises:
+            ReceiverDisplacedError: another receiver took the link.
+            SourceUnavailableError: the link broke.
+            SourceRejectedError: the service refuses permanently.
+        """
+        now = time.time()
+        if 0 <= now - self._looked_after_at < LOOK_AFTER_EVERY_S:
+            return
+        self._looked_after_at = now
+        if not is_reading:
+            self._connection._last_frame_received_time = now
+        with translated(self._amqp_client.what):
+            await self._connection.listen(batch=0)  # heartbeats and time-outs, without reading
+            await self._authenticator.handle_token()
+            self._check()
+
+    async def listen(self) -> bytes:
+        """Wait for bytes and return them, for ``take``. A cancelled call loses no bytes.
+
+        Raises:
+            SourceUnavailableError: the connection broke.
+        """
+        with translated(self._amqp_client.what):
+            reader = getattr(self._transport, "reader", None)
+            if reader is not None:
+                data = await reader.read(BYTES_AT_ONCE)
+            else:
+                data = await self._transport.sock.receive_bytes()
+            if not data:
+                raise SourceUnavailableError(
+                    f"{self._amqp_client.what}: the connection was closed without a reason"
+                )
+        return cast("bytes", data)
+
+    async def take(self, data: bytes) -> None:
+        """Parse bytes that ``listen`` returned: pass on the events, give the rest to the client.
+
+        Raises:
+            ReceiverDisplacedError: another receiver took the link.
+            SourceUnavailableError: the link broke, or the bytes are not AMQP.
+            SourceRejectedError: the service refuses permanently.
+        """
+        transport, connection, session = self._transport, self._connection, self._session
+        with translated(self._amqp_client.what):
+            data = transport._read_buffer.read() + data
+            found = self._parser.parse(data)
+            others = b"".join(found.others)
+            transport._read_buffer = BytesIO(others + data[found.used :])
+            connection._last_frame_received_time = time.time()
+            self._count(found)
+            self._on_payloads(found.payloads)
+            if session.incoming_window <= session.target_incoming_window // 2:
+                session.incoming_window = session.target_incoming_window
+                await session._outgoing_flow()
+            for _ in found.others:
+                await connection._read_frame(wait=True)
+            if found.others:
+                self._check()
+
+    def _count(self, found: ParsedFrames) -> None:
+        """Update the client's counters, from which it builds its flow frames."""
+        link, session = self._link, self._session
+        # Events that were under way when credit was reduced arrive without credit.
+        link.current_link_credit = max(0, link.current_link_credit - found.delivery_count)
+        link.delivery_count = link.delivery_count + found.delivery_count & _SERIAL
+        session.next_incoming_id = session.next_incoming_id + found.transfer_count & _SERIAL
+        session.remote_outgoing_window -= found.transfer_count
+        session.incoming_window -= found.transfer_count
+
+    def _check(self) -> None:
+        """Raise if the client noticed the end of the link or the connection."""
+        state = self._link.get_state()
+        if self._connection._error is not None:
+            raise self._connection._error
+        if state.name != "ATTACHED":  # the session ended without an error
+            raise SourceUnavailableError(f"{self._amqp_client.what}: the link was detached")
+
+    async def close(self) -> None:
+        """Detach and disconnect. Never raises."""
+        await self._amqp_client.close()
+
+
+async def ask_partition_ids(client: Client) -> Sequence[str]:
+    """Request the ids of the hub's partitions."""
+    what = f"asking event hub {client.eventhub_name!r} for its partitions"
+    (answer,) = await _ask(client, what, b"com.microsoft:eventhub", {})
+    with translated(what):
+        return tuple(as_text(partition_id) for partition_id in answer[b"partition_ids"])
+
+
+async def ask_partitions(
+    client: Client, partition_ids: Sequence[str]
+) -> Sequence[PartitionProperties]:
+    """Request the properties of some partitions, all on one connection."""
+    named = ", ".join(repr(partition_id) for partition_id in partition_ids)
+    what = f"asking event hub {client.eventhub_name!r} for its partition {named}"
+    questions = [{"partition": partition_id} for partition_id in partition_ids]
+    answers = await _ask(client, what, b"com.microsoft:partition", *questions)
+    with translated(what):
+        return tuple(map(_properties, partition_ids, answers))
+
+
+def _properties(partition_id: str, answer: dict[bytes, Any]) -> PartitionProperties:
+    last = int(answer[b"last_enqueued_sequence_number"])
+    return PartitionProperties(
+        partition_id=partition_id,
+        beginning_sequence_number=int(answer[b"begin_sequence_number"]),
+        last_enqueued_sequence_number=last,
+        last_enqueued_offset=as_text(answer[b"last_enqueued_offset"]),
+        last_enqueued_time=to_time(answer[b"last_enqueued_time_utc"]) if last >= 0 else None,
+        is_empty=bool(answer[b"is_partition_empty"]),
+    )
+
+
+async def _ask(
+    client: Client, what: str, kind: bytes, *questions: dict[str, str]
+) -> list[dict[bytes, Any]]:
+    """Send management requests of one kind on a connection of their own; return the answers.
+
+    The client's own method for this sleeps eight times 50 ms, and connects for each request.
+    """
+    amqp: Any = client._amqp_transport
+    with translated(what):
+        auth = await client._create_auth_async()
+        handler = amqp.create_mgmt_client(client._address, mgmt_auth=auth, config=client._config)
+    amqp_client = AmqpClient(what, handler)
+    await amqp_client.open()
+    answers = []
+    try:
+        with translated(what):
+            token = await amqp.get_updated_token_async(auth)
+            for details in questions:
+                question = {"name": client.eventhub_name, "security_token": token} | details
+                status, text, answer = await amqp.mgmt_client_request_async(
+                    handler,
+                    amqp.build_message(application_properties=question),
+                    operation=b"READ",
+                    operation_type=kind,
+                    status_code_field=b"status-code",
+                    description_fields=b"status-description",
+                )
+                if int(status) >= _FIRST_STATUS_OF_REFUSAL:
+                    reason = f"{as_text(text)} (status {status})"
+                    raise error_for(what, reason, status=int(status))
+                answers.append(cast("dict[bytes, Any]", answer.value))
+    finally:
+        await amqp_client.close()
+    return answers
+
+
+def check(client: Client) -> None:
+    """Check the client's release and those private names that need no connection.
+
+    Raises:
+        UnexpectedShapeError: the release was not tested, or a name is missing.
+    """
+    if not __version__.startswith(TRIED_RELEASES):
+        raise UnexpectedShapeError(f"azure-eventhub {__version__} was not tested")
+    _expect(client, "_create_consumer", "_create_auth_async", "_auth_uri", "_address", "_config")
+    _expect(
+        client._amqp_transport,
+        "build_message",
+        "create_mgmt_client",
+        "get_updated_token_async",
+        "mgmt_client_request_async",
+    )
+
+
+def _expect(vendor_object: object, *names: str) -> None:
+    """Raise ``UnexpectedShapeError`` if an object of Azure's client lacks one of the names."""
+    missing = [name for name in names if not hasattr(vendor_object, name)]
+    if missing:
+        raise UnexpectedShapeError(
+            f"{type(vendor_object).__name__} of azure-eventhub {__version__} has no "
+            f"{', '.join(missing)}"
+        )
+
+
+async def _unused(*_: object) -> None:
+    """A callback that the client requires and never calls."""

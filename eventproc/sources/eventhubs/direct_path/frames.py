@@ -1,0 +1,157 @@
+"""Split the bytes of a connection into the events of one link and all other frames.
+
+Nearly every frame carries one whole event. A regular expression recognises such frames, and the
+event is cut out of the frame without decoding it. A transfer of another form (for example one of
+several frames of a large event) is decoded field by field. Every other frame is left unchanged, for
+Azure's client.
+
+Rule: a parser keeps no bytes of an incomplete frame; ``ParsedFrames.used`` says how many it used.
+"""
+
+import re
+import struct
+from dataclasses import dataclass, field
+from typing import Final
+
+from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, decode, skip
+
+FRAME_SIZE_MAX: Final = 1024 * 1024
+"""A larger frame size counts as malformed: Azure's client negotiates 64 KiB."""
+
+_HEAD: Final = struct.Struct(">II")
+"""The head of a frame: its size; then, in one number, data offset, type and channel."""
+
+_HEAD_SIZE: Final = 8
+_FIELDS_SIZE_AT: Final = 12
+_FIELDS_AT: Final = 13
+"""In a transfer frame with a short list: the index of the list's size, and of what it covers."""
+
+_BODY_AT_8: Final = 0x0200 << 16
+"""An AMQP frame whose body begins directly after the head."""
+
+_TRANSFER: Final = (b"\x00\x53\x14", b"\x00\x80" + bytes(7) + b"\x14")
+_UINT: Final = rb"(?:\x40|\x43|\x52.|\x70.{4})"
+_TAG: Final = rb"(?:\x40|\xa0(?:%b))" % b"|".join(
+    b"%b.{%d}" % (re.escape(bytes([size])), size) for size in (4, 16, 8, *range(33))
+)
+_NO: Final = rb"(?:\x40|\x42|\x56\x00)"
+_EITHER: Final = rb"(?:\x40|\x41|\x42|\x56.)"
+
+
+def _whole_delivery(handle: int) -> re.Pattern[bytes]:
+    """Return a pattern for a transfer on this link that carries one whole event.
+
+    Its fields are handle, delivery id, delivery tag, format, settled, more, settle mode, state,
+    resume, aborted, batchable; trailing ones may be missing (AMQP 1.0, part 2, section 2.7.5).
+    """
+    handles = [rb"\x70" + re.escape(handle.to_bytes(4))]
+    if handle <= 0xFF:  # noqa: PLR2004
+        handles.append(rb"\x52" + re.escape(bytes([handle])))
+    if handle == 0:
+        handles.append(rb"\x43")
+    mode, state = rb"(?:\x40|\x50.)", rb"\x40"
+    fields = (_UINT, _TAG, _UINT, _EITHER, _NO, mode, state, _NO, _NO, _EITHER)
+    behind = b""
+    for each in reversed(fields):
+        behind = rb"(?:%b%b)?" % (each, behind)
+    return re.compile(rb"\x00\x53\x14\xc0..(?:%b)%b" % (b"|".join(handles), behind), re.DOTALL)
+
+
+@dataclass(slots=True)
+class ParsedFrames:
+    """The result of parsing some bytes."""
+
+    payloads: list[bytes] = field(default_factory=list)
+    """Encoded messages, in order."""
+
+    others: list[bytes] = field(default_factory=list)
+    """Frames that carry no message of the link, unchanged and in order."""
+
+    transfer_count: int = 0
+    """Number of frames that carried a message or a part of one."""
+
+    delivery_count: int = 0
+    """Number of messages that ended in these bytes, aborted ones included."""
+
+    used: int = 0
+    """Number of bytes in whole frames."""
+
+
+class FrameParser:
+    """Extracts the messages of one link from the bytes of a connection."""
+
+    def __init__(self, channel: int, handle: int) -> None:
+        self._handle = handle
+        self._channel = channel
+        self._is_whole = _whole_delivery(handle).match
+        self._parts: list[bytes] = []
+        """The parts so far of a message that is still incomplete."""
+
+    def parse(self, data: bytes) -> ParsedFrames:
+        """Parse bytes that begin with a frame.
+
+        Raises:
+            MalformedError: the bytes are not AMQP.
+        """
+        found = ParsedFrames()
+        take, is_whole, head = found.payloads.append, self._is_whole, _HEAD.unpack_from
+        wanted = _BODY_AT_8 | self._channel
+        at, last, other_count = 0, len(data) - _HEAD_SIZE, 0
+        while at <= last:
+            size, kind = head(data, at)
+            end = at + size
+            if not _HEAD_SIZE <= size <= FRAME_SIZE_MAX:
+                raise MalformedError(f"a frame says that it has {size} bytes")
+            if end > len(data):
+                break
+            if (
+                kind == wanted
+                and (match := is_whole(data, at + _HEAD_SIZE, end)) is not None
+                and match.end() == (begin := at + _FIELDS_AT + data[at + _FIELDS_SIZE_AT])
+                and not self._parts
+            ):
+                take(data[begin:end])
+            else:
+                other_count += self._take_other(data[at:end], found)
+            at = end
+        whole_count = len(found.payloads) - other_count
+        found.transfer_count += whole_count
+        found.delivery_count += whole_count
+        found.used = at
+        return found
+
+    def _take_other(self, frame: bytes, found: ParsedFrames) -> int:
+        """Parse a frame that is not one whole event; return how many messages it completed."""
+        size, kind = _HEAD.unpack_from(frame)
+        body = (kind >> 24) * 4
+        channel, is_amqp = kind & 0xFFFF, not kind & 0xFF0000
+        is_transfer = is_amqp and channel == self._channel and frame.startswith(_TRANSFER, body)
+        fields, begin = _fields(frame, body) if is_transfer else ([], size)
+        if not is_transfer or fields[_HANDLE] != self._handle:
+            found.others.append(frame)
+            return 0
+        found.transfer_count += 1
+        if fields[_ABORTED]:
+            self._parts.clear()
+        else:
+            self._parts.append(frame[begin:])
+        if fields[_MORE] and not fields[_ABORTED]:
+            return 0
+        found.delivery_count += 1
+        if not self._parts:
+            return 0
+        found.payloads.append(b"".join(self._parts))
+        self._parts.clear()
+        return 1
+
+
+_HANDLE, _MORE, _ABORTED = 0, 5, 9
+"""Indexes of fields in a transfer."""
+
+
+def _fields(frame: bytes, body: int) -> tuple[list[object], int]:
+    """Return the fields of a transfer, ``None`` for absent ones, and where its payload begins."""
+    fields, begin = decode(frame, skip(frame, body + 1))
+    if not isinstance(fields, list):
+        raise MalformedError("a transfer without fields")
+    return fields + [None] * (_ABORTED + 1 - len(fields)), begin

@@ -1,0 +1,67 @@
+"""The direct receive path: Azure's client opens the link, and this package reads from it."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from eventproc.models import EventPosition, PartitionProperties
+from eventproc.sources.eventhubs.client import Client
+from eventproc.sources.eventhubs.direct_path import azure_internals
+from eventproc.sources.eventhubs.direct_path.receiver import EventHubReceiver, OnPayloads
+from eventproc.sources.eventhubs.options import EventHubOptions
+
+OWNER_LEVEL: Final = 0
+"""The owner level of an exclusive receiver, the same as of Azure's own processors. Of two receivers
+with equal levels the newer one wins. A higher level would lock Azure's processors out of a shared
+group; with a lower level this processor could not read there."""
+
+
+class DirectPath:
+    """The operations of ``ReceivePathPort`` through ``azure_internals``."""
+
+    needs_own_client: ClassVar = False
+
+    def __init__(self, options: EventHubOptions) -> None:
+        """Use these options for each receiver."""
+        self._options = options
+
+    async def ask_partition_ids(self, client: Client) -> Sequence[str]:
+        """Request the ids of the hub's partitions."""
+        return await azure_internals.ask_partition_ids(client)
+
+    async def ask_partitions(
+        self, client: Client, partition_ids: Sequence[str]
+    ) -> Sequence[PartitionProperties]:
+        """Request the properties of some partitions, all on one connection."""
+        return await azure_internals.ask_partitions(client, partition_ids)
+
+    async def open_receiver(
+        self, client: Client, group: str, partition_id: str, position: EventPosition
+    ) -> EventHubReceiver:
+        """Open a link and start to read ahead."""
+        options = self._options
+
+        async def open_link(on_payloads: OnPayloads) -> azure_internals.PartitionLink:
+            return await azure_internals.PartitionLink.open(
+                client,
+                group,
+                partition_id,
+                position,
+                on_payloads,
+                owner_level=OWNER_LEVEL if options.is_exclusive else None,
+                tracks_last_enqueued=options.tracks_last_enqueued,
+            )
+
+        return await EventHubReceiver.open(
+            open_link, room=options.prefetch, room_bytes=options.prefetch_bytes
+        )
+
+    async def check_readable(self, client: Client, group: str, partition_id: str) -> None:
+        """Raise if the service refuses to let the group read. No other receiver is displaced."""
+        link = await azure_internals.PartitionLink.open(
+            client, group, partition_id, EventPosition.latest(), _drop, owner_level=None
+        )
+        await link.close()
+
+
+def _drop(payloads: Sequence[bytes]) -> None:
+    """Do nothing. The service sends no events, because it has no credit."""

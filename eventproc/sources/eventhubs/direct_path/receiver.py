@@ -1,0 +1,173 @@
+"""A receiver that reads one partition ahead of its caller, into a bounded buffer.
+
+Rule 1: the service sends events only against AMQP credit, and credit is granted only for free room
+in the buffer. So the buffer is bounded although the link is read all the time. The link of a slow
+caller stays alive, and a displacement is noticed at once.
+Rule 2: between taking events out of the buffer and returning them there is no ``await``.
+Rule 3: the buffer holds encoded messages. ``receive`` turns them into events.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Final, Protocol
+
+from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
+from eventproc.logs import shown
+from eventproc.models import LastEnqueued, ReceivedEvent
+from eventproc.ports import PartitionReceiver
+from eventproc.sources.eventhubs.direct_path.credit import Credit
+from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader, last_enqueued_in
+
+LISTEN_MAX_S: Final = 2.0
+"""Longest wait for bytes before the link is maintained; heartbeats are due about every minute."""
+
+
+class Link(Protocol):
+    """What the receiver needs of a link; ``azure_internals.PartitionLink`` has it."""
+
+    @property
+    def credit(self) -> int:
+        """How many events the service may still send."""
+
+    async def grant(self, credit: int) -> None:
+        """Allow the service to send this many events from now on."""
+
+    async def look_after(self, *, is_reading: bool = True) -> None:
+        """Renew the token and send heartbeats if they are due."""
+
+    async def listen(self) -> bytes:
+        """Wait for bytes from the connection."""
+
+    async def take(self, data: bytes) -> None:
+        """Parse bytes that ``listen`` returned, and pass on the events in them."""
+
+    async def close(self) -> None:
+        """Close the connection. Never raises, and may be called more than once."""
+
+
+OnPayloads = Callable[[Sequence[bytes]], None]
+OpenLink = Callable[[OnPayloads], Awaitable[Link]]
+"""Opens a link that passes encoded events to the given function."""
+
+
+class EventHubReceiver(PartitionReceiver):
+    """An open link to one partition. Build it with ``open``."""
+
+    def __init__(self, credit: Credit) -> None:
+        """Hold as many events as *credit* allows."""
+        self._credit = credit
+        self._buffer: deque[bytes] = deque()
+        self._events = EventReader()
+        self._arrived = asyncio.Event()
+        self._error: SourceError | None = None
+        self._newest: bytes | None = None
+        """The encoded event that arrived last."""
+        self._decoded_end: tuple[bytes | None, LastEnqueued | None] = (None, None)
+        """The encoded event that ``last_enqueued`` was last decoded from, and the result."""
+        self._waiting: asyncio.Timeout | None = None
+        self._is_resting = False
+        self._link: Link | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(cls, open_link: OpenLink, *, room: int, room_bytes: int) -> "EventHubReceiver":
+        """Open the link and start to read ahead, at most ``room`` events and ``room_bytes``."""
+        receiver = cls(Credit(room, room_bytes))
+        receiver._link = await open_link(receiver._keep)
+        receiver._reader = asyncio.create_task(receiver._read(receiver._link))
+        return receiver
+
+    async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
+        await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
+        if not self._buffer and self._error is None and wait_max > timedelta(0):
+            self._arrived.clear()
+            try:
+                async with asyncio.timeout(wait_max.total_seconds()):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return ()
+        # After a displacement the new receiver gets the buffered events too: do not return them.
+        if self._error is not None and (
+            not self._buffer or isinstance(self._error, ReceiverDisplacedError)
+        ):
+            raise self._error
+        take = self._buffer.popleft
+        payloads = [take() for _ in range(min(events_max, len(self._buffer)))]
+        self._credit.remove(len(payloads), sum(map(len, payloads)))
+        self._wake_reader()
+        return self._events.read(payloads)
+
+    async def close(self) -> None:
+        self._end(SourceUnavailableError("the receiver is closed"))
+        self._buffer.clear()
+        if self._reader is not None and self._link is not None:
+            self._reader.cancel()
+            await asyncio.wait((self._reader,))
+            await self._link.close()  # a reader task that never ran did not close it
+
+    @property
+    def last_enqueued(self) -> LastEnqueued | None:
+        # Threads of handlers and of metrics call this too. An event that arrives while an older
+        # one is decoded must not count as decoded, so both values are read and written as a pair.
+        newest, (decoded, last) = self._newest, self._decoded_end
+        if newest is not None and newest is not decoded:
+            last = last_enqueued_in(newest) or last
+            self._decoded_end = newest, last
+        return last
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the receiver has ended and will not read any more."""
+        return self._error is not None
+
+    def _keep(self, payloads: Sequence[bytes]) -> None:
+        if payloads:
+            self._credit.add(len(payloads), sum(map(len, payloads)))
+            self._buffer.extend(payloads)
+            self._newest = payloads[-1]
+            self._arrived.set()
+
+    async def _read(self, link: Link) -> None:
+        """Read until the link ends or the receiver is closed; then close the link."""
+        try:
+            while True:
+                self._is_resting = self._credit.is_too_full
+                await link.look_after(is_reading=not self._is_resting)
+                credit = self._credit.to_grant(link.credit)
+                if credit is not None:
+                    await link.grant(credit)
+                try:
+                    async with asyncio.timeout(LISTEN_MAX_S) as self._waiting:
+                        data = await (asyncio.Future() if self._is_resting else link.listen())
+                except TimeoutError:
+                    continue
+                finally:
+                    self._waiting = None
+                await link.take(data)
+                await asyncio.sleep(0)  # let other tasks run, even if there is more to read
+        except SourceError as error:
+            self._end(error)
+        except Exception as error:  # noqa: BLE001 - from the client; ``receive`` raises it
+            failure = SourceUnavailableError(f"the reader of the link failed: {shown(error)}")
+            failure.__cause__ = error
+            self._end(failure)
+        finally:
+            self._end(SourceUnavailableError("the reader stopped"))
+            await link.close()
+
+    def _end(self, error: SourceError) -> None:
+        """End the receiver. Later calls do not replace the first error."""
+        if self._error is None:
+            self._error = error
+        self._arrived.set()
+
+    def _wake_reader(self) -> None:
+        """Wake the reader task if there is room for more events, so that it grants credit."""
+        link, waiting, credit = self._link, self._waiting, self._credit
+        if link is None or waiting is None or credit.is_too_full:
+            return
+        if self._is_resting or credit.to_grant(link.credit) is not None:
+            self._waiting = None  # do not wake it twice
+            waiting.reschedule(0)

@@ -1,0 +1,101 @@
+"""The sections of an encoded message: located by their sizes, and decoded on demand."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast
+
+from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, decode, skip
+
+DELIVERY_ANNOTATIONS: Final = 0x71
+MESSAGE_ANNOTATIONS: Final = 0x72
+PROPERTIES: Final = 0x73
+APPLICATION_PROPERTIES: Final = 0x74
+DATA: Final = 0x75
+SEQUENCE: Final = 0x76
+VALUE: Final = 0x77
+"""AMQP 1.0, part 3, section 3.2: the last byte of a section's descriptor."""
+
+_DESCRIPTOR_SIZE: Final = 3
+_LARGE_DESCRIPTOR_SIZE: Final = 10
+
+
+def sections_of(payload: bytes) -> Iterable[tuple[int, int, int]]:
+    """Yield each section: its descriptor, and the indexes at which its value begins and ends.
+
+    Raises:
+        MalformedError: the bytes are not sections of a message.
+    """
+    at = 0
+    while at < len(payload):
+        if payload.startswith(b"\x00\x53", at) and at + 2 < len(payload):
+            descriptor, begin = payload[at + 2], at + _DESCRIPTOR_SIZE
+        elif payload.startswith(b"\x00\x80" + bytes(7), at) and at + 9 < len(payload):
+            descriptor, begin = payload[at + 9], at + _LARGE_DESCRIPTOR_SIZE
+        else:
+            raise MalformedError(f"no section begins at byte {at} of the message")
+        at = skip(payload, begin)
+        yield descriptor, begin, at
+
+
+class EncodedMessage:
+    """An encoded message, with the sections of ``event.Message``.
+
+    If a section occurs twice, the last one counts, as with Azure's client. A body may consist of
+    several sections.
+    """
+
+    def __init__(self, payload: bytes) -> None:
+        """Locate the sections without decoding them.
+
+        Raises:
+            MalformedError: the bytes are not sections of a message.
+        """
+        self._payload = payload
+        self._begin: dict[int, int] = {}
+        self._bodies: dict[int, list[int]] = {}
+        for descriptor, begin, _ in sections_of(payload):
+            self._begin[descriptor] = begin
+            if descriptor in {DATA, SEQUENCE}:
+                self._bodies.setdefault(descriptor, []).append(begin)
+
+    @property
+    def delivery_annotations(self) -> Mapping[bytes, object] | None:
+        """Annotations of this delivery, by the service."""
+        return cast("Mapping[bytes, object] | None", self._one(DELIVERY_ANNOTATIONS))
+
+    @property
+    def message_annotations(self) -> Mapping[bytes, object] | None:
+        """Annotations of the event, by the service."""
+        return cast("Mapping[bytes, object] | None", self._one(MESSAGE_ANNOTATIONS))
+
+    @property
+    def properties(self) -> Sequence[object] | None:
+        """The thirteen standard properties, in the order of the standard."""
+        return cast("Sequence[object] | None", self._one(PROPERTIES))
+
+    @property
+    def application_properties(self) -> Mapping[bytes, object] | None:
+        """The publisher's own properties."""
+        return cast("Mapping[bytes, object] | None", self._one(APPLICATION_PROPERTIES))
+
+    @property
+    def data(self) -> Iterable[bytes] | None:
+        """The body, if it consists of one or several data sections."""
+        return cast("Iterable[bytes] | None", self._all(DATA))
+
+    @property
+    def sequence(self) -> Sequence[object] | None:
+        """The body, if it is a list of values."""
+        return self._all(SEQUENCE)
+
+    @property
+    def value(self) -> object:
+        """The body, if it is a single value."""
+        return self._one(VALUE)
+
+    def _one(self, descriptor: int) -> object:
+        begin = self._begin.get(descriptor)
+        return None if begin is None else decode(self._payload, begin)[0]
+
+    def _all(self, descriptor: int) -> list[object] | None:
+        begins = self._bodies.get(descriptor)
+        return None if begins is None else [decode(self._payload, begin)[0] for begin in begins]

@@ -1,0 +1,164 @@
+"""A wrapper around librdkafka's consumer; the only importer of ``confluent_kafka``.
+
+Rule 1: only one thread at a time uses a consumer, because librdkafka guarantees no more.
+Rule 2: partitions are assigned manually. The client never joins a group and never commits.
+Rule 3: every exception of the client leaves this module as one of ``eventproc.errors``.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+from confluent_kafka import Consumer as KafkaConsumer
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from eventproc.errors import ConfigurationError, SourceRejectedError
+from eventproc.sources.kafka.errors import ClientError, error_for
+from eventproc.sources.kafka.event import Message
+from eventproc.sources.kafka.options import DEFAULTS, FIXED
+from eventproc.sources.kafka.position import Bounds
+
+READ_MAX: Final = 1000
+"""Most messages of one read. A partition may exceed its ``prefetch`` by this many."""
+
+_CLIENT_LOG: Final = logging.getLogger("eventproc.sources.kafka.librdkafka")
+
+
+class Consumer:
+    """A consumer of one topic. It starts to connect when it is created."""
+
+    def __init__(
+        self, bootstrap_servers: str, topic: str, group: str, settings: Mapping[str, object]
+    ) -> None:
+        """Create the client.
+
+        Raises:
+            ConfigurationError: the client refuses a setting.
+        """
+        self._topic = topic
+        self._client_errors: list[ClientError] = []
+        config: dict[str, Any] = {
+            **DEFAULTS,
+            **settings,
+            **FIXED,
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": group,
+            "error_cb": self._note,
+        }
+        config.setdefault("logger", _CLIENT_LOG)
+        try:
+            self._client = KafkaConsumer(config)
+        except (KafkaException, TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"the Kafka client refuses its settings: {_text(error)}"
+            ) from error
+
+    def _note(self, error: KafkaError) -> None:
+        self._client_errors.append(ClientError(error.name(), error.str(), error.fatal()))
+
+    def client_errors(self) -> list[ClientError]:
+        """Return the errors that the client reported in calls of ``read`` since the last call."""
+        client_errors, self._client_errors = self._client_errors, []
+        return client_errors
+
+    def read(self, wait_s: float) -> Sequence[Message]:
+        """Return messages as soon as there are any, or an empty list after *wait_s* seconds.
+
+        An item may be an error instead of a message.
+        """
+        with _translated("reading"):
+            # ``consume`` alone would wait until it has all READ_MAX messages.
+            first = self._client.poll(wait_s)
+            if first is None:
+                return ()
+            return cast("list[Message]", [first, *self._client.consume(READ_MAX - 1, timeout=0)])
+
+    def assign(self, partition: int, offset: int) -> None:
+        """Start to read a partition at the offset."""
+        with _translated(f"assigning partition {partition}"):
+            self._client.incremental_assign([TopicPartition(self._topic, partition, offset)])
+
+    def unassign(self, partition: int) -> None:
+        """Stop reading a partition."""
+        with _translated(f"unassigning partition {partition}"):
+            self._client.incremental_unassign([TopicPartition(self._topic, partition)])
+
+    def pause(self, partition: int) -> None:
+        """Pause a partition. Messages that were fetched but not read will be fetched again."""
+        with _translated(f"pausing partition {partition}"):
+            self._client.pause([TopicPartition(self._topic, partition)])
+
+    def resume(self, partition: int) -> None:
+        """End the effect of ``pause``."""
+        with _translated(f"resuming partition {partition}"):
+            self._client.resume([TopicPartition(self._topic, partition)])
+
+    def high(self, partition: int) -> int | None:
+        """Return the offset after the newest message according to the last fetch, if known."""
+        with _translated(f"asking for the end of partition {partition}"):
+            at = TopicPartition(self._topic, partition)
+            _, high = self._client.get_watermark_offsets(at, cached=True)
+        return high if high >= 0 else None
+
+    # Requests to the broker.
+
+    def partition_count(self, timeout_s: float) -> int:
+        """Return the number of partitions of the topic."""
+        with _translated("asking for the partitions"):
+            found = self._client.list_topics(self._topic, timeout=timeout_s).topics[self._topic]
+        if found.error is not None:
+            raise error_for(f"topic {self._topic!r}", found.error.name(), found.error.str())
+        return len(found.partitions)
+
+    def bounds(self, partition: int, timeout_s: float) -> Bounds:
+        """Return the first offset and the end offset of a partition."""
+        at = TopicPartition(self._topic, partition)
+        try:
+            return self._bounds(at, timeout_s)
+        except SourceRejectedError:
+            # The client uses cached metadata, and partitions may have been added since.
+            if self.partition_count(timeout_s) <= partition:
+                raise
+        return self._bounds(at, timeout_s)
+
+    def _bounds(self, at: TopicPartition, timeout_s: float) -> Bounds:
+        with _translated(f"asking where partition {at.partition} begins and ends"):
+            low, high = self._client.get_watermark_offsets(at, timeout=timeout_s)
+        return Bounds(low, high)
+
+    def offset_at(self, partition: int, time_ms: int, timeout_s: float) -> int | None:
+        """Return the offset of the first message of this time or later, or ``None``."""
+        with _translated(f"asking for a time in partition {partition}"):
+            wanted = TopicPartition(self._topic, partition, time_ms)
+            (found,) = self._client.offsets_for_times([wanted], timeout=timeout_s)
+        if found.error is not None:
+            raise error_for(f"partition {partition}", found.error.name(), found.error.str())
+        return found.offset if found.offset >= 0 else None
+
+    def close(self) -> None:
+        """Disconnect. Never raises."""
+        try:
+            self._client.close()
+        except (KafkaException, RuntimeError):
+            _CLIENT_LOG.debug("closing the client failed", exc_info=True)
+
+
+MakeConsumer = Callable[[str], Consumer]
+"""Creates a consumer for a consumer group."""
+
+
+@contextmanager
+def _translated(what: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        said = error.args[0]
+        raise error_for(what, said.name(), said.str()) from error
+    except RuntimeError as error:  # the consumer is closed
+        raise error_for(what, "_STATE", str(error)) from error
+
+
+def _text(error: Exception) -> str:
+    said = error.args[0] if error.args else error
+    return said.str() if isinstance(said, KafkaError) else str(said)

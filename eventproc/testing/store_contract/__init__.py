@@ -1,0 +1,1 @@
+"""The contract of the ``CheckpointStore`` port, as a test suite for any store."""

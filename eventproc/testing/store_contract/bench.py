@@ -1,0 +1,169 @@
+"""The fixture of the store contract's clauses: two stores over the same data, and new groups.
+
+A clause is a coroutine function; its docstring is the requirement that it checks. The contract does
+not need pytest, so that it can run in any test framework.
+"""
+
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    OwnershipClaim,
+    PartitionOwnership,
+    SequenceRange,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+
+LoseAnswers = Callable[[int | None], AbstractAsyncContextManager[None]]
+"""``async with lose_answers(n):`` - the store's backend carries out the next *n* requests, and
+their answers are lost. ``None``: all answers are lost while the block runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What one clause works with."""
+
+    store: CheckpointStore
+    other: CheckpointStore
+    """A second store over the same data: another process."""
+
+    lose_answers: LoseAnswers | None
+    records: int
+    """Number of records that the paging clauses write."""
+
+    rounds: int
+    """Number of rounds of each race."""
+
+    def new_group(self, name: str | None = None) -> ConsumerGroup:
+        """Return a new group, so that clauses do not share records."""
+        return ConsumerGroup(
+            fully_qualified_namespace=f"{uuid.uuid4().hex}.servicebus.windows.net",
+            eventhub_name="hub",
+            name=name or "$Default",
+        )
+
+
+Clause = Callable[[Bench], Awaitable[None]]
+
+
+def require(condition: object, sentence: str) -> None:
+    """Raise ``AssertionError`` with *sentence*, which says what the store should have done."""
+    if not condition:
+        raise AssertionError(sentence)
+
+
+async def claim_one(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    partition_id: str,
+    owner_id: str | None,
+    expected_etag: str | None,
+) -> ClaimResult:
+    """Make one claim and return its result."""
+    claim = OwnershipClaim(
+        partition_id=partition_id, owner_id=owner_id, expected_etag=expected_etag
+    )
+    results = await store.claim_ownership(group, [claim])
+    require(len(results) == 1, f"one claim must have one result, it has {len(results)}")
+    require(results[0].claim == claim, "a result must carry the claim that it belongs to")
+    return results[0]
+
+
+async def own(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    partition_id: str,
+    owner_id: str | None,
+    expected_etag: str | None = None,
+) -> PartitionOwnership:
+    """Make a claim that must win, and return the record."""
+    result = await claim_one(store, group, partition_id, owner_id, expected_etag)
+    require(
+        result.outcome is WriteOutcome.WON,
+        f"a claim on the etag that was read must be won, it is {result.outcome.value}",
+    )
+    require(result.ownership is not None, "a won claim must come with the record as stored")
+    assert result.ownership is not None
+    require(
+        (result.ownership.partition_id, result.ownership.owner_id) == (partition_id, owner_id),
+        f"a won claim must name partition and owner as claimed, not {result.ownership}",
+    )
+    return result.ownership
+
+
+async def owners(store: CheckpointStore, group: ConsumerGroup) -> dict[str, PartitionOwnership]:
+    """List the group's ownership by partition, each partition at most once."""
+    snapshot = await store.list_ownership(group)
+    by_partition = {record.partition_id: record for record in snapshot.ownerships}
+    require(
+        len(by_partition) == len(snapshot.ownerships),
+        "a listing must name each partition once",
+    )
+    return by_partition
+
+
+def update_of(
+    sequence_number: int,
+    replaces: Checkpoint | None,
+    *,
+    partition_id: str = "0",
+    writer: str = "pump-a",
+    state: bytes | None = None,
+    offset: str | None = None,
+    is_reset: bool = False,
+    completed: Sequence[SequenceRange] = (),
+    delivery_count: int = 0,
+) -> CheckpointUpdate:
+    """Build an update of the contract's usual shape."""
+    return CheckpointUpdate(
+        partition_id=partition_id,
+        offset=offset or str(sequence_number * 100),
+        sequence_number=sequence_number,
+        replaces=replaces,
+        writer=writer,
+        state=state,
+        is_reset=is_reset,
+        completed=tuple(completed),
+        delivery_count=delivery_count,
+    )
+
+
+async def store_checkpoint(
+    store: CheckpointStore, group: ConsumerGroup, update: CheckpointUpdate
+) -> Checkpoint:
+    """Write a checkpoint that must win, and return it as stored."""
+    result = await store.update_checkpoint(group, update)
+    require(
+        result.outcome is WriteOutcome.WON,
+        "a checkpoint that replaces the one that is stored must be won, "
+        f"it is {result.outcome.value}",
+    )
+    require(result.checkpoint is not None, "a won update must come with the stored checkpoint")
+    assert result.checkpoint is not None
+    require(
+        (
+            result.checkpoint.partition_id,
+            result.checkpoint.offset,
+            result.checkpoint.sequence_number,
+        )
+        == (update.partition_id, update.offset, update.sequence_number),
+        f"a won update must return the position as written, not {result.checkpoint}",
+    )
+    return result.checkpoint
+
+
+async def read_back(
+    store: CheckpointStore, group: ConsumerGroup, partition_id: str = "0"
+) -> Checkpoint:
+    """Read a checkpoint that must exist."""
+    checkpoint = await store.read_checkpoint(group, partition_id)
+    require(checkpoint is not None, "a stored checkpoint must be found")
+    assert checkpoint is not None
+    return checkpoint

@@ -1,0 +1,375 @@
+"""Clauses on checkpoints: fenced, never going back, state and position in one write."""
+
+import asyncio
+from dataclasses import replace
+
+from eventproc.models import (
+    COMPLETED_RANGES_MAX,
+    STATE_BYTES_MAX,
+    Checkpoint,
+    ConsumerGroup,
+    SequenceRange,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+from eventproc.testing.store_contract.bench import (
+    Bench,
+    own,
+    owners,
+    read_back,
+    require,
+    store_checkpoint,
+    update_of,
+)
+
+UNUSUAL_STATES = (b"\x00", b"\xff" * 100, b"{}", "état".encode(), bytes(range(256)) * 64)
+WRITES_WHILE_READING = 60
+
+
+def position_of(checkpoint: Checkpoint) -> tuple[object, ...]:
+    """Return the fields of a checkpoint without its state."""
+    return (
+        checkpoint.partition_id,
+        checkpoint.offset,
+        checkpoint.sequence_number,
+        checkpoint.writer,
+        checkpoint.etag,
+        checkpoint.last_modified,
+    )
+
+
+async def require_lost(
+    store: CheckpointStore, group: ConsumerGroup, replaces: Checkpoint | None, sentence: str
+) -> None:
+    """Require that a checkpoint of another pump, with a state, is refused."""
+    update = update_of(
+        9_000, replaces, writer="pump-of-a-zombie", state=b"a state that must not be stored"
+    )
+    result = await store.update_checkpoint(group, update)
+    require(
+        result.outcome is WriteOutcome.LOST, f"{sentence}: it is {result.outcome.value}, not lost"
+    )
+
+
+async def no_checkpoint_is_none(bench: Bench) -> None:
+    """Without a stored checkpoint there is none: claiming a partition does not create one."""
+    group = bench.new_group()
+    await own(bench.store, group, "0", "a")
+    require(await bench.store.read_checkpoint(group, "0") is None, "no checkpoint must be None")
+    require(
+        list(await bench.store.list_checkpoints(group)) == [],
+        "owning a partition must not make a checkpoint",
+    )
+
+
+async def checkpoint_comes_back(bench: Bench) -> None:
+    """A checkpoint is read and listed by every store as it was written, in all fields."""
+    group = bench.new_group()
+    written = await store_checkpoint(bench.store, group, update_of(7, None, offset="rs:1:0:7"))
+    require(written.last_modified.utcoffset() is not None, "last_modified must be an aware time")
+    read = await read_back(bench.other, group)
+    require(
+        position_of(read) == position_of(written) and read.writer == "pump-a",
+        f"a checkpoint must be read as it was written: {read} for {written}",
+    )
+    listed = list(await bench.other.list_checkpoints(group))
+    require(
+        [position_of(checkpoint) for checkpoint in listed] == [position_of(written)],
+        f"a checkpoint must be listed as it was written: {listed} for {written}",
+    )
+    largest = await store_checkpoint(bench.store, group, update_of(2**63 - 1, read))
+    require(
+        position_of(await read_back(bench.other, group)) == position_of(largest),
+        "a sequence number may be any 64 bit integer",
+    )
+
+
+async def first_checkpoint_only_without_record(bench: Bench) -> None:
+    """A checkpoint that replaces nothing is lost where one exists, and changes nothing."""
+    group = bench.new_group()
+    written = await store_checkpoint(bench.store, group, update_of(7, None, state=b"s"))
+    await require_lost(bench.other, group, None, "a first checkpoint where one exists")
+    require(await read_back(bench.store, group) == written, "a lost update must change nothing")
+
+
+async def checkpoint_is_fenced(bench: Bench) -> None:
+    """Replacing an outdated checkpoint is lost; position and state stay the newer ones."""
+    group = bench.new_group()
+    first = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
+    second = await store_checkpoint(
+        bench.other, group, update_of(8, first, writer="pump-b", state=b"eight")
+    )
+    await require_lost(bench.store, group, first, "replacing an outdated checkpoint")
+    result = await bench.store.update_checkpoint(group, update_of(8, first, writer="pump-b"))
+    require(
+        result.outcome is WriteOutcome.LOST,
+        "replacing an outdated checkpoint must be lost even with what is stored already",
+    )
+    require(
+        await read_back(bench.store, group) == second,
+        "a lost update must change neither position nor state",
+    )
+
+
+async def replacing_needs_a_record(bench: Bench) -> None:
+    """Replacing a checkpoint that does not exist is lost, and creates none."""
+    group = bench.new_group()
+    elsewhere = await store_checkpoint(bench.store, group, update_of(7, None))
+    result = await bench.store.update_checkpoint(
+        group, update_of(8, replace(elsewhere, partition_id="1"), partition_id="1")
+    )
+    require(
+        result.outcome is WriteOutcome.LOST,
+        f"replacing what does not exist must be lost, it is {result.outcome.value}",
+    )
+    require(
+        await bench.store.read_checkpoint(group, "1") is None, "a lost update must make no record"
+    )
+
+
+async def checkpoint_never_goes_back(bench: Bench) -> None:
+    """An update with a lower sequence number is refused, unless it is a reset."""
+    group = bench.new_group()
+    written = await store_checkpoint(bench.store, group, update_of(7, None))
+    for checkpoint in (written, await read_back(bench.other, group)):
+        try:
+            update = update_of(6, checkpoint)
+        except ValueError:
+            continue
+        await bench.store.update_checkpoint(group, update)
+        stored = await read_back(bench.store, group)
+        require(
+            stored.sequence_number == written.sequence_number,
+            f"a checkpoint must never go back: it went from 7 to {stored.sequence_number}",
+        )
+    listed = list(await bench.other.list_checkpoints(group))
+    require(
+        [checkpoint.sequence_number for checkpoint in listed] == [7],
+        "a listed checkpoint must carry its sequence number, which keeps it from going back",
+    )
+    reset = await store_checkpoint(bench.store, group, update_of(3, written, is_reset=True))
+    require(
+        position_of(await read_back(bench.other, group)) == position_of(reset),
+        "an operator's reset may go back",
+    )
+
+
+async def adoption_shuts_out_the_former_writer(bench: Bench) -> None:
+    """Repeating the stored content is a write: the former owner's next checkpoint is lost."""
+    group = bench.new_group()
+    former = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
+    found = await read_back(bench.other, group)
+    adopted = await store_checkpoint(
+        bench.other, group, update_of(7, found, writer="pump-b", offset=found.offset)
+    )
+    require(adopted.etag != former.etag, "an adoption must change the etag")
+    require(adopted.state == b"seven", "an adoption without state must keep the stored state")
+    require(adopted.writer == "pump-b", "an adoption must name its own writer")
+    await require_lost(bench.store, group, former, "the former owner's write after an adoption")
+    require(
+        await read_back(bench.store, group) == adopted,
+        "after an adoption the store must hold what the new owner wrote",
+    )
+    await store_checkpoint(bench.other, group, update_of(9, adopted, writer="pump-b"))
+
+
+async def state_travels_with_the_position(bench: Bench) -> None:
+    """A state comes back byte for byte, with the position that it was written with."""
+    group = bench.new_group()
+    checkpoint = None
+    for number, state in enumerate(UNUSUAL_STATES):
+        checkpoint = await store_checkpoint(
+            bench.store, group, update_of(number, checkpoint, state=state)
+        )
+        read = await read_back(bench.other, group)
+        require(
+            (read.state, read.state_sequence_number) == (state, number) and read == checkpoint,
+            f"a state must be read as written, with its position: {read}",
+        )
+    listed = list(await bench.other.list_checkpoints(group))
+    require(
+        all(checkpoint.state in {None, UNUSUAL_STATES[-1]} for checkpoint in listed),
+        "a listing gives the stored state or leaves it out",
+    )
+
+
+async def state_may_be_left_alone_or_removed(bench: Bench) -> None:
+    """``None`` keeps the stored state and its position, ``b""`` removes it."""
+    group = bench.new_group()
+    first = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
+    moved = await store_checkpoint(bench.store, group, update_of(8, first))
+    read = await read_back(bench.other, group)
+    require(
+        (read.sequence_number, read.state, read.state_sequence_number) == (8, b"seven", 7),
+        f"an update without state must keep the state and say where it belongs: {read}",
+    )
+    require(read == moved, f"a won update must return what is stored: {moved} for {read}")
+    removed = await store_checkpoint(bench.store, group, update_of(9, moved, state=b""))
+    read = await read_back(bench.other, group)
+    require(
+        (read.state, read.state_sequence_number) == (None, None) and read == removed,
+        f"an empty state must remove the stored one: {read}",
+    )
+
+
+async def largest_state_is_stored(bench: Bench) -> None:
+    """A state of the size limit is stored; position-only updates after it keep it."""
+    group = bench.new_group()
+    state = bytes(1024) * (STATE_BYTES_MAX // 1024)
+    first = await store_checkpoint(bench.store, group, update_of(1, None, state=state))
+    await store_checkpoint(bench.store, group, update_of(2, first))
+    read = await read_back(bench.other, group)
+    require(read.state == state, "a state of the size limit must be stored and kept whole")
+
+
+async def what_is_done_above_comes_back(bench: Bench) -> None:
+    """Completed ranges and the delivery count are read as written, and replaced by each update."""
+    group = bench.new_group()
+    largest = tuple(
+        SequenceRange(at, at + 1) for at in range(100, 3 * COMPLETED_RANGES_MAX + 100, 3)
+    )
+    checkpoint = None
+    for number, completed, delivery_count in (
+        (7, (SequenceRange(9, 9), SequenceRange(11, 20)), 0),
+        (7, (SequenceRange(9, 20),), 3),
+        (8, (), 2**31),
+        (9, largest, 1),
+        (10, (), 0),
+        (11, (SequenceRange(2**62, 2**63 - 1),), 1),
+    ):
+        checkpoint = await store_checkpoint(
+            bench.store,
+            group,
+            update_of(number, checkpoint, completed=completed, delivery_count=delivery_count),
+        )
+        read = await read_back(bench.other, group)
+        require(
+            (read.completed, read.delivery_count) == (completed, delivery_count),
+            "completed ranges and the delivery count must be read as written: "
+            f"{read.completed[:3]}, {read.delivery_count}",
+        )
+        require(read == checkpoint, "a won update must return what is stored")
+
+
+async def what_is_done_above_leaves_the_state(bench: Bench) -> None:
+    """An update without state keeps the state, with any other fields and over any checkpoint."""
+    group = bench.new_group()
+    checkpoint = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
+    done = (SequenceRange(9, 9),)
+    for number, completed, delivery_count in ((7, (), 1), (7, done, 0), (8, done, 0), (8, (), 0)):
+        for is_listed in (False, True):
+            if is_listed:
+                (checkpoint,) = await bench.other.list_checkpoints(group)
+            update = update_of(
+                number, checkpoint, completed=completed, delivery_count=delivery_count
+            )
+            checkpoint = await store_checkpoint(bench.store, group, update)
+            read = await read_back(bench.other, group)
+            require(
+                (read.state, read.state_sequence_number) == (b"seven", 7),
+                f"an update without state must keep the state and its position: {read}",
+            )
+            require(
+                (read.completed, read.delivery_count) == (completed, delivery_count)
+                and read == checkpoint,
+                f"an update must be stored as it is, also over a listed checkpoint: {read}",
+            )
+    (listed,) = await bench.other.list_checkpoints(group)
+    require(
+        listed.is_partial or replace(listed, is_partial=False) == checkpoint,
+        "a listing that leaves fields out must say so",
+    )
+
+
+async def reset_leaves_nothing_behind(bench: Bench) -> None:
+    """After a reset completed ranges, delivery count and state from before it are gone."""
+    group = bench.new_group()
+    counted = await store_checkpoint(bench.store, group, update_of(7, None, delivery_count=5))
+    moved = await store_checkpoint(
+        bench.store, group, update_of(9, counted, state=b"s", completed=[SequenceRange(11, 12)])
+    )
+    await store_checkpoint(bench.other, group, update_of(7, moved, state=b"", is_reset=True))
+    read = await read_back(bench.store, group)
+    require(
+        (read.state, read.completed, read.delivery_count) == (None, (), 0),
+        f"a reset must leave nothing behind: {read}",
+    )
+
+
+async def place_before_the_first_event_is_stored(bench: Bench) -> None:
+    """Offset and sequence number -1 come back, so that a new owner can adopt them."""
+    group = bench.new_group()
+    written = await store_checkpoint(
+        bench.store, group, update_of(-1, None, offset="-1", delivery_count=1)
+    )
+    read = await read_back(bench.other, group)
+    require(read == written, f"the place before the first event must be read as written: {read}")
+    await store_checkpoint(bench.other, group, update_of(-1, read, offset="-1", state=b"s"))
+    read = await read_back(bench.other, group)
+    require(read.state_sequence_number == -1, f"a state may belong to that place: {read}")
+
+
+async def state_and_position_are_one_write(bench: Bench) -> None:
+    """No reader, at any moment, sees a position with another position's state."""
+    group = bench.new_group()
+    is_done = asyncio.Event()
+
+    async def write() -> None:
+        checkpoint = None
+        for number in range(WRITES_WHILE_READING):
+            checkpoint = await store_checkpoint(
+                bench.store, group, update_of(number, checkpoint, state=str(number).encode())
+            )
+        is_done.set()
+
+    async def read() -> None:
+        while not is_done.is_set():
+            seen = await bench.other.read_checkpoint(group, "0")
+            if seen is None:
+                continue
+            require(
+                seen.state == str(seen.sequence_number).encode()
+                and seen.state_sequence_number == seen.sequence_number,
+                "state and position must be one write: a reader saw position "
+                f"{seen.sequence_number} with the state of {seen.state_sequence_number}",
+            )
+
+    await asyncio.gather(write(), read(), read())
+
+
+async def checkpoints_keep_to_their_group(bench: Bench) -> None:
+    """Groups do not see each other's checkpoints, but for names that differ only in case."""
+    group = bench.new_group("$Default")
+    written = await store_checkpoint(bench.store, group, update_of(7, None))
+    for neighbour in (replace(group, name="$Default1"), replace(group, eventhub_name="hub2")):
+        require(
+            list(await bench.store.list_checkpoints(neighbour)) == []
+            and await bench.store.read_checkpoint(neighbour, "0") is None,
+            "a group must not see another group's checkpoints",
+        )
+    shouted = replace(group, eventhub_name="HUB", name="$DEFAULT")
+    require(
+        await read_back(bench.other, shouted) == written,
+        "names that differ only in case must mean the same group",
+    )
+    require(await owners(bench.store, group) == {}, "a checkpoint must not look like an owner")
+
+
+CLAUSES = (
+    no_checkpoint_is_none,
+    checkpoint_comes_back,
+    first_checkpoint_only_without_record,
+    checkpoint_is_fenced,
+    replacing_needs_a_record,
+    checkpoint_never_goes_back,
+    adoption_shuts_out_the_former_writer,
+    state_travels_with_the_position,
+    state_may_be_left_alone_or_removed,
+    what_is_done_above_comes_back,
+    what_is_done_above_leaves_the_state,
+    reset_leaves_nothing_behind,
+    place_before_the_first_event_is_stored,
+    largest_state_is_stored,
+    state_and_position_are_one_write,
+    checkpoints_keep_to_their_group,
+)

@@ -1,0 +1,1 @@
+"""Checks of a processor's arguments, when it is built or started."""

@@ -1,0 +1,199 @@
+"""Checks the arguments of a processor; each error names the remedy.
+
+A handler is checked by its class: whether it can be made without arguments, whether its methods can
+be called with the arguments that they will get, and whether it sets a state with key lanes. If a
+function makes the handlers, the first one that it makes is checked, when the processor starts.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType
+from typing import Final
+
+from eventproc.config import EventProcessorConfig, FailureAction
+from eventproc.errors import ConfigurationError
+from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
+from eventproc.ports import DeadLetterSink
+from eventproc.validation.state_writes import always_sets_state
+
+PROCESS_METHODS: Final = ("process_event", "process_events")
+"""A handler must define one of these methods."""
+
+_PARAMETERS: Final = {
+    "initialize": ("context",),
+    "process_event": ("context", "event"),
+    "process_events": ("context", "events"),
+    "process_columns": ("context", "columns"),
+    "on_idle": ("context",),
+    "process_error": ("context", "error"),
+    "close": ("context", "reason"),
+}
+"""The arguments of each method."""
+
+_KINDS: Final = (PartitionHandler, BlockingPartitionHandler)
+
+
+def check_processor(
+    config: EventProcessorConfig, owner_id: str | None, sink: DeadLetterSink | None
+) -> None:
+    """Refuse arguments that do not fit together.
+
+    Raises:
+        ConfigurationError: the message names the argument and the remedy.
+    """
+    if owner_id is not None:
+        check_owner_id(owner_id)
+    elif config.static_membership:
+        raise ConfigurationError(
+            "static_membership needs an owner_id that stays the same over restarts: "
+            "give one, or no processor could take over the partitions that this one kept"
+        )
+    if config.failure_policy.action is FailureAction.DEAD_LETTER and sink is None:
+        raise ConfigurationError(
+            "the failure policy says DEAD_LETTER, but no dead_letters is given: give the processor "
+            "a DeadLetterSink, or choose SKIP or STOP"
+        )
+
+
+def check_owner_id(name: str) -> None:
+    """Refuse an owner id that a store cannot hold."""
+    if not name or not name.isprintable() or not name.isascii() or name != name.strip():
+        raise ConfigurationError(
+            f"owner_id {name!r} cannot be kept with a blob: give printable ASCII characters "
+            "without surrounding blanks"
+        )
+
+
+# Handlers.
+
+
+def check_handler(
+    make: HandlerFactory, *, key_concurrency: int = 1, takes_columns: bool = False
+) -> None:
+    """Refuse handlers that cannot work, as far as that is known before one is made.
+
+    Args:
+        make: A class, or a function that makes a handler.
+        key_concurrency: As in the configuration.
+        takes_columns: Whether ``process_columns`` of coroutine handlers is called: in Spark.
+
+    Raises:
+        ConfigurationError: the handler cannot work; the message names the method and the remedy.
+    """
+    made = _class_of(make)
+    try:
+        inspect.signature(make).bind()
+    except TypeError as error:
+        name = _name(made or make)
+        raise ConfigurationError(
+            f"handler {name} cannot be made without arguments ({error}): give a function that "
+            f"makes one, such as lambda: {name}(...)"
+        ) from None
+    except ValueError:  # Its signature is not known.
+        pass
+    if made is not None:
+        _check_class(made, key_concurrency, takes_columns=takes_columns)
+
+
+def first_checked(make: HandlerFactory, *, key_concurrency: int) -> HandlerFactory:
+    """Check the first handler that a function makes; do nothing if *make* is a class.
+
+    Returns a function that returns that first handler, and then makes others as *make* does.
+
+    Raises:
+        ConfigurationError: the handler cannot work; the message names the method and the remedy.
+    """
+    if _class_of(make) is not None:
+        return make
+    try:
+        handler = make()
+    except Exception:  # noqa: BLE001 - the user's code: called again by the pump, which reports it
+        return make
+    check_made(handler, key_concurrency=key_concurrency)
+    made = [handler]
+    return lambda: made.pop() if made else make()
+
+
+def check_made(handler: object, *, key_concurrency: int = 1, takes_columns: bool = False) -> None:
+    """Refuse a handler that cannot work.
+
+    Raises:
+        ConfigurationError: the message names the method and the remedy.
+    """
+    _check_class(type(handler), key_concurrency, takes_columns=takes_columns)
+
+
+def _class_of(make: Callable[[], object]) -> type | None:
+    while isinstance(make, partial):
+        make = make.func
+    return make if isinstance(make, type) else None
+
+
+def _check_class(cls: type, key_concurrency: int, *, takes_columns: bool) -> None:
+    base = next((kind for kind in _KINDS if issubclass(cls, kind)), None)
+    if base is None:
+        raise ConfigurationError(
+            f"{_name(cls)} is not a handler: let it inherit from PartitionHandler or "
+            "BlockingPartitionHandler"
+        )
+    columns = ("process_columns",) if takes_columns and base is PartitionHandler else ()
+    methods = (*PROCESS_METHODS, *columns)
+    if not any(_is_own(cls, base, name) for name in methods):
+        raise ConfigurationError(
+            f"handler {_name(cls)} handles nothing: define {' or '.join(methods)}"
+        )
+    own = [name for name in _PARAMETERS if _is_own(cls, base, name)]
+    for name in own:
+        method = inspect.getattr_static(cls, name)
+        if isinstance(method, FunctionType):
+            _check_is_coroutine_function(cls, base, name, method)
+            _check_parameters(cls, name, method)
+            is_called = name != "process_event" or "process_events" not in own
+            if key_concurrency > 1 and is_called and always_sets_state(cls, method):
+                raise ConfigurationError(
+                    f"{_name(cls)}.{name} sets the state, and key_concurrency is "
+                    f"{key_concurrency}: with lanes, events above a position are handled as well, "
+                    "so no state belongs to one; keep it elsewhere, or set key_concurrency to 1"
+                )
+
+
+def _is_own(cls: type, base: type, name: str) -> bool:
+    return getattr(cls, name, None) is not getattr(base, name, None)
+
+
+def _check_is_coroutine_function(cls: type, base: type, name: str, method: FunctionType) -> None:
+    """A ``PartitionHandler`` needs coroutine functions, a ``BlockingPartitionHandler`` ordinary."""
+    if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+        raise ConfigurationError(
+            f"{_name(cls)}.{name} contains a yield, so calling it does nothing: remove the yield"
+        )
+    is_awaitable = inspect.iscoroutinefunction(method)
+    if base is BlockingPartitionHandler and is_awaitable:
+        raise ConfigurationError(
+            f"{_name(cls)}.{name} is `async def`, and nothing awaits it in a "
+            "BlockingPartitionHandler: write `def`, or inherit from PartitionHandler"
+        )
+    # A decorator may return an ordinary function that returns the coroutine of the inner one.
+    if base is PartitionHandler and not (
+        is_awaitable or inspect.iscoroutinefunction(inspect.unwrap(method))
+    ):
+        raise ConfigurationError(
+            f"{_name(cls)}.{name} is `def`, and a PartitionHandler is awaited: write `async def`, "
+            "or inherit from BlockingPartitionHandler"
+        )
+
+
+def _check_parameters(cls: type, name: str, method: FunctionType) -> None:
+    given = _PARAMETERS[name]
+    try:
+        inspect.signature(method).bind("self", *given)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"{_name(cls)}.{name} cannot be called with ({', '.join(given)}), as it will be "
+            f"({error}): write {name}(self, {', '.join(given)})"
+        ) from None
+
+
+def _name(thing: object) -> str:
+    return getattr(thing, "__name__", None) or repr(thing)

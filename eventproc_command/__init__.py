@@ -1,0 +1,77 @@
+"""Entry point of the ``eventproc`` command: handles signals before anything else is imported.
+
+Importing the library, the command and a user's handler takes a second or more, and a supervisor may
+send a signal in that time. This is a package of its own, because any module below ``eventproc``
+imports ``eventproc`` first. It imports only modules that Python has loaded anyway.
+
+Verbs install their own signal handlers as soon as they have something to stop.
+"""
+
+import atexit
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+STANDARD_ERROR = 2
+
+SERVING = ("run", "emulator")
+"""Verbs that run until a signal ends them: for these, the exit code is then 0."""
+
+INTERRUPTED = 130
+"""As in ``eventproc.cli.terminal.exits``."""
+
+
+def main() -> int:
+    """Run the command line of this process, and return the exit code."""
+    arguments = sys.argv[1:]
+    handle_early_signals(arguments)
+    try:
+        # Imported here, after the signal handlers are installed, because it takes long.
+        from eventproc.cli import main as run_command  # noqa: PLC0415
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    code = run_command(arguments)
+    keep_exit_code(code)
+    return code
+
+
+def keep_exit_code(code: int) -> None:
+    """Let no signal replace the exit code from here on, while Python shuts down.
+
+    A supervisor would take -15 for a process that was killed, and start it again.
+    """
+
+    def end(_: int, __: FrameType | None) -> None:
+        sys.stdout.flush()
+        os._exit(code)  # Whatever Python still waits for may be what the signal is about.
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, end)
+            # Python gives handlers up before it ends; signals that are ignored stay so.
+            atexit.register(signal.signal, number, signal.SIG_IGN)
+
+
+def handle_early_signals(arguments: Sequence[str]) -> None:
+    """End the process with a message and an exit code on the first signal; at once on a second.
+
+    For verbs that do not serve, SIGINT still raises ``KeyboardInterrupt``, so that they clean up.
+    """
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    is_serving = verb in SERVING
+    numbers = [signal.SIGTERM, signal.SIGINT] if is_serving else [signal.SIGTERM]
+
+    def end(number: int, _: FrameType | None) -> None:
+        for other in numbers:
+            signal.signal(other, signal.SIG_DFL)
+        name = signal.Signals(number).name
+        # Not ``print``, which the signal may have interrupted.
+        os.write(STANDARD_ERROR, f"eventproc: ended by {name}, nothing was under way\n".encode())
+        # Imports and event loops do not catch ``SystemExit``.
+        raise SystemExit(0 if is_serving else INTERRUPTED)
+
+    for number in numbers:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, end)

@@ -1,0 +1,89 @@
+"""Sends a member's reports to the driver, and receives its request to stop.
+
+Runs in a thread of its own, so that it works even if a handler blocks the processor's event loop.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from spark_integration.fleet.job import FleetJob
+from spark_integration.fleet.report_server import HOLD_S, STOP
+from spark_integration.fleet.statistics import Report, encode
+
+ANSWER_MAX_S: Final = 10.0
+"""After waiting this long for an answer, reconnect."""
+
+RETRY_S: Final = 1.0
+
+STOP_REQUESTED: Final = "the driver requested it"
+"""The only reason to stop after which the driver does not start a replacement."""
+
+
+class ReportClient:
+    """Reports for as long as its block lasts. Callbacks run in the client's own thread."""
+
+    def __init__(
+        self,
+        job: FleetJob,
+        *,
+        report: Callable[[], Report],
+        on_answer: Callable[[Report], None],
+        on_stop: Callable[[str], None],
+    ) -> None:
+        self._job = job
+        self._report = report
+        self._on_answer = on_answer
+        self._on_stop = on_stop
+        self._answered_at_s = 0.0
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        """Start the thread."""
+        self._answered_at_s = time.monotonic()
+        threading.Thread(
+            target=self._run, name="eventproc-fleet-report-client", daemon=True
+        ).start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop reporting."""
+        self._ended.set()
+
+    def _run(self) -> None:
+        """Report until the block ends; stop the member if the driver stays unreachable."""
+        patience_s = self._job.driver_patience.total_seconds()
+        while not self._ended.is_set():
+            try:
+                self._report_until_disconnected()
+            except (OSError, EOFError):
+                if time.monotonic() - self._answered_at_s > patience_s:
+                    self._on_stop("the driver is unreachable")
+                self._ended.wait(RETRY_S)
+
+    def _report_until_disconnected(self) -> None:
+        """Report over one connection until it breaks or the block ends."""
+        address = (self._job.host, self._job.port)
+        with (
+            socket.create_connection(address, ANSWER_MAX_S) as connection,
+            connection.makefile("rb") as answers,
+        ):
+            while not self._ended.is_set():
+                report = self._report()
+                connection.sendall(encode(report, self._job.token))
+                answer = answers.readline()
+                if not answer:
+                    raise EOFError
+                self._answered_at_s = time.monotonic()
+                self._on_answer(report)
+                if answer == STOP:
+                    self._on_stop(STOP_REQUESTED)
+                    self._ended.wait(HOLD_S)

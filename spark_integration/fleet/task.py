@@ -1,0 +1,234 @@
+"""Runs one processor of a fleet inside a Spark task.
+
+The processor stops in good order when the driver requests it, when the driver has been unreachable
+for ``driver_patience``, on SIGTERM and SIGINT, and when the executor dies, which Spark's daemon
+signals by SIGHUP. If a handler keeps it from stopping in time, the watchdog ends the process.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
+from dataclasses import replace
+from random import Random
+from types import FrameType
+from typing import Final
+
+from eventproc.concurrency.tasks import end
+from eventproc.errors import ConfigurationError, DuplicateOwnerError
+from eventproc.logs import Listener, get_logger
+from eventproc.ports import CheckpointStore
+from eventproc.processor import EventProcessor
+from eventproc.statistics import ProcessorStatistics
+from spark_integration.fleet.job import FleetJob, FleetWork
+from spark_integration.fleet.lazy_store import LazyStore
+from spark_integration.fleet.report_client import STOP_REQUESTED, ReportClient
+from spark_integration.fleet.statistics import Phase, Report, encode
+from spark_integration.fleet.watchdog import MemberWatchdog
+from spark_integration.python_worker import init_python_worker
+
+WARNINGS_HELD: Final = 20
+POLL_S: Final = 0.1
+"""How often statistics are taken. Counts after the last time are not reported."""
+
+_SIGNALS: Final = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+
+
+def serve_slots(job: FleetJob, slots: Iterable[int]) -> Iterator[bytes]:
+    """Run the processors of these slots, one after another; yield the last report of each."""
+    init_python_worker()
+    for slot in slots:
+        yield encode(MemberTask(job, slot).serve(), job.token)
+
+
+class _Warnings(Listener):
+    """Keeps the newest warnings and errors for the next report."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.held: deque[str] = deque(maxlen=WARNINGS_HELD)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.held.append(record.getMessage())
+
+
+class MemberTask:
+    """Runs the processor of one slot in one attempt of a task."""
+
+    def __init__(
+        self, job: FleetJob, slot: int, *, end_process: Callable[[], None] | None = None
+    ) -> None:
+        self._job = job
+        self._slot = slot
+        self._incarnation = f"{Random().getrandbits(64):016x}"  # noqa: S311 - an id, not a secret
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopping = False
+        self._stop = asyncio.Event()
+        self._processor: EventProcessor | None = None
+        self._newest: ProcessorStatistics | None = None
+        self._polled_at_s = time.monotonic()
+        self._error: str | None = None
+        self._is_permanent = False
+        self._has_ended = False
+        self._warnings = _Warnings()
+        self._log = get_logger("eventproc.spark.fleet", owner_id=job.owner_id(slot))
+        self._watchdog = MemberWatchdog(
+            job.owner_id(slot),
+            stop_timeout=job.stop_timeout,
+            idle_s=self._idle_s,
+            on_stop=self._on_stop,
+            end_process=end_process,
+        )
+
+    def serve(self) -> Report:
+        """Run until there is a reason to stop; return the last report, which names an error."""
+        logger = logging.getLogger("eventproc")
+        logger.addHandler(self._warnings)
+        try:
+            with self._watchdog:
+                asyncio.run(self._serve())
+        finally:
+            logger.removeHandler(self._warnings)
+        self._has_ended = True
+        return self._report()
+
+    def _report(self) -> Report:
+        """Make a report. Called in any thread."""
+        statistics = self._newest
+        if self._has_ended:
+            phase = Phase.ENDED
+        elif self._is_stopping:
+            phase = Phase.STOPPING
+        elif statistics is not None and statistics.cycle_count:
+            phase = Phase.SERVING
+        else:
+            phase = Phase.STARTING
+        return Report(
+            slot=self._slot,
+            incarnation=self._incarnation,
+            host=socket.gethostname(),
+            process_id=os.getpid(),
+            phase=phase,
+            statistics=statistics,
+            age_seconds=0.0 if self._has_ended else self._idle_s(),
+            warnings=tuple(self._warnings.held),
+            error=self._error,
+            is_permanent=self._is_permanent,
+        )
+
+    def _idle_s(self) -> float:
+        return time.monotonic() - self._polled_at_s
+
+    def _poll(self) -> None:
+        """Take statistics. A processor resets its counters when it stops: keep the last ones."""
+        if self._processor is not None:
+            fresh, previous = self._processor.statistics(), self._newest
+            if (
+                previous is not None
+                and fresh.counters.received_count < previous.counters.received_count
+            ):
+                fresh = replace(fresh, counters=previous.counters)
+            self._newest = fresh
+        self._polled_at_s = time.monotonic()
+
+    async def _poll_forever(self) -> None:
+        while True:
+            self._poll()
+            await asyncio.sleep(POLL_S)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        polling = asyncio.create_task(self._poll_forever())
+        client = ReportClient(
+            self._job, report=self._report, on_answer=self._forget_warnings, on_stop=self._on_stop
+        )
+        try:
+            with _signals(self._on_stop), client:
+                await self._process()
+        except Exception as error:  # noqa: BLE001 - reported to the driver, which decides
+            self._is_permanent = isinstance(error, ConfigurationError) and not isinstance(
+                error, DuplicateOwnerError
+            )
+            kind = "" if self._is_permanent else f"{type(error).__name__}: "
+            self._error = f"{kind}{error}"
+            self._log.warning("fleet_member_failed", error=self._error, exc_info=error)
+        finally:
+            await end([polling])
+            self._poll()
+
+    async def _process(self) -> None:
+        work = self._job.open_work()
+        async with AsyncExitStack() as stack:
+            source = await stack.enter_async_context(work.source.make(work.hub_options))
+            processor = EventProcessor(
+                source=source,
+                store=_store(work),
+                handler=work.load_handler(),
+                dead_letters=work.make_dead_letters(),
+                consumer_group=work.consumer_group,
+                owner_id=self._job.owner_id(self._slot),
+                config=work.config,
+            )
+            await self._run(processor)
+
+    async def _run(self, processor: EventProcessor) -> None:
+        """Run the processor until it ends; stop it when ``_stop`` is set."""
+        self._processor = processor
+        running = asyncio.ensure_future(processor.serve())
+        stopping = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await end([stopping])
+        if self._stop.is_set() and not processor.statistics().cycle_count:
+            running.cancel()  # It is starting. If the start swallows this, stop() below ends it.
+        while not running.done():
+            await processor.stop()
+            await asyncio.wait([running], timeout=POLL_S)
+        with suppress(asyncio.CancelledError):
+            running.result()
+
+    def _forget_warnings(self, report: Report) -> None:
+        """Remove the warnings of a report that the driver has received."""
+        for warning in report.warnings:
+            with suppress(ValueError):
+                self._warnings.held.remove(warning)
+
+    def _on_stop(self, reason: str) -> None:
+        """Start to stop. Called in any thread, and by signal handlers."""
+        if self._is_stopping or self._loop is None:
+            return
+        self._is_stopping = True
+        if reason != STOP_REQUESTED:
+            self._error = f"it had to stop: {reason}"
+        self._watchdog.expect_end()
+        with suppress(RuntimeError):  # the loop has closed
+            self._loop.call_soon_threadsafe(self._begin_stop, reason)
+
+    def _begin_stop(self, reason: str) -> None:
+        self._log.info("fleet_member_stopping", reason=reason)
+        self._stop.set()
+
+
+@contextmanager
+def _signals(on_signal: Callable[[str], None]) -> Iterator[None]:
+    """Call ``on_signal`` with a signal's name, even while the event loop is blocked."""
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        on_signal(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _store(work: FleetWork) -> CheckpointStore:
+    """Make the store without opening it: the processor does so on its store thread."""
+    made: AbstractAsyncContextManager[CheckpointStore] = work.store.make()
+    return made if isinstance(made, CheckpointStore) else LazyStore(made)

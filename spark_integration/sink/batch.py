@@ -1,0 +1,27 @@
+"""Handles a batch that is a DataFrame: ``mapInArrow`` runs the tasks and returns their reports."""
+
+import pickle
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from spark_integration.python_worker import init_python_worker
+from spark_integration.sink.options import SinkOptions
+from spark_integration.sink.records import BatchSummary
+from spark_integration.sink.rows import check_rows
+from spark_integration.sink.task import commit_reports, handle_rows
+
+
+def handle_frame(options: SinkOptions, batch: DataFrame, batch_id: int) -> BatchSummary:
+    """Call handlers with the rows of one micro-batch, and commit its checkpoints."""
+    check_rows(batch.schema)
+
+    def handle(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        init_python_worker()
+        report = pickle.dumps(handle_rows(options, rows))
+        yield pa.RecordBatch.from_arrays([pa.array([report], pa.binary())], ["report"])
+
+    rows = batch.mapInArrow(handle, "report binary").collect()
+    # The reports come from tasks of this query, which run its code anyway.
+    return commit_reports(options, batch_id, [pickle.loads(row["report"]) for row in rows])  # noqa: S301

@@ -1,0 +1,144 @@
+"""Calls one handler, with the retries and failure actions of a processor.
+
+Rule: when the failure policy stops the partition, the task fails. Spark then retries the task with
+the same rows, and fails the query in the end.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import Any
+
+from eventproc.config import Backoff
+from eventproc.handler import PartitionContext, PartitionHandler
+from eventproc.logs import Logger
+from eventproc.models import CloseReason, ReceivedEvent
+from eventproc.partition.context import PartitionIdentity
+from eventproc.partition.failure_actions import FailureActions
+from eventproc.partition.handler_calls import Delivery
+from eventproc.partition.stop_scope import LeaseDeadline, PartitionStoppedError, StopScope
+from eventproc.ports import DeadLetterSink
+from eventproc.retries import waits
+from eventproc.statistics import DeliveryCounters
+from spark_integration.errors import HandlerFailedError
+from spark_integration.sink.context import SparkPartitionContext
+from spark_integration.sink.options import SinkOptions
+
+TakeColumns = Callable[[PartitionContext, Any], Awaitable[None]]
+"""``process_columns``: a handler that has it gets Arrow batches instead of events in Spark."""
+
+
+class SinkCalls:
+    """Calls the handler of one partition in one task."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        identity: PartitionIdentity,
+        *,
+        context: SparkPartitionContext,
+        dead_letters: DeadLetterSink | None,
+        counters: DeliveryCounters,
+        log: Logger,
+    ) -> None:
+        handler = options.make_handler()
+        self._take_columns: TakeColumns | None = getattr(handler, "process_columns", None)
+        self._handler = _ErrorRecorder(handler)
+        self._context = context
+        clock = asyncio.get_running_loop().time
+        # There is no lease that could expire.
+        stop_scope = StopScope(LeaseDeadline(lambda: math.inf, clock))
+        wait_s = waits(Backoff(), Random())  # noqa: S311 - jitter, not a secret
+        self._delivery = Delivery(
+            self._handler,
+            policy=options.failure_policy,
+            giving_up=FailureActions(
+                identity,
+                then=options.failure_policy.action,
+                sink=dead_letters,
+                ending=stop_scope,
+                wait_s=wait_s,
+                counters=counters,
+                log=log,
+            ),
+            ending=stop_scope,
+            wait_s=wait_s,
+            counters=counters,
+            log=log,
+        )
+
+    async def initialize(self) -> None:
+        """Call ``initialize``. An error fails the task, which Spark retries."""
+        try:
+            await self._handler.initialize(self._context)
+        except Exception as error:
+            raise self._failed("failed in initialize()", error) from error
+
+    async def hand(self, events: Sequence[ReceivedEvent]) -> None:
+        """Call the handler until each event is handled, skipped or dead-lettered.
+
+        Raises:
+            HandlerFailedError: the handler failed ``maxAttempts`` times.
+        """
+        try:
+            await self._delivery.hand(events, self._context)
+        except PartitionStoppedError:
+            error = self._handler.error
+            raise self._failed("failed as often as maxAttempts allows", error) from error
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether the handler has ``process_columns``."""
+        return self._take_columns is not None
+
+    async def hand_columns(self, columns: object, last_number: int) -> None:
+        """Call ``process_columns`` once. After a failure, Spark retries the whole task.
+
+        Raises:
+            HandlerFailedError: the handler failed.
+        """
+        assert self._take_columns is not None
+        self._context.begin_call()
+        try:
+            await self._take_columns(self._context, columns)
+        except Exception as error:
+            raise self._failed("failed on columns", error) from error
+        finally:
+            self._context.end_call(keeps_state=True)
+        self._context.advance(last_number)
+
+    async def close(self, reason: CloseReason) -> None:
+        """Call the handler's ``close``. An error fails the task."""
+        try:
+            await self._handler.close(self._context, reason)
+        except Exception as error:
+            raise self._failed("failed in close()", error) from error
+
+    def _failed(self, what: str, error: Exception | None) -> HandlerFailedError:
+        return HandlerFailedError(
+            f"the handler of partition {self._context.partition_id!r} {what}: {error!r}"
+        )
+
+
+class _ErrorRecorder(PartitionHandler):
+    """Delegates to the user's handler; keeps the last error that ``process_error`` was given."""
+
+    def __init__(self, handler: PartitionHandler) -> None:
+        self._handler = handler
+        self.error: Exception | None = None
+
+    async def initialize(self, context: PartitionContext) -> None:
+        await self._handler.initialize(context)
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        await self._handler.process_events(context, events)
+
+    async def process_error(self, context: PartitionContext, error: Exception) -> None:
+        self.error = error
+        await self._handler.process_error(context, error)
+
+    async def close(self, context: PartitionContext, reason: CloseReason) -> None:
+        await self._handler.close(context, reason)

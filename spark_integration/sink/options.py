@@ -1,0 +1,210 @@
+"""The options of the sink, parsed and checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Final
+
+from eventproc.config import FailureAction, FailurePolicy
+from eventproc.errors import ConfigurationError
+from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
+from eventproc.models import ConsumerGroup
+from eventproc.partition.handler_threads import ThreadedHandler
+from eventproc.ports import DeadLetterSink
+from eventproc.settings import SECRET, Count, PositiveSpan, check_settings
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+from eventproc.validation.handlers import check_handler, check_made
+from spark_integration.options import OptionReader, parse_store
+from spark_integration.recipes import StoreRecipe, load
+from spark_integration.secrets import Secret
+
+SINK_OPTIONS: Final = (
+    "handler",
+    "connectionString",
+    "fullyQualifiedNamespace",
+    "eventHubName",
+    "consumerGroup",
+    "checkpointStore",
+    "storageConnectionString",
+    "maxEventsPerCall",
+    "maxAttempts",
+    "onFailure",
+    "deadLetters",
+    "deferCheckpoints",
+    "operationTimeout",
+)
+"""Every option that the sink knows; ``docs/spark.md`` explains them."""
+
+SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
+"""Options of Spark itself, which it passes to a sink with the sink's own."""
+
+EVENTS_PER_CALL: Final = 300
+"""Default of ``maxEventsPerCall``, the same as in a processor."""
+
+ATTEMPTS: Final = 3
+"""Default of ``maxAttempts``, for one event in one task. Spark retries a failed task on top."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecipe:
+    """A consumer group of a hub, by names or by a connection string that has them."""
+
+    consumer_group: str
+    eventhub_name: str | None = None
+    namespace: str | None = None
+    connection: Annotated[Secret | None, SECRET] = None
+
+    def __post_init__(self) -> None:
+        """Check that exactly one way is given."""
+        check_settings(self)
+        if (self.connection is None) == (self.namespace is None):
+            raise ConfigurationError(
+                "which hub's checkpoints? Give the sink fullyQualifiedNamespace and eventHubName, "
+                "or the source's connectionString (env:NAME, file:PATH, or the string itself)"
+            )
+        if self.namespace is not None and self.eventhub_name is None:
+            raise ConfigurationError("fullyQualifiedNamespace needs the option eventHubName, too")
+
+    def make(self) -> ConsumerGroup:
+        """Return the group, without connecting."""
+        namespace, eventhub_name = self.namespace, self.eventhub_name
+        if self.connection is not None:
+            source = EventHubSource.from_connection_string(
+                self.connection.read(), eventhub_name=eventhub_name, options=EventHubOptions()
+            )
+            namespace = source.fully_qualified_namespace
+            eventhub_name = source.eventhub_name
+        assert namespace is not None
+        assert eventhub_name is not None
+        return ConsumerGroup(
+            fully_qualified_namespace=namespace,
+            eventhub_name=eventhub_name,
+            name=self.consumer_group,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOptions:
+    """The checked options. They can be pickled, and printing them shows no secret."""
+
+    handler: str | HandlerFactory
+    """``module:Class``; with ``CheckpointingSink`` also the class itself."""
+
+    group: GroupRecipe
+    store: StoreRecipe
+    events_per_call_max: Count = EVENTS_PER_CALL
+    failure_policy: FailurePolicy = field(
+        default_factory=lambda: FailurePolicy(attempts_max=ATTEMPTS)
+    )
+    dead_letters: str | None = None
+    """The ``module:function`` that makes a ``DeadLetterSink``."""
+
+    defers_checkpoints: bool = False
+    patience: PositiveSpan = timedelta(minutes=1)
+    """How long the store may be unreachable before a task or a commit fails."""
+
+    def __post_init__(self) -> None:
+        """Check that the options are consistent."""
+        check_settings(self)
+        stores_dead_letters = self.failure_policy.action is FailureAction.DEAD_LETTER
+        if stores_dead_letters != (self.dead_letters is not None):
+            raise ConfigurationError(
+                "onFailure=deadLetter and deadLetters=module:function need each other: give both"
+            )
+        if not isinstance(self.handler, str):
+            check_handler(self.handler, takes_columns=True)
+
+    def make_handler(self) -> PartitionHandler:
+        """Make a handler for one partition.
+
+        Raises:
+            ConfigurationError: the class does not exist here, or is not a usable handler.
+        """
+        make = load("handler", self.handler) if isinstance(self.handler, str) else self.handler
+        check_handler(make, takes_columns=True)
+        handler = make()
+        check_made(handler, takes_columns=True)
+        if isinstance(handler, BlockingPartitionHandler):
+            return ThreadedHandler(handler)
+        if hasattr(handler, "process_columns"):
+            self._check_for_columns(type(handler).__name__)
+        return handler
+
+    def _check_for_columns(self, handler_name: str) -> None:
+        """Check that no option is given that has an effect only on handlers of events."""
+        policy, default = self.failure_policy, FailurePolicy(attempts_max=ATTEMPTS)
+        is_given = {
+            "maxEventsPerCall": self.events_per_call_max != EVENTS_PER_CALL,
+            "maxAttempts": policy.attempts_max != default.attempts_max,
+            "onFailure": policy.action is not default.action,
+        }
+        if names := [name for name, given in is_given.items() if given]:
+            raise ConfigurationError(
+                f"{' and '.join(names)} without effect: handler {handler_name} has "
+                "process_columns, which gets whole Arrow batches, and if it fails Spark retries "
+                "the task. Remove the option, or give the handler only process_events"
+            )
+
+    def make_dead_letters(self) -> DeadLetterSink | None:
+        """Make the dead-letter sink, if one is given, without opening it."""
+        if self.dead_letters is None:
+            return None
+        return load("deadLetters", self.dead_letters)()  # type: ignore[no-any-return]
+
+
+def parse_sink_options(
+    options: Mapping[str, str], *, handler: str | HandlerFactory | None = None
+) -> SinkOptions:
+    """Read and check the options of ``writeStream.format("eventproc")``.
+
+    Args:
+        options: The values by name.
+        handler: The handler of a ``CheckpointingSink``, instead of the option ``handler``. If
+            given, the options do not come from Spark, so Spark's own options are unknown.
+
+    Raises:
+        ConfigurationError: an option is unknown, missing or invalid.
+    """
+    is_from_spark = handler is None
+    own = {n: options[n] for n in options if not (is_from_spark and n.lower() in SPARKS_OWN)}
+    given = OptionReader(own, known=SINK_OPTIONS, part="sink")
+    handler, store = handler or given.text("handler"), given.text("checkpointStore")
+    if handler is None or store is None:
+        raise ConfigurationError(
+            "the sink needs the options handler (module:Class, importable on every executor) and "
+            "checkpointStore (blob:CONTAINER, sqlite:PATH or module:function)"
+        )
+    connection, storage = given.text("connectionString"), given.text("storageConnectionString")
+    recipe = parse_store(store, storage)
+    assert recipe is not None
+    return SinkOptions(
+        handler=handler,
+        group=GroupRecipe(
+            consumer_group=given.text("consumerGroup") or "$Default",
+            eventhub_name=given.text("eventHubName"),
+            namespace=given.text("fullyQualifiedNamespace"),
+            connection=None if connection is None else Secret(connection),
+        ),
+        store=recipe,
+        events_per_call_max=given.count("maxEventsPerCall") or EVENTS_PER_CALL,
+        failure_policy=FailurePolicy(
+            attempts_max=given.count("maxAttempts") or ATTEMPTS, action=_action(given)
+        ),
+        dead_letters=given.text("deadLetters"),
+        defers_checkpoints=given.flag("deferCheckpoints", otherwise=False),
+        patience=given.span("operationTimeout", otherwise=timedelta(minutes=1)),
+    )
+
+
+_ACTIONS: Final = {
+    "stop": FailureAction.STOP,
+    "skip": FailureAction.SKIP,
+    "deadletter": FailureAction.DEAD_LETTER,
+}
+
+
+def _action(given: OptionReader) -> FailureAction:
+    text = (given.text("onFailure") or "stop").strip()
+    if text.lower() not in _ACTIONS:
+        raise ConfigurationError(f"onFailure is {text!r}: give stop, skip or deadLetter")
+    return _ACTIONS[text.lower()]

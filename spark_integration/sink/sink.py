@@ -1,0 +1,66 @@
+"""The sink for ``foreachBatch``, as a callable."""
+
+from typing import TYPE_CHECKING, NoReturn
+
+from eventproc.errors import ConfigurationError
+from eventproc.handler import HandlerFactory
+from spark_integration.sink.options import parse_sink_options
+from spark_integration.sink.records import BatchSummary
+
+if TYPE_CHECKING:  # importing this package needs neither Spark nor Java
+    from pyspark.sql import DataFrame
+
+
+class CheckpointingSink:
+    """Calls handlers with the rows of a batch, then commits the checkpoints. For ``foreachBatch``.
+
+    Checkpoints are committed after all handlers are done, so a batch that was not committed is
+    delivered again, with ``context.is_replay`` set. The guarantees are those of
+    ``writeStream.format("eventproc")``. To write the batch elsewhere as well, call the sink from a
+    function of your own, once for each batch.
+    """
+
+    def __init__(self, handler: str | HandlerFactory, **options: str) -> None:
+        """Check the options, without opening anything.
+
+        Args:
+            handler: The handler's class, or ``module:Class``. A class of the main program is sent
+                to the executors by value.
+            options: Options of the sink by name, such as ``checkpointStore="sqlite:group.db"``.
+
+        Raises:
+            ConfigurationError: an option is unknown, missing or invalid.
+        """
+        self._options = parse_sink_options(options, handler=handler)
+        self._last_batch: BatchSummary | None = None
+
+    def __reduce__(self) -> NoReturn:
+        """Raise: only Spark Connect pickles a sink, to run it on the server, which cannot work."""
+        raise _refused_on_connect()
+
+    @property
+    def last_batch(self) -> BatchSummary | None:
+        """Counts of the last committed batch, for metrics of your own."""
+        return self._last_batch
+
+    def __call__(self, batch: "DataFrame", batch_id: int) -> None:
+        """Handle a batch and write its checkpoints.
+
+        Raises:
+            ConfigurationError: the session is one of Spark Connect.
+            FencedError: another writer works for the same consumer group.
+            OrderLostError: several tasks have rows of one partition.
+            StoreUnavailableError: the store did not answer within ``operationTimeout``.
+        """
+        if not hasattr(batch, "_jdf"):
+            raise _refused_on_connect()
+        from spark_integration.sink.batch import handle_frame  # noqa: PLC0415 - Spark is an extra
+
+        self._last_batch = handle_frame(self._options, batch, batch_id)
+
+
+def _refused_on_connect() -> ConfigurationError:
+    return ConfigurationError(
+        "a CheckpointingSink cannot work on Spark Connect, where foreachBatch does not tell tasks "
+        "which query they belong to: use writeStream.format('eventproc') with the option 'handler'"
+    )

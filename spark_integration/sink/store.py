@@ -1,0 +1,143 @@
+"""Reads checkpoints for the sink, and writes begin records and commits.
+
+Rule 1: a write whose outcome is unknown does not count as won; the checkpoint is read again.
+Rule 2: a write that lost against another writer's is not repeated over it.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+
+from eventproc.config import Backoff
+from eventproc.core.policy import backoff_s
+from eventproc.errors import StoreUnavailableError
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    ConsumerGroup,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+from spark_integration.positions import refuse_kafka
+from spark_integration.sink.records import (
+    TaskId,
+    begin_update,
+    fenced,
+    is_committed,
+    is_handled,
+    refuse_successor,
+)
+
+BACKOFF = Backoff(maximum=timedelta(seconds=5))
+"""Waits between attempts to reach a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedBatch:
+    """The stored checkpoint, and whether the events after it may have been delivered before."""
+
+    checkpoint: Checkpoint | None
+    is_replay: bool
+
+
+class Checkpoints:
+    """The checkpoints of one consumer group, in an open store."""
+
+    def __init__(self, store: CheckpointStore, group: ConsumerGroup, patience: timedelta) -> None:
+        self._store = store
+        self._group = group
+        self._patience_s = patience.total_seconds()
+
+    async def read(self, partition_id: str, me: TaskId) -> Checkpoint | None:
+        """Read a checkpoint, and check that no successor of this task has written it.
+
+        Raises:
+            FencedError, OrderLostError: see ``refuse_successor``.
+            ConfigurationError: it has Kafka's offset format.
+            StoreUnavailableError: no answer within ``operationTimeout``.
+        """
+        deadline = RetryDeadline(self._patience_s)
+        while True:
+            try:
+                found = await self._store.read_checkpoint(self._group, partition_id)
+            except StoreUnavailableError as error:
+                await deadline.wait(error)
+            else:
+                refuse_successor(found, me)
+                refuse_kafka(found)
+                return found
+
+    async def begin(
+        self, partition_id: str, found: Checkpoint | None, first: int, me: TaskId
+    ) -> StartedBatch:
+        """Write the begin record of a partition, before event *first* is handed over.
+
+        If another writer has moved the checkpoint past *first*, write nothing and return that
+        checkpoint; the caller has to begin at a later event.
+        """
+        deadline = RetryDeadline(self._patience_s)
+        is_unsure = is_replay = False
+        while not is_handled(first, found):
+            if found is None or found.writer != me.writer:
+                is_replay = found is not None and found.delivery_count > 0
+            elif not is_unsure:
+                is_replay = found.delivery_count > 0  # Another attempt at this task.
+            update = begin_update(partition_id, found, first, me)
+            if update is None or (found is not None and found.writer == me.writer):
+                return StartedBatch(found, is_replay=is_replay)
+            result = await self._store.update_checkpoint(self._group, update)
+            if result.outcome is WriteOutcome.WON:
+                return StartedBatch(result.checkpoint, is_replay=is_replay)
+            if result.outcome is WriteOutcome.UNKNOWN:
+                is_unsure = True
+                await deadline.wait(_no_answer(update))
+            found = await self.read(partition_id, me)
+        return StartedBatch(found, is_replay=False)
+
+    async def commit(self, update: CheckpointUpdate) -> None:
+        """Write the commit of a batch in one partition.
+
+        Raises:
+            FencedError: another writer has written since the begin record.
+            StoreUnavailableError: no answer within ``operationTimeout``.
+        """
+        deadline = RetryDeadline(self._patience_s)
+        while True:
+            result = await self._store.update_checkpoint(self._group, update)
+            if result.outcome is WriteOutcome.WON:
+                return
+            if result.outcome is WriteOutcome.UNKNOWN:
+                await deadline.wait(_no_answer(update))
+                continue  # If it was written, the next write loses, and is_committed() shows it.
+            try:
+                found = await self._store.read_checkpoint(self._group, update.partition_id)
+            except StoreUnavailableError as error:
+                await deadline.wait(error)
+                continue
+            if is_committed(found, update):
+                return
+            raise fenced(update, found)
+
+
+class RetryDeadline:
+    """Growing waits between attempts, up to a deadline."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._give_up_at_s = time.monotonic() + patience_s
+        self._attempt = 0
+
+    async def wait(self, error: StoreUnavailableError) -> None:
+        """Wait before the next attempt, or raise *error*."""
+        self._attempt += 1
+        wait_s = backoff_s(self._attempt, initial=BACKOFF.initial, maximum=BACKOFF.maximum)
+        if time.monotonic() + wait_s > self._give_up_at_s:
+            raise error
+        await asyncio.sleep(wait_s)
+
+
+def _no_answer(update: CheckpointUpdate) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"it is unknown whether the checkpoint of partition {update.partition_id!r} was moved to "
+        f"{update.sequence_number}: the store does not answer"
+    )

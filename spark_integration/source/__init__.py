@@ -1,0 +1,1 @@
+"""The source: reads a hub in batches and in streams."""

@@ -1,0 +1,65 @@
+"""The batch source in Spark's interface."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from eventproc.errors import ConfigurationError
+from eventproc.logs import get_logger
+from spark_integration.errors import EventsLostError
+from spark_integration.options import SourceOptions
+from spark_integration.python_worker import init_python_worker
+from spark_integration.source.hub import Hub, span_of
+from spark_integration.source.planning import EventRange, expired, in_order
+from spark_integration.source.reading import lost_message
+from spark_integration.source.tasks import divide, read
+
+
+class EventProcReader(DataSourceReader):
+    """The events between two positions, as the hub has them when the read is planned."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Look up the positions, and divide the events between them among tasks."""
+        init_python_worker()
+        return divide(self._options, plan(self._options))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the ranges of one task."""
+        return read(self._options, self._schema, partition)
+
+
+def plan(options: SourceOptions, hub: Hub | None = None) -> list[EventRange]:
+    """Return the ranges of a batch read.
+
+    Raises:
+        ConfigurationError: the hub does not have a position, or the end is before the start.
+        EventsLostError: retention deleted events after the start, and ``failOnDataLoss`` is true.
+    """
+    hub = hub or Hub(options)
+    hub.check()
+    ends = hub.partition_ends()
+    start, end = hub.find(options.starting, ends), hub.find(options.ending, ends)
+    for partition_id, begin in start.items():
+        if end[partition_id] < begin:
+            raise ConfigurationError(
+                f"in partition {partition_id!r} the ending position is before event "
+                f"{end[partition_id]}, and the starting position is at event {begin}"
+            )
+    lost = expired(start, {p: span_of(properties) for p, properties in ends.items()})
+    if lost and options.fails_on_data_loss:
+        raise EventsLostError(lost_message(lost))
+    log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
+    for gone in lost:
+        log.warning("events_expired", partition_id=gone.partition_id, missing_count=len(gone))
+        start[gone.partition_id] = min(gone.end, end[gone.partition_id])
+    return [
+        EventRange(partition_id=partition_id, start=start[partition_id], end=end[partition_id])
+        for partition_id in in_order(end)
+        if end[partition_id] > start[partition_id]
+    ]

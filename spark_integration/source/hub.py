@@ -1,0 +1,255 @@
+"""The driver's requests to the hub: its partitions, where each begins and ends, single events.
+
+Each request opens and closes its own connection, so that a driver that is killed or frozen between
+two requests leaves no receiver open on the service.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Final, TypeVar
+
+from eventproc.concurrency.tasks import together
+from eventproc.config import Backoff
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.policy import backoff_s
+from eventproc.errors import ConfigurationError, SourceUnavailableError, StoreUnavailableError
+from eventproc.logs import get_logger
+from eventproc.models import (
+    Checkpoint,
+    ConsumerGroup,
+    EventPosition,
+    PartitionProperties,
+    ReceivedEvent,
+)
+from eventproc.ports import EventSource
+from spark_integration.options import SourceOptions
+from spark_integration.positions import Positions, refuse_kafka
+from spark_integration.source.planning import PartitionSpan
+
+LOOKUPS_AT_ONCE: Final = 16
+"""Most receivers that are open at a time while positions are looked up."""
+
+BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
+"""Waits between attempts to reach a hub."""
+
+T = TypeVar("T")
+
+PartitionEnds = Mapping[str, PartitionProperties]
+"""The properties of each partition of a hub, by partition id."""
+
+
+class Hub:
+    """A hub, for synchronous code. Not thread-safe."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
+        self._name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Namespace and hub, which the query's offset log names."""
+        if self._name is None:
+            self._name = asyncio.run(self._request_once(self._named))
+        return self._name
+
+    def check(self) -> None:
+        """Check, before a query starts, that the consumer group can be read.
+
+        Raises:
+            ConfigurationError: it cannot.
+            SourceUnavailableError: no answer within ``operationTimeout``.
+        """
+        group = self._options.consumer_group
+        self._request(lambda source: source.check_consumer_group(group))
+
+    def partition_ends(self) -> PartitionEnds:
+        """Request the properties of all partitions, and retry until there is an answer.
+
+        Raises:
+            SourceUnavailableError: no answer within ``operationTimeout``.
+        """
+        return self._request(_partition_ends)
+
+    def partition_ends_now(self) -> PartitionEnds:
+        """Request the properties of all partitions once.
+
+        Raises:
+            SourceUnavailableError: no answer.
+        """
+        return asyncio.run(self._request_once(_partition_ends))
+
+    def find(self, positions: Positions, ends: PartitionEnds) -> dict[str, int]:
+        """Return the sequence number of the first event at each position.
+
+        Raises:
+            ConfigurationError: a partition does not have the position, or does not exist.
+        """
+        unknown = set(positions.by_partition) - set(ends)
+        if unknown:
+            raise ConfigurationError(
+                f"positions are given for partition {', '.join(sorted(unknown))}, which the hub "
+                f"does not have: it has {', '.join(ends)}"
+            )
+        return self._request(lambda source: self._find(source, positions, ends))
+
+    def first_events_now(
+        self, positions: Mapping[str, EventPosition]
+    ) -> Mapping[str, ReceivedEvent]:
+        """Request the first event at each partition's position once. Each must exist.
+
+        Raises:
+            SourceUnavailableError: no answer, or no event came within ``receiverTimeout``.
+        """
+
+        async def look_up(source: EventSource) -> Mapping[str, ReceivedEvent]:
+            return await _each(positions, partial(self._first_event, source))
+
+        return asyncio.run(self._request_once(look_up))
+
+    # --- inside the event loop -------------------------------------------------------------------
+
+    def _request(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
+        """Repeat a request until there is an answer, or until ``operationTimeout`` has passed."""
+        give_up_at = time.monotonic() + self._options.patience.total_seconds()
+        attempt = 0
+        while True:
+            try:
+                return asyncio.run(self._request_once(request))
+            except (SourceUnavailableError, StoreUnavailableError) as error:
+                attempt += 1
+                wait_s = backoff_s(attempt, initial=BACKOFF.initial, maximum=BACKOFF.maximum)
+                if time.monotonic() + wait_s > give_up_at:
+                    raise
+                if attempt == 1:
+                    self._log.warning("hub_failed", error=str(error))
+                time.sleep(wait_s)
+
+    async def _request_once(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
+        options = self._options.hub_options(prefetch=1)
+        async with self._options.source.make(options) as source:
+            return await request(source)
+
+    async def _named(self, source: EventSource) -> str:
+        return f"{source.fully_qualified_namespace}/{source.eventhub_name}".lower()
+
+    async def _find(
+        self, source: EventSource, positions: Positions, ends: PartitionEnds
+    ) -> dict[str, int]:
+        wanted = {partition_id: positions.of(partition_id) for partition_id in ends}
+        for checkpoint in await self._checkpoints(source) if positions.is_by_checkpoints else ():
+            if checkpoint.partition_id in ends:
+                wanted[checkpoint.partition_id] = after(checkpoint)
+
+        async def number_at(partition_id: str, position: EventPosition) -> int:
+            return await self._number_at(source, position, ends[partition_id])
+
+        return await _each(wanted, number_at)
+
+    async def _checkpoints(self, source: EventSource) -> Sequence[Checkpoint]:
+        """Read the consumer group's checkpoints."""
+        assert self._options.store is not None
+        group = ConsumerGroup(
+            fully_qualified_namespace=source.fully_qualified_namespace,
+            eventhub_name=source.eventhub_name,
+            name=self._options.consumer_group,
+        )
+        async with self._options.store.make() as store:
+            checkpoints = await store.list_checkpoints(group)
+        self._log.info("checkpoints_read", partition_count=len(checkpoints))
+        return checkpoints
+
+    async def _number_at(
+        self, source: EventSource, position: EventPosition, properties: PartitionProperties
+    ) -> int:
+        span = span_of(properties)
+        if position.sequence_number is not None:
+            return _checked(position, properties.partition_id, span)
+        if position.is_earliest:
+            return span.first
+        if position.is_latest or span.first == span.next or _is_after_all(position, properties):
+            return span.next
+        return (await self._first_event(source, properties.partition_id, position)).sequence_number
+
+    async def _first_event(
+        self, source: EventSource, partition_id: str, position: EventPosition
+    ) -> ReceivedEvent:
+        receiver = await source.open_receiver(self._options.consumer_group, partition_id, position)
+        try:
+            events = await receiver.receive(events_max=1, wait_max=self._options.silence_max)
+        finally:
+            await receiver.close()
+        if not events:
+            raise SourceUnavailableError(
+                f"partition {partition_id!r} did not return the event at {position}"
+            )
+        return events[0]
+
+
+async def _each(
+    positions: Mapping[str, EventPosition], find: Callable[[str, EventPosition], Awaitable[T]]
+) -> dict[str, T]:
+    """Look up all positions, ``LOOKUPS_AT_ONCE`` at a time."""
+    at_once = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+
+    async def look_up(partition_id: str, position: EventPosition) -> T:
+        async with at_once:
+            return await find(partition_id, position)
+
+    found = await together(*(look_up(*entry) for entry in positions.items()))
+    return dict(zip(positions, found, strict=True))
+
+
+async def _partition_ends(source: EventSource) -> PartitionEnds:
+    partition_ids = await source.partition_ids()
+    properties = await source.properties_of(partition_ids)
+    return {partition.partition_id: partition for partition in properties}
+
+
+def span_of(properties: PartitionProperties) -> PartitionSpan:
+    """Return the events that a partition has. An empty one begins where it ends."""
+    end = properties.last_enqueued_sequence_number + 1
+    first = end if properties.is_empty else properties.beginning_sequence_number
+    return PartitionSpan(first=first, next=end, last_enqueued_time=properties.last_enqueued_time)
+
+
+def after(checkpoint: Checkpoint) -> EventPosition:
+    """Return the position after a checkpoint.
+
+    By sequence number, as everywhere in the source, except for checkpoints of other SDKs that have
+    only an offset.
+
+    Raises:
+        ConfigurationError: the checkpoint has Kafka's offset format.
+    """
+    refuse_kafka(checkpoint)
+    if checkpoint.sequence_number is None:
+        return EventPosition.from_offset(checkpoint.offset or BEFORE_FIRST_OFFSET)
+    return EventPosition.from_sequence_number(checkpoint.sequence_number)
+
+
+def _checked(position: EventPosition, partition_id: str, span: PartitionSpan) -> int:
+    """Return the sequence number of a position, whose event may be deleted or the next to come."""
+    assert position.sequence_number is not None
+    number = position.sequence_number + (not position.is_inclusive)
+    if number > span.next:
+        raise ConfigurationError(
+            f"partition {partition_id!r} has no event {number - 1} yet, but a position after it "
+            "was given. If that comes from a checkpoint, the hub was deleted and created again"
+        )
+    return number
+
+
+def _is_after_all(position: EventPosition, properties: PartitionProperties) -> bool:
+    """Whether a reader there would wait for an event that does not exist yet."""
+    if position.enqueued_time is not None:
+        newest = properties.last_enqueued_time
+        return (
+            newest is None
+            or newest < position.enqueued_time
+            or (newest == position.enqueued_time and not position.is_inclusive)
+        )
+    return position.offset == properties.last_enqueued_offset and not position.is_inclusive

@@ -1,0 +1,168 @@
+"""Plans where micro-batches end: the driver's part of the streaming source, without Spark's types.
+
+Rule 1: while the hub does not answer, batches are empty; only an outage longer than
+``operationTimeout`` fails the query.
+Rule 2: the hub is polled at most once in ``pollInterval`` and within the service's quota, and only
+when every event that is known has been planned.
+"""
+
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from eventproc.core.policy import backoff_s
+from eventproc.errors import SourceRejectedError, SourceUnavailableError
+from eventproc.logs import Logger, get_logger
+from spark_integration.errors import EventsLostError
+from spark_integration.options import EVENTS_PER_PARTITION, Alignment, SourceOptions
+from spark_integration.source.aligner import Aligner
+from spark_integration.source.hub import BACKOFF, Hub, PartitionEnds, span_of
+from spark_integration.source.planning import (
+    Offsets,
+    PartitionSpan,
+    advance,
+    beyond_end,
+    expired,
+    poll_interval_s,
+)
+from spark_integration.source.reading import lost_message, recreated_message
+
+REQUESTS_PER_SECOND: Final = 25
+"""Half of the service's quota: 50 requests for a partition's ends in a second, of all clients of a
+namespace together."""
+
+PAUSE_MAX_S: Final = 1.0
+"""The longest wait in one call from Spark during an outage, so that a query can be stopped."""
+
+Spans = Mapping[str, PartitionSpan]
+
+
+class StreamPlanner:
+    """Plans the batches of one query. Not thread-safe."""
+
+    def __init__(self, options: SourceOptions, hub: Hub | None = None) -> None:
+        self._options = options
+        self._hub = hub or Hub(options)
+        self._aligner = Aligner(self._hub)
+        self._known: Spans = {}
+        self._known_at = float("-inf")
+        self._is_final = False
+        self._logged: set[tuple[str, int]] = set()
+        self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
+        self._ends_outage = _Outage(options.patience, self._log)
+        self._lookup_outage = _Outage(options.patience, self._log)
+
+    @property
+    def hub_name(self) -> str:
+        """The hub that the query's offsets name."""
+        return self._hub.name
+
+    def first(self) -> dict[str, int]:
+        """Return the offset at which a new query starts."""
+        self._hub.check()
+        ends = self._hub.partition_ends()
+        self._remember(ends)  # also if the end is fixed: "latest" may be after it by now
+        return self._hub.find(self._options.starting, ends)
+
+    def latest(self, start: Offsets, events_max: int | None) -> dict[str, int]:
+        """Return the end of a batch that begins at ``start``; ``start`` itself without new events.
+
+        Raises:
+            EventsLostError: retention deleted events after ``start``, and ``failOnDataLoss`` is
+                true.
+            SourceRejectedError: the hub refuses, or was deleted and created again.
+            SourceUnavailableError: the hub has been unreachable for ``operationTimeout``.
+        """
+        spans = self._spans_for(start)
+        if behind := beyond_end(start, spans):
+            raise SourceRejectedError(recreated_message(behind))
+        lost = expired(start, spans)
+        if lost and self._options.fails_on_data_loss:
+            raise EventsLostError(lost_message(lost))
+        for gone in lost:
+            if (gone.partition_id, gone.end) not in self._logged:  # the batch may be planned again
+                self._logged.add((gone.partition_id, gone.end))
+                self._log.warning(
+                    "events_expired", partition_id=gone.partition_id, missing_count=len(gone)
+                )
+        if events_max is None or self._options.alignment is Alignment.BACKLOG:
+            return advance(start, spans, events_max)
+        try:
+            cut = self._aligner.cut(start, spans, events_max)
+        except SourceUnavailableError as error:
+            self._lookup_outage.wait(error)
+            return dict(start)
+        self._lookup_outage.end()
+        return advance(start, cut)
+
+    def fix_end(self) -> None:
+        """Fix the end: events that are published from now on are not planned."""
+        self._remember(self._hub.partition_ends())
+        self._is_final = True
+
+    def end(self) -> dict[str, int] | None:
+        """Return where the partitions ended at the last poll; ``None`` before the first."""
+        return {p: span.next for p, span in self._known.items()} or None
+
+    def events_max(self) -> int:
+        """Return the most events of a batch."""
+        if self._options.events_per_trigger_max is not None:
+            return self._options.events_per_trigger_max
+        if not self._known:
+            self._remember(self._hub.partition_ends())
+        return EVENTS_PER_PARTITION * len(self._known)
+
+    def _spans_for(self, start: Offsets) -> Spans:
+        if self._is_final:
+            return self._known
+        interval_s = poll_interval_s(
+            self._options.poll_interval.total_seconds(), len(self._known), REQUESTS_PER_SECOND
+        )
+        fresh_for_s = self._known_at + interval_s - time.monotonic()
+        if fresh_for_s > 0:
+            if advance(start, self._known) != dict(start):
+                return self._known
+            time.sleep(fresh_for_s)
+        try:
+            self._remember(self._hub.partition_ends_now())
+        except SourceUnavailableError as error:
+            self._ends_outage.wait(error)
+        return self._known
+
+    def _remember(self, ends: PartitionEnds) -> None:
+        self._known = {p: span_of(properties) for p, properties in ends.items()}
+        self._known_at = time.monotonic()
+        self._ends_outage.end()
+
+
+class _Outage:
+    """An outage of one kind of request to the hub."""
+
+    def __init__(self, patience: timedelta, log: Logger) -> None:
+        self._patience = patience
+        self._log = log
+        self._began_at: float | None = None
+        self._failure_count = 0
+
+    def wait(self, error: SourceUnavailableError) -> None:
+        """Wait before the next attempt; raise *error* after an outage of ``operationTimeout``."""
+        now = time.monotonic()
+        self._failure_count += 1
+        if self._began_at is None:
+            self._began_at = now
+            self._log.warning("hub_failed", error=str(error))
+        if now - self._began_at > self._patience.total_seconds():
+            raise error
+        time.sleep(
+            min(
+                PAUSE_MAX_S,
+                backoff_s(self._failure_count, initial=BACKOFF.initial, maximum=BACKOFF.maximum),
+            )
+        )
+
+    def end(self) -> None:
+        """Note that the hub answered."""
+        if self._began_at is not None:
+            self._log.info("hub_recovered", failure_count=self._failure_count)
+            self._began_at, self._failure_count = None, 0

@@ -1,0 +1,168 @@
+"""Decides which events a batch has, and which task reads which of them. Pure.
+
+Rule 1: a position is the sequence number of the *next* event to read.
+Rule 2: the same offsets give the same ranges and the same tasks, so a batch that is run again
+reads the same events.
+Rule 3: a partition that an offset does not name was created later, and is read from event 0 on.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+Offsets = Mapping[str, int]
+"""The sequence number of the next event to read, by partition id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSpan:
+    """The events that a hub has of one partition: from ``first`` up to but without ``next``."""
+
+    first: int
+    next: int
+    last_enqueued_time: datetime | None = None
+    """The time of event ``next - 1``; ``None`` if the source does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRange:
+    """Events of one partition: from ``start`` up to but without ``end``."""
+
+    partition_id: str
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        """Check the order of ``start`` and ``end``."""
+        assert 0 <= self.start <= self.end, self
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"events {self.start} to {self.end - 1} of partition {self.partition_id!r}"
+
+
+def in_order(partition_ids: Iterable[str]) -> list[str]:
+    """Sort partition ids as numbers: ``"2"`` before ``"10"``."""
+    return sorted(partition_ids, key=lambda partition_id: (len(partition_id), partition_id))
+
+
+def expired(start: Offsets, spans: Mapping[str, PartitionSpan]) -> list[EventRange]:
+    """Return the events after ``start`` that retention has deleted."""
+    return [
+        EventRange(partition_id=partition_id, start=begin, end=spans[partition_id].first)
+        for partition_id in in_order(spans)
+        if (begin := start.get(partition_id, 0)) < spans[partition_id].first
+    ]
+
+
+def beyond_end(start: Offsets, spans: Mapping[str, PartitionSpan]) -> dict[str, int]:
+    """Return the positions of ``start`` that are after the end of their partition."""
+    return {
+        partition_id: start[partition_id]
+        for partition_id in in_order(spans)
+        if start.get(partition_id, 0) > spans[partition_id].next
+    }
+
+
+def begins_of(start: Offsets, spans: Mapping[str, PartitionSpan]) -> dict[str, int]:
+    """Return the first event of each partition, from ``start`` on, that still exists."""
+    return {p: max(start.get(p, 0), span.first) for p, span in spans.items()}
+
+
+def advance(
+    start: Offsets, spans: Mapping[str, PartitionSpan], events_max: int | None = None
+) -> dict[str, int]:
+    """Return the end of a batch that begins at ``start``, with a limit on events (see ``share``).
+
+    Partitions that only ``start`` has keep their position: a hub never loses a partition, but an
+    answer may leave one out.
+    """
+    begins = begins_of(start, spans)
+    waiting = {p: max(spans[p].next - begins[p], 0) for p in in_order(spans)}
+    taken = waiting if events_max is None else share(waiting, events_max)
+    moved = {p: begins[p] + count for p, count in taken.items() if count or p not in start}
+    end = {**start, **moved}
+    return {partition_id: end[partition_id] for partition_id in in_order(end)}
+
+
+def share(wanted: Mapping[str, int], most: int) -> dict[str, int]:
+    """Divide ``most`` events among the partitions in proportion to what each has.
+
+    So partitions of steady but unequal rates end at about the same event time, and a watermark
+    drops no events of the slower ones. Each partition that has any events gets at least one, even
+    if the sum exceeds ``most`` then, as with Spark's Kafka source. So no partition starves.
+    """
+    wanting = [name for name, want in wanted.items() if want]
+    left = most - len(wanting)
+    more = sum(wanted.values()) - len(wanting)
+    if left >= more:
+        return dict(wanted)
+    given = {name: min(want, 1) for name, want in wanted.items()}
+    if left <= 0:
+        return given
+    parts = {name: divmod((wanted[name] - 1) * left, more) for name in wanting}
+    for name, (whole, _) in parts.items():
+        given[name] += whole
+    rest = left - sum(whole for whole, _ in parts.values())
+    # One more for those that lost most by rounding down; none gets more than it has.
+    for name in sorted(wanting, key=lambda name: parts[name][1], reverse=True)[:rest]:
+        given[name] += 1
+    return given
+
+
+def ranges_between(start: Offsets, end: Offsets) -> list[EventRange]:
+    """Return the events between two offsets, without empty ranges."""
+    return [
+        EventRange(partition_id=partition_id, start=start.get(partition_id, 0), end=stop)
+        for partition_id in in_order(end)
+        if (stop := end[partition_id]) > start.get(partition_id, 0)
+    ]
+
+
+def tasks_of(
+    ranges: Sequence[EventRange],
+    *,
+    tasks_max: int | None = None,
+    events_per_task_max: int | None = None,
+) -> list[list[EventRange]]:
+    """Divide ranges among tasks. By default each range is a task.
+
+    Args:
+        ranges: of different partitions.
+        tasks_max: the most tasks. If there are more ranges, ranges are combined into tasks of
+            about equal size.
+        events_per_task_max: longer ranges are divided into pieces, each piece a task. The first
+            pieces of all partitions come first, so that few of one partition run at a time.
+    """
+    if events_per_task_max is not None:
+        cut = [_cut(whole, events_per_task_max) for whole in ranges]
+        rounds = max((len(pieces) for pieces in cut), default=0)
+        return [[pieces[turn]] for turn in range(rounds) for pieces in cut if turn < len(pieces)]
+    if tasks_max is None or len(ranges) <= tasks_max:
+        return [[whole] for whole in ranges]
+    tasks: list[list[EventRange]] = [[] for _ in range(tasks_max)]
+    least = [(0, number) for number in range(tasks_max)]
+    for whole in sorted(ranges, key=len, reverse=True):
+        size, number = heapq.heappop(least)
+        tasks[number].append(whole)
+        heapq.heappush(least, (size + len(whole), number))
+    return tasks
+
+
+def _cut(whole: EventRange, most: int) -> list[EventRange]:
+    """Divide a range into pieces of nearly equal size, none above ``most``."""
+    count = -(-len(whole) // most)
+    cuts = [whole.start + len(whole) * piece // count for piece in range(count + 1)]
+    return [
+        EventRange(partition_id=whole.partition_id, start=begin, end=end)
+        for begin, end in pairwise(cuts)
+    ]
+
+
+def poll_interval_s(wanted_s: float, partition_count: int, requests_per_second: int) -> float:
+    """Return the interval between polls of the hub: as wanted, but within the service's quota."""
+    return max(wanted_s, partition_count / requests_per_second)

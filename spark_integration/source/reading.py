@@ -1,0 +1,262 @@
+"""Reads planned ranges: each of their events once and in order, or an error.
+
+Rule 1: exactly the planned events are delivered. A receiver that breaks is reopened after the last
+event. Deleted events are an error, or with ``failOnDataLoss=false`` counted and skipped.
+Rule 2: a receiver is closed before the reader of its range returns or raises.
+Rule 3: receivers opened ahead of time buffer at most ``prefetchCount`` events together.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from eventproc.core.policy import backoff_s
+from eventproc.errors import (
+    ReceiverDisplacedError,
+    SourceRejectedError,
+    SourceUnavailableError,
+)
+from eventproc.logs import get_logger
+from eventproc.models import EventPosition, ReceivedEvent
+from eventproc.ports import EventSource, PartitionReceiver
+from spark_integration.errors import EventsLostError
+from spark_integration.options import SourceOptions
+from spark_integration.source.hub import BACKOFF, span_of
+from spark_integration.source.planning import EventRange
+
+EVENTS_AT_ONCE: Final = 256
+"""Most events that one call takes from a receiver."""
+
+OPEN_AHEAD_MAX: Final = 8
+"""Most ranges of a task whose receivers are open at a time. Opening one takes several round trips,
+so it starts while earlier ranges are read."""
+
+Chunk = tuple[str, Sequence[ReceivedEvent]]
+"""A partition id, and events of that partition."""
+
+
+def read_ranges(options: SourceOptions, ranges: Sequence[EventRange]) -> Iterator[Chunk]:
+    """Read ranges one after another, from synchronous code.
+
+    Raises:
+        EventsLostError: events were deleted, and ``failOnDataLoss`` is true.
+        SourceRejectedError: the hub refuses permanently.
+        SourceUnavailableError: the hub was unreachable for longer than ``operationTimeout``.
+    """
+    longest = max(map(len, ranges), default=0)
+    with asyncio.Runner() as runner:
+        source_context = options.source.make(options.hub_options(prefetch=longest))
+        wait_for = runner.get_loop().run_until_complete
+        source = runner.run(source_context.__aenter__())
+        reader = _TaskReader(source, options, ranges)
+        try:
+            # Runner.run would set and reset a signal handler for every chunk.
+            while (chunk := wait_for(reader.read())) is not None:
+                yield chunk
+        finally:
+            runner.run(reader.close())
+            runner.run(source_context.__aexit__(None, None, None))
+
+
+class _TaskReader:
+    """Reads the ranges of one task, in their order."""
+
+    def __init__(
+        self, source: EventSource, options: SourceOptions, ranges: Sequence[EventRange]
+    ) -> None:
+        self._waiting = deque(RangeReader(source, options, planned) for planned in ranges)
+        self._prefetch = options.prefetch
+
+    async def read(self) -> Chunk | None:
+        """Return the next events, with their partition; ``None`` at the end of the last range."""
+        while self._waiting:
+            self._open_ahead()
+            reader = self._waiting[0]
+            events = await reader.read()
+            if events:
+                return reader.partition_id, events
+            await reader.close()
+            self._waiting.popleft()
+        return None
+
+    async def close(self) -> None:
+        await asyncio.gather(*(reader.close() for reader in self._waiting))
+
+    def _open_ahead(self) -> None:
+        held = 0
+        for index, reader in enumerate(self._waiting):
+            held += reader.left
+            if index >= OPEN_AHEAD_MAX or (index > 0 and held > self._prefetch):
+                return
+            reader.open_soon()
+
+
+@dataclass(slots=True)
+class _Outage:
+    """A time without events: its start, and the number of attempts since."""
+
+    begun_at: float
+    attempt: int = 0
+
+
+class RangeReader:
+    """Reads one range."""
+
+    def __init__(self, source: EventSource, options: SourceOptions, planned: EventRange) -> None:
+        self.partition_id: Final = planned.partition_id
+        self._source = source
+        self._options = options
+        self._planned = planned
+        self._next = planned.start
+        self._opening: asyncio.Task[PartitionReceiver] | None = None
+        self._outage: _Outage | None = None
+        self._log = get_logger("eventproc.spark", partition_id=planned.partition_id)
+
+    @property
+    def left(self) -> int:
+        """How many events of the range have not been read yet."""
+        return self._planned.end - self._next
+
+    def open_soon(self) -> None:
+        """Start to open the receiver, unless it is open or the range is finished."""
+        if self._opening is None and self.left:
+            self._opening = asyncio.create_task(
+                self._source.open_receiver(
+                    self._options.consumer_group,
+                    self.partition_id,
+                    EventPosition.from_sequence_number(self._next, is_inclusive=True),
+                )
+            )
+
+    async def read(self) -> Sequence[ReceivedEvent]:
+        """Return the next events; an empty sequence at the end of the range."""
+        while self.left > 0:
+            try:
+                events = await self._receive()
+            except SourceUnavailableError as error:
+                await self.close()
+                await self._wait_out_outage(error)
+                continue
+            self._recover()
+            if events:
+                return events
+        return ()
+
+    async def close(self) -> None:
+        """Close the receiver, if one is open or opening."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        opening.cancel()
+        await asyncio.wait([opening])
+        if not opening.cancelled() and opening.exception() is None:
+            await opening.result().close()
+
+    async def _receive(self) -> Sequence[ReceivedEvent]:
+        """Wait for events; return those inside of the range."""
+        self.open_soon()
+        assert self._opening is not None
+        receiver = await self._opening
+        events = await receiver.receive(
+            events_max=min(EVENTS_AT_ONCE, self.left), wait_max=self._options.silence_max
+        )
+        if not events:
+            await self._check_silence()
+        return self._accept(events)
+
+    def _accept(self, events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
+        first = self._next
+        if events and events[0].sequence_number == first:
+            last = events[-1].sequence_number
+            if last - first == len(events) - 1 and last < self._planned.end:
+                self._next = last + 1
+                return events
+        accepted = []
+        for event in events:
+            number = event.sequence_number
+            if number < self._next:
+                continue  # a receiver may begin before its position
+            self._skip_to(min(number, self._planned.end))
+            if number >= self._planned.end:
+                break
+            accepted.append(event)
+            self._next = number + 1
+        return accepted
+
+    def _skip_to(self, number: int) -> None:
+        """Treat the events before ``number`` as lost: raise, or count and skip them."""
+        if number <= self._next:
+            return
+        lost = EventRange(partition_id=self.partition_id, start=self._next, end=number)
+        if self._options.fails_on_data_loss:
+            raise EventsLostError(lost_message([lost]))
+        self._log.warning(
+            "planned_events_missing",
+            after_sequence_number=lost.start - 1,
+            missing_count=len(lost),
+        )
+        self._next = number
+
+    async def _check_silence(self) -> None:
+        """Find out why no event came: deleted, from another hub of that name, or a dead link."""
+        (properties,) = await self._source.properties_of([self.partition_id])
+        span = span_of(properties)
+        if span.next < self._planned.end:
+            raise SourceRejectedError(recreated_message({self.partition_id: self._planned.end}))
+        if span.first > self._next:
+            self._skip_to(min(span.first, self._planned.end))
+            return
+        raise SourceUnavailableError(
+            f"{self._planned}: no event came within {self._options.silence_max}"
+        )
+
+    async def _wait_out_outage(self, error: SourceUnavailableError) -> None:
+        """Wait before the next attempt; raise if the outage exceeds ``operationTimeout``."""
+        now = time.monotonic()
+        outage = self._outage
+        if outage is None:
+            outage = self._outage = _Outage(begun_at=now)
+            self._log.warning("range_interrupted", error=str(error), next=self._next)
+        outage.attempt += 1
+        wait_s = backoff_s(outage.attempt, initial=BACKOFF.initial, maximum=BACKOFF.maximum)
+        patience_s = self._options.patience.total_seconds()
+        if now + wait_s - outage.begun_at > patience_s:
+            raise SourceUnavailableError(self._outage_message(error)) from error
+        await asyncio.sleep(wait_s)
+
+    def _outage_message(self, error: SourceUnavailableError) -> str:
+        hint = ""
+        if isinstance(error, ReceiverDisplacedError):
+            hint = (
+                ". Another program reads this consumer group with exclusive receivers, as "
+                "processors do: stop it, or give this query a consumer group of its own"
+            )
+        return (
+            f"{self._planned}: {self.left} of them could not be read for "
+            f"{self._options.patience} (operationTimeout): {error}{hint}"
+        )
+
+    def _recover(self) -> None:
+        if self._outage is not None:
+            self._log.info("range_resumed", attempt_count=self._outage.attempt, next=self._next)
+            self._outage = None
+
+
+def lost_message(lost: Sequence[EventRange]) -> str:
+    """Return the message of an error about deleted events."""
+    return (
+        f"retention deleted events before they were read: {'; '.join(map(str, lost))}. To continue "
+        "without them, set failOnDataLoss=false: they are counted in the log and skipped"
+    )
+
+
+def recreated_message(positions: dict[str, int]) -> str:
+    """Return the message of an error about a hub that ends before the query's position."""
+    which = ", ".join(f"{partition!r} before {number}" for partition, number in positions.items())
+    return (
+        f"the hub ends before the position that this query has reached (partition {which}): it was "
+        "deleted and created again. Start with a new checkpointLocation"
+    )

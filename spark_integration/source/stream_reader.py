@@ -1,0 +1,68 @@
+"""The streaming source in Spark's interface.
+
+On the driver, Spark keeps one Python process for each query, which runs everything here except
+``read``. Executors run ``read``, on a copy that was pickled before any other method was called.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from spark_integration.options import SourceOptions
+from spark_integration.python_worker import init_python_worker
+from spark_integration.source import offsets
+from spark_integration.source.offsets import Json
+from spark_integration.source.planner import StreamPlanner
+from spark_integration.source.planning import ranges_between
+from spark_integration.source.tasks import divide, read
+
+
+class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a hub in micro-batches."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    @cached_property
+    def _planner(self) -> StreamPlanner:
+        init_python_worker()
+        return StreamPlanner(self._options)
+
+    def initialOffset(self) -> Json:
+        """Return the offset at which a query without an offset log starts."""
+        return offsets.to_json(self._planner.hub_name, self._planner.first())
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        """Return the end of the next batch."""
+        hub = self._planner.hub_name
+        events_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        latest = self._planner.latest(offsets.from_json(hub, start), events_max)
+        return offsets.to_json(hub, latest)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return the limit from ``maxEventsPerTrigger``."""
+        return ReadMaxRows(self._planner.events_max())
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Make the hub's present end the end of the query."""
+        self._planner.fix_end()
+
+    def reportLatestOffset(self) -> Json | None:
+        """Return the hub's end, from which the query's progress shows the lag."""
+        end = self._planner.end()
+        return None if end is None else offsets.to_json(self._planner.hub_name, end)
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        """Divide the events between two offsets among tasks."""
+        hub = self._planner.hub_name
+        ranges = ranges_between(offsets.from_json(hub, start), offsets.from_json(hub, end))
+        return divide(self._options, ranges)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the ranges of one task."""
+        return read(self._options, self._schema, partition)

@@ -1,0 +1,160 @@
+"""Links and paths in the documentation lead somewhere. Nothing is built, and no server is asked."""
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+FENCE = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+INLINE = re.compile(r"\]\(([^()\s]+(?:\([^()\s]*\))?)(?: +\"[^\"]*\")?\)")
+DEFINITION = re.compile(r"^ {0,3}\[([^\]]+)\]: *(\S+)", re.MULTILINE)
+USE = re.compile(r"\[[^\]]*\]\[([^\]]+)\]")
+PAGE = re.compile(r"docs/[\w./-]+\.md\b")
+PATH = re.compile(r"(?<![\w./-])(?:tests|examples|benchmarks)/[a-z0-9_./-]*[a-z0-9_]")
+
+
+def pages_below(root):
+    """Return every page that a reader of the repository meets."""
+    return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
+
+
+def prose(text):
+    """Return a page without its code and comments."""
+    return COMMENT.sub("", FENCE.sub("", text))
+
+
+def anchors(text):
+    """Return the fragments that GitHub gives to the headings of a page."""
+    found: set[str] = set()
+    count_by_slug = Counter[str]()
+    for heading in HEADING.findall(prose(text)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found.add(f"{slug}-{count_by_slug[slug]}" if count_by_slug[slug] else slug)
+        count_by_slug[slug] += 1
+    return found
+
+
+def links(text):
+    """Return the targets of all links of a page; a reference without a definition is one, too."""
+    plain = CODE.sub("", prose(text))
+    defined = {name.casefold(): target for name, target in DEFINITION.findall(plain)}
+    used = [defined.get(name.casefold(), f"[{name}]") for name in USE.findall(plain)]
+    return [*INLINE.findall(plain), *defined.values(), *used]
+
+
+def is_dead(page, target):
+    """Tell whether a link from a page leads nowhere; other servers are not asked."""
+    if re.match(r"[a-z]+:", target):
+        return False
+    path, _, fragment = target.partition("#")
+    there = page.parent / path if path else page
+    if not there.exists():
+        return True
+    return bool(fragment) and fragment not in anchors(there.read_text("utf-8"))
+
+
+def test_every_link_leads_somewhere(root):
+    """A relative link names a file of the project, and its fragment a heading in it."""
+    dead = [
+        f"{page.relative_to(root)}: {target}"
+        for page in pages_below(root)
+        for target in links(page.read_text("utf-8"))
+        if is_dead(page, target)
+    ]
+
+    assert dead == []
+
+
+def test_every_path_in_a_page_exists(root):
+    """A command that a page shows names tests, examples and benchmarks that are there."""
+    gone = sorted(
+        {
+            f"{page.relative_to(root)}: {path}"
+            for page in pages_below(root)
+            for path in PATH.findall(page.read_text("utf-8"))
+            if not (root / path).exists()
+        }
+    )
+
+    assert gone == []
+
+
+def test_every_page_that_the_source_names_exists(root, everything):
+    """Docstrings, comments and settings send readers to pages that are there."""
+    texts = {file.name: file.text for file in everything if file.name != Path(__file__).name}
+    texts |= {name: (root / name).read_text("utf-8") for name in ("pyproject.toml", "Makefile")}
+    gone = sorted(
+        {
+            f"{name}: {page}"
+            for name, text in texts.items()
+            for page in PAGE.findall(text)
+            if not (root / page).exists()
+        }
+    )
+
+    assert gone == []
+
+
+def test_the_index_of_decisions_is_complete(root):
+    """Each decision stands in the index once, under its title."""
+    folder = root / "docs/decisions"
+    index = (folder / "README.md").read_text("utf-8")
+    listed = re.findall(r"^- \[(\d{4})\]\(\1-.+\.md\): (.+)$", index, re.MULTILINE)
+    titles = [
+        tuple(page.read_text("utf-8").split("\n", 1)[0].removeprefix("# ").split(": ", 1))
+        for page in sorted(folder.glob("0*.md"))
+    ]
+
+    assert sorted(listed) == titles
+
+
+def test_the_readme_can_be_read_elsewhere(root):
+    """A package index shows the README alone: once the project has a URL, links are absolute."""
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    relative = [
+        target
+        for target in links((root / "README.md").read_text("utf-8"))
+        if not re.match(r"https://|#", target)
+    ]
+
+    assert not relative or "urls" not in project
+
+
+@pytest.fixture(name="page")
+def _page(tmp_path):
+    (tmp_path / "other.md").write_text("# Some `code`, twice\n\n## Again\n\n## Again\n")
+    return tmp_path / "page.md"
+
+
+@pytest.mark.parametrize(
+    "target", ["other.md", "other.md#some-code-twice", "other.md#again-1", "https://example.org"]
+)
+def test_the_inspector_accepts_links_that_work(page, target):
+    """Files, headings with code in them, repeated headings, other servers."""
+    page.write_text("")
+
+    assert not is_dead(page, target)
+
+
+@pytest.mark.parametrize("target", ["none.md", "other.md#none", "#none", "[none]"])
+def test_the_inspector_finds_dead_links(page, target):
+    """A missing file, a missing heading there or here, a reference that is not defined."""
+    page.write_text("# Here\n")
+
+    assert is_dead(page, target)
+
+
+def test_the_inspector_reads_links_of_every_kind():
+    """Links in code and comments are none; an image, a definition and a reference are."""
+    text = (
+        "[a](a.md) `[b](b.md)` ![c](c.png) [d][e]\n<!-- [f](f.md) -->\n"
+        "```\n[g](g.md)\n```\n[e]: e.md\n[h][i]\n"
+    )
+
+    assert links(text) == ["a.md", "c.png", "e.md", "e.md", "[i]"]

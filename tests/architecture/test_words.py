@@ -1,0 +1,90 @@
+"""Names use the field's standard terms; ``docs/glossary.md`` says what each of them means."""
+
+import ast
+import re
+
+import pytest
+
+PRIVATE_WORDS = frozenset(
+    {
+        *("board", "desk", "door", "farewell", "floor", "floors", "gate", "gift", "gifts", "hasty"),
+        *("heir", "heirs", "house", "law", "laws", "mishap", "neglect", "neglected", "nobody"),
+        *("odd", "rob", "robbed", "robs", "roof", "seat", "sight", "sighting", "sightings"),
+        *("stencil", "stray", "strays", "told", "whoever"),
+    }
+)
+"""Metaphors and words of this project's own, for which the field has a term."""
+
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def words_of(name):
+    """Split a name in any spelling into its words, in lower case."""
+    return {piece.lower() for piece in _PIECE.findall(name)}
+
+
+def names_in(file):
+    """Yield each name that a file gives to something: itself, a class, a function, a setting."""
+    yield from file.name.removesuffix(".py").split("/")
+    for node in ast.walk(file.tree):
+        match node:
+            case (
+                ast.ClassDef(name=name)
+                | ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+            ):
+                yield name
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.arg(arg=name):
+                yield name
+            case ast.Call(
+                func=ast.Attribute(attr="debug" | "info" | "warning" | "error"),
+                args=[ast.Constant(value=str(event)), *_],
+            ):
+                yield event
+            case _:
+                continue
+
+
+def test_names_use_standard_terms(shipped):
+    """A reader who knows Kafka or Event Hubs needs no dictionary for a name."""
+    private = sorted(
+        {
+            f"{file.name}: {name}"
+            for file in shipped
+            for name in names_in(file)
+            if words_of(name) & PRIVATE_WORDS
+        }
+    )
+
+    assert private == []
+
+
+def test_commands_use_standard_terms():
+    """Verbs and options of the command are names, too."""
+    typer = pytest.importorskip("typer")
+    from eventproc.cli.app import app  # noqa: PLC0415
+
+    def names(command):
+        for parameter in command.params:
+            yield from parameter.opts
+        for name, below in getattr(command, "commands", {}).items():
+            yield name
+            yield from names(below)
+
+    private = {n for n in names(typer.main.get_command(app)) if words_of(n) & PRIVATE_WORDS}
+
+    assert private == set()
+
+
+@pytest.mark.parametrize("name", ["is_robbed", "FrontDoor", "_told", "HTTPGate", "gift_2"])
+def test_the_inspector_finds_a_word_in_any_spelling(name):
+    """Snake case, camel case and abbreviations are split."""
+    assert words_of(name) & PRIVATE_WORDS
+
+
+@pytest.mark.parametrize("name", ["dashboard", "problem", "gateway", "outdoor"])
+def test_the_inspector_does_not_find_a_word_inside_another(name):
+    """A name is judged by its words, not by its letters."""
+    assert not words_of(name) & PRIVATE_WORDS

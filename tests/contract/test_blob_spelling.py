@@ -1,0 +1,91 @@
+"""A namespace with a port, which some SDKs leave out of the names of their blobs."""
+
+import pytest
+from azure.storage.blob import ContainerClient
+
+from checkpointstores.blob import BlobCheckpointStore
+from eventproc.errors import ConfigurationError
+from eventproc.models import CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
+
+SPELLED_OTHERWISE = "group_spelled_otherwise"
+
+
+WITH_PORT = ConsumerGroup(fully_qualified_namespace="localhost:5672", eventhub_name="Hub")
+WITHOUT_PORT = ConsumerGroup(fully_qualified_namespace="localhost", eventhub_name="Hub")
+
+
+@pytest.fixture
+def azure(storage, container):
+    """The vendor's own client, to write and look as others do."""
+    with ContainerClient.from_connection_string(storage, container) as client:
+        yield client
+
+
+@pytest.fixture
+def store(storage, container):
+    """An unopened store over the same container."""
+    return BlobCheckpointStore.from_connection_string(storage, container)
+
+
+def put(azure, name, **metadata):
+    """Write a blob as some other program would."""
+    azure.upload_blob(name, b"", metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(WITH_PORT, "localhost"), (WITHOUT_PORT, "localhost:5672")]
+)
+async def test_a_group_that_others_spell_otherwise_is_told_once(azure, store, caplog, ours, theirs):
+    """JavaScript's SDK leaves the port out; then there are two groups, and neither knows."""
+    put(azure, f"{theirs}/hub/$default/ownership/0", ownerid="js")
+    put(azure, f"{theirs}/hub/$default/checkpoint/0", offset="1", sequencenumber="1")
+    async with store:
+        found = [await store.list_ownership(ours) for _ in range(3)]
+
+    [told] = [r.__dict__ for r in caplog.records if getattr(r, "event", "") == SPELLED_OTHERWISE]
+    assert [snapshot.ownerships for snapshot in found] == [()] * 3
+    assert (told["namespace"], told["other_namespace"]) == (ours.key[0], theirs)
+    assert f"BlobCheckpointStore(namespace={theirs!r})" in told["remedy"]
+
+
+async def test_another_hub_or_a_released_record_elsewhere_is_no_second_group(azure, store, caplog):
+    """Nobody is there, or somebody who serves something else."""
+    put(azure, "localhost/hub/$default/ownership/0", ownerid="")
+    put(azure, "localhost/other/$default/ownership/0", ownerid="js")
+    put(azure, "localhost:1/other/$default/ownership/0", ownerid="js")
+    put(azure, "localhost:1/hub/$default/checkpoint/0", ownerid="js")
+    async with store:
+        await store.list_ownership(WITH_PORT)
+        await store.list_ownership(WITHOUT_PORT)
+
+    assert [r for r in caplog.records if getattr(r, "event", "") == SPELLED_OTHERWISE] == []
+
+
+async def test_the_namespace_in_the_names_of_blobs_can_be_set(azure, storage, container, caplog):
+    """Then the group is one with those who leave the port out; nothing else lies elsewhere."""
+    put(azure, "localhost/hub/$default/ownership/0", ownerid="js")
+    put(azure, "localhost/hub/$default/checkpoint/0", offset="1", sequencenumber="7")
+    named = BlobCheckpointStore.from_connection_string(storage, container, namespace="LocalHost")
+    async with named:
+        [owned] = (await named.list_ownership(WITH_PORT)).ownerships
+        [listed] = await named.list_checkpoints(WITH_PORT)
+        claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=owned.etag)
+        [won] = await named.claim_ownership(WITH_PORT, [claim])
+        found = await named.read_checkpoint(WITH_PORT, "0")
+        update = CheckpointUpdate(
+            partition_id="0", offset="2", sequence_number=8, replaces=found, writer="w"
+        )
+        await named.update_checkpoint(WITH_PORT, update)
+        await named.announce_member(WITH_PORT, Member(owner_id="a", incarnation="1"))
+    folders = {blob.name.split("/")[0] for blob in azure.list_blobs()}
+
+    assert (owned.owner_id, listed.sequence_number) == ("js", 7)
+    assert won.outcome is WriteOutcome.WON
+    assert folders == {"localhost"}
+    assert [r for r in caplog.records if getattr(r, "event", "") == SPELLED_OTHERWISE] == []
+
+
+def test_a_namespace_that_cannot_be_one_is_refused():
+    """A slash would put the group into another folder."""
+    with pytest.raises(ConfigurationError, match="has a slash"):
+        BlobCheckpointStore("https://x.blob.core.windows.net", "any", "sas", namespace="a/b")

@@ -1,0 +1,114 @@
+"""Signals that come while the command still imports what it needs."""
+
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SLOW = """
+import time
+print("importing", flush=True)
+time.sleep(60)
+"""
+"""In place of what takes long to import."""
+
+SCRIPT = "import sys; from eventproc_command import main; sys.exit(main())"
+"""What the installed script does."""
+
+
+def importing(tmp_path, module, *arguments):
+    """The command in a process of its own, in the middle of importing a module."""
+    (tmp_path / f"{module}.py").write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    return process
+
+
+RUN = ("run", "orders:Handler", "--eventhub", "orders", "--store", "sqlite:group.db")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("module", ["eventproc", "typer", "orders"])
+def test_run_is_stopped_in_good_order_while_it_imports(tmp_path, module, number):
+    """The library itself, what the command needs, or the user's handler: nothing is claimed yet."""
+    process = importing(tmp_path, module, *RUN)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 0
+    assert err == f"eventproc: ended by {number.name}, nothing was under way\n"
+
+
+def test_other_verbs_are_interrupted(tmp_path):
+    """As their table of exit codes has it."""
+    process = importing(tmp_path, "typer", "status", "--watch")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+
+    assert process.returncode == 130
+
+
+def test_an_interruption_is_no_traceback(tmp_path):
+    """Ctrl+C before there is anything to clear up."""
+    process = importing(tmp_path, "eventproc", "status")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+
+    assert (process.returncode, err) == (130, "")
+
+
+def test_the_installed_script_begins_there():
+    """And so does ``python -m eventproc.cli``."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module = (ROOT / "eventproc/cli/__main__.py").read_text()
+
+    assert project["scripts"]["eventproc"] == "eventproc_command:main"
+    assert "from eventproc_command import main" in module
+
+
+SHUTS_DOWN = """
+import atexit, sys
+from eventproc_command import main
+
+def wait():
+    print("shutting down", flush=True)
+    sys.stdin.readline()
+
+atexit.register(wait)
+sys.exit(main())
+"""
+
+
+def test_a_signal_while_python_shuts_down_does_not_replace_the_exit_code():
+    """A supervisor would take -15 for a process that was killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SHUTS_DOWN, "run"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "shutting down\n"
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate("\n", timeout=20)
+        except BrokenPipeError:  # It ended at once.
+            process.wait(timeout=20)
+
+    assert process.returncode == 2

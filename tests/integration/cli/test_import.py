@@ -1,0 +1,133 @@
+"""``import`` and ``set``: what no store could keep is refused before anything is written."""
+
+import json
+
+import pytest
+
+from eventproc.cli import main
+
+HERE = ["--store", "sqlite:group.db", "--namespace", "host", "--eventhub", "orders"]
+HEAD = {
+    "format": "eventproc-checkpoints",
+    "version": 1,
+    "namespace": "host",
+    "eventhub": "orders",
+    "consumer_group": "$Default",
+    "exported_at": "2026-01-01T00:00:00Z",
+}
+RANGE = "between -1 and 9223372036854775807"
+
+
+@pytest.fixture(name="tool")
+def _tool(tmp_path, monkeypatch, capsys):
+    """Return what runs the tool in a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVENTPROC_CONNECTION_STRING", raising=False)
+
+    def run(*arguments):
+        code = main(["checkpoints", *arguments, *HERE])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def write(path, *checkpoints, indent: int | None = 2):
+    good = {"partition_id": "0", "offset": "4096", "sequence_number": 7}
+    listed = [{**good, **changes} for changes in checkpoints]
+    path.write_text(json.dumps({**HEAD, "checkpoints": listed}, indent=indent))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"sequence_number": 10**30}, RANGE),
+        ({"sequence_number": 2**63}, RANGE),
+        ({"sequence_number": -2}, RANGE),
+        ({"sequence_number": 1e300}, "got `float`"),
+        ({"offset": "1\r\n2"}, "printable ASCII"),
+        ({"offset": "\u00e9"}, "printable ASCII"),
+        ({"offset": " 1"}, "without surrounding blanks"),
+        ({"offset": "no offset"}, "give the event's offset"),
+        ({"completed": [[9, 2**63]]}, "ends above 9223372036854775807"),
+        ({"partition_id": "a/b"}, "without slashes"),
+        ({"partition_id": "a\r\nb"}, "must be printable"),
+    ],
+)
+def test_a_file_with_a_wrong_checkpoint_changes_nothing(tool, tmp_path, wrong, said):
+    """It is refused whole, with the line where the wrong one begins and what may stand there."""
+    write(tmp_path / "f.json", {}, {"partition_id": "1", **wrong})
+    code, out, err = tool("import", "f.json", "--yes")
+    line = 1 + (tmp_path / "f.json").read_text().splitlines().index("    {", 10)
+
+    assert (code, out) == (2, "")
+    assert f"f.json, line {line}" in err
+    assert said in err
+    assert not (tmp_path / "group.db").exists()
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(tool, tmp_path):
+    """The nesting is in a field that the format does not have."""
+    text = json.dumps({**HEAD, "checkpoints": []})[:-1] + ', "more": ' + "[" * 40_000
+    (tmp_path / "f.json").write_text(text)
+    code, _, err = tool("import", "f.json", "--yes")
+
+    assert code == 2
+    assert "not what `export` writes" in err
+
+
+def test_a_wrong_checkpoint_that_is_not_imported_does_not_matter(tool, tmp_path):
+    """As one without an offset, which some other SDKs write."""
+    write(tmp_path / "f.json", {}, {"partition_id": "1", "offset": None})
+    refused = tool("import", "f.json", "--yes")
+    code, out, _ = tool("import", "f.json", "--partition", "0", "--yes")
+
+    assert refused[0] == 2
+    assert "lacks offset" in refused[2]
+    assert (code, out.splitlines()[-1]) == (0, "1 of 1 moved.")
+
+
+def test_importing_the_same_file_again_changes_nothing_and_says_so(tool, tmp_path):
+    """The output does not say that a state is replaced."""
+    write(tmp_path / "f.json", {"state": "c3RhdGU=", "state_sequence_number": 7})
+    first = tool("import", "f.json", "--yes")[1]
+    again = tool("import", "f.json", "--yes")[1]
+
+    assert "replaced (5 bytes)" in first
+    assert first.splitlines()[-1] == "1 of 1 moved."
+    assert "as it is" in again
+    assert "replaced" not in again
+    assert again.splitlines()[-1] == "Nothing to change: every checkpoint is already in place."
+
+
+def test_a_state_that_only_moves_is_not_called_replaced(tool, tmp_path):
+    """The same bytes at another position."""
+    write(tmp_path / "f.json", {"state": "c3RhdGU=", "state_sequence_number": 7})
+    tool("import", "f.json", "--yes")
+    write(
+        tmp_path / "f.json",
+        {"sequence_number": 9, "state": "c3RhdGU=", "state_sequence_number": 9},
+    )
+    out = tool("import", "f.json", "--yes")[1]
+
+    assert "as it is (5 bytes)" in out
+    assert out.splitlines()[-1] == "1 of 1 moved."
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--sequence-number", str(10**30), "--offset", "5"], RANGE),
+        (["--sequence-number", "9" * 5_000, "--offset", "5"], "integer"),
+        (["--sequence-number", "5", "--offset", "5\r\n"], "printable ASCII"),
+        (["--sequence-number", "5", "--offset", ""], "needs an offset"),
+        (["--sequence-number", "5", "--offset", "5", "--partition", "a/b"], "without slashes"),
+    ],
+)
+def test_set_refuses_what_no_store_could_keep(tool, tmp_path, wrong, said):
+    """Before a store is opened."""
+    partition = [] if "--partition" in wrong else ["--partition", "0"]
+    code, out, err = tool("set", *partition, *wrong, "--yes")
+
+    assert (code, out) == (2, "")
+    assert said in err

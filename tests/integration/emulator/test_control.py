@@ -1,0 +1,162 @@
+"""The control endpoint: what it is asked is done, or told why not, whatever it is."""
+
+import asyncio
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eventproc.emulator import EventHubsEmulator
+from eventproc.emulator.amqp.framing import AMQP_HEADER
+
+from .asking import ask
+
+
+@pytest.fixture
+def emulator():
+    """Yield an emulator for one test, with its control endpoint."""
+    with EventHubsEmulator({"orders": 2}, health_port=0) as emulator:
+        yield emulator
+
+
+def test_the_control_endpoint_tells_how_it_is(emulator):
+    """Health as the official emulator has it, and what is in the hubs."""
+    health = ask(emulator, "/health")
+    _, hubs = ask(emulator, "/hubs")
+
+    assert health == (200, {"status": "healthy"})
+    assert hubs["hubs"]["orders"]["partitions"]["0"]["next_sequence_number"] == 0
+    assert hubs["connection_string"] == emulator.connection_string
+
+
+@pytest.mark.parametrize("name", ["refuse-connections", "refuse-links", "be-busy", "fall-silent"])
+def test_every_lasting_fault_can_be_posted(emulator, name):
+    """And cleared."""
+    assert ask(emulator, f"/faults/{name}", {"duration_s": 0.001}) == (200, {})
+    assert ask(emulator, "/faults/clear", {}) == (200, {})
+
+
+def test_faults_that_strike_at_once_can_be_posted(emulator):
+    """With what they did as the answer."""
+    given = {"hub": "orders", "partition_id": "0", "sequence_number": 5}
+
+    assert ask(emulator, "/faults/drop-connections", {}) == (200, {"dropped": 0})
+    assert ask(emulator, "/faults/expire-before", given) == (200, {"dropped": 0})
+    assert ask(emulator, "/faults/stop", {}) == (200, {})
+    assert ask(emulator, "/faults/start", {}) == (200, {})
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "status", "said"),
+    [
+        ("/nothing", None, 404, "/nothing"),
+        ("/faults/clear", None, 404, "GET /faults/clear"),
+        ("/faults/be-busy", {}, 400, "duration_s"),
+        ("/faults/be-busy", {"duration_s": "1"}, 400, "duration_s"),
+        ("/faults/be-busy", [], 400, "object"),
+        ("/faults/displace-receivers", {}, 400, "hub"),
+        ("/faults/displace-receivers", {"hub": "nobody"}, 400, "nobody"),
+        ("/faults/expire-before", {"hub": "orders", "partition_id": "x"}, 400, "sequence_number"),
+        ("/faults/drop-connections", {"hub": "nobody"}, 400, "no event hub 'nobody'"),
+        ("/faults/drop-connections", {"partition_id": "0"}, 400, "of which event hub"),
+        ("/faults/drop-connections", {"hubs": "orders"}, 400, "there are: hub, partition_id"),
+        ("/faults/delay-deliveries", {"delay_s": 1, "hub": "nobody"}, 400, "no event hub"),
+        ("/faults/delay-deliveries", {"delay_s": 1, "partition_id": "0"}, 400, "of which event"),
+        ("/faults/be-busy", {"duration_s": 1e300}, 400, "seconds from 0 to"),
+        ("/faults/be-busy", {"duration_s": -1}, 400, "seconds from 0 to"),
+        ("/faults/add-partitions", {"hub": "orders", "count": 1e300}, 400, "from 1 to 2048"),
+        ("/faults/add-partitions", {"hub": "orders", "count": 1.5}, 400, "whole number"),
+        ("/faults/add-partitions", {"hub": "orders", "count": 2047}, 400, "more than 2048"),
+        (
+            "/faults/expire-before",
+            {"hub": "orders", "partition_id": "9", "sequence_number": 1},
+            400,
+            "no partition '9'",
+        ),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_told_why(emulator, path, given, status, said):
+    """And nothing happens."""
+    answer = ask(emulator, path, given)
+
+    assert answer[0] == status
+    assert said in answer[1]["error"]
+
+
+names = st.sampled_from(["hub", "partition_id", "duration_s", "delay_s", "sequence_number"])
+given_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("orders"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+FAULTS = (
+    *("drop-connections", "displace-receivers", "delay-deliveries", "refuse-connections"),
+    *("refuse-links", "refuse-offsets", "be-busy", "fall-silent", "expire-before"),
+    *("add-partitions", "clear", "start"),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    fault=st.sampled_from(FAULTS),
+    given_=given_values | st.dictionaries(names | st.just("count"), given_values, max_size=4),
+)
+def test_whatever_is_posted_is_answered_in_a_sentence(emulator, caplog, fault, given_):
+    """It is done, or refused with the reason; and the endpoint goes on, without a traceback."""
+    status, answer = ask(emulator, f"/faults/{fault}", raw_body=json.dumps(given_).encode())
+
+    assert status in {200, 400}
+    assert status == 200 or answer["error"]
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"[" * 40_000, "nested too deeply"),
+        (b'{"duration_s": 1e300}', "seconds from 0 to"),
+        (b'{"duration_s": Infinity}', "not a number in JSON"),
+        (b"{", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b" " * 70_000, "at most 65536"),
+        (b" " * 5_000_000, "at most 65536"),
+    ],
+)
+def test_a_body_that_makes_no_sense_is_told_why(emulator, body, said):
+    """Also one that is too long, although it is read no further."""
+    status, answer = ask(emulator, "/faults/be-busy", raw_body=body)
+
+    assert status == 400
+    assert said in answer["error"]
+
+
+async def test_what_does_not_speak_http_is_told_so(emulator):
+    """The endpoint goes on."""
+    for garbage in (
+        AMQP_HEADER + b"\r\n\r\n",
+        b"\xff\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n",
+        b"POST / HTTP/1.1\r\nX: " + b"x" * 100_000,
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", emulator.health_port)
+        writer.write(garbage)
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+
+        assert answer.startswith(b"HTTP/1.1 400 ")
+    assert (await asyncio.to_thread(ask, emulator, "/health"))[0] == 200
+
+
+async def test_whoever_is_still_there_is_let_go_when_the_emulator_ends():
+    """A request that never ends leaves no task behind, and holds nobody up."""
+    with EventHubsEmulator({"orders": 1}, health_port=0) as emulator:
+        reader, writer = await asyncio.open_connection("127.0.0.1", emulator.health_port)
+        writer.write(b"GET /hea")
+        await writer.drain()
+        await asyncio.to_thread(ask, emulator, "/health")
+    rest = await reader.read()
+    writer.close()
+
+    assert rest == b""

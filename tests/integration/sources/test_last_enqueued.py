@@ -1,0 +1,37 @@
+"""What the service tells of a partition's end along with its events."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+
+from eventproc.emulator import EventHubsEmulator
+from eventproc.models import EventPosition
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
+
+
+@pytest.fixture(name="shared", scope="module")
+def _shared() -> Iterator[EventHubsEmulator]:
+    """Yield an emulator that no test breaks."""
+    with EventHubsEmulator({"hub": 1}) as emulator:
+        yield emulator
+
+
+@pytest.mark.parametrize("path", ReceivePath)
+@pytest.mark.parametrize("tracks", [True, False])
+async def test_who_needs_no_lag_is_not_told_the_newest_event_with_each(shared, path, tracks):
+    """It takes as many bytes as a small event does."""
+    with EventHubProducerClient.from_connection_string(
+        shared.connection_string_for("hub")
+    ) as producer:
+        producer.send_batch([EventData("only")])
+    options = EventHubOptions(receive_path=path, tracks_last_enqueued=tracks)
+    async with EventHubSource.from_connection_string(
+        shared.connection_string_for("hub"), options=options
+    ) as source:
+        receiver = await source.open_receiver("$Default", "0", EventPosition.earliest())
+        events = await receiver.receive(events_max=1, wait_max=timedelta(seconds=5))
+
+        assert [event.body for event in events] == [b"only"]
+        assert (receiver.last_enqueued is not None) is tracks

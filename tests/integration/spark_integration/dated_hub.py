@@ -1,0 +1,25 @@
+"""Hubs with a past: events that were enqueued when a test says, without waiting for the clock."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+
+from eventproc.emulator.amqp.message import draft_of
+from eventproc.emulator.hub.log import PartitionLog
+from eventproc.emulator.hub.persistence import PartitionFile, partition_path
+
+_ONE_BYTE_OF_DATA = b"\x00\x53\x75\xa0\x01x"
+
+
+def publish_at(directory: Path, hub: str, partition_id: str, instants: Iterable[datetime]) -> None:
+    """Write an event for each instant into the partition's log, for an emulator to be started."""
+    file, log = PartitionFile(partition_path(directory, hub, partition_id)), PartitionLog()
+    file.load(0)
+    draft = draft_of(_ONE_BYTE_OF_DATA)
+    milliseconds = (round(instant.timestamp() * 1000) for instant in instants)
+    for enqueued_ms, together in groupby(milliseconds):
+        events = log.place([draft] * len(list(together)), enqueued_ms)
+        log.append(events)
+        file.append(events)
+    file.close()

@@ -1,0 +1,98 @@
+"""Windows behind a watermark: every event of a closed one is counted, however partitions differ."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, window
+
+from eventproc.emulator import EventHubsEmulator
+from tests.integration.spark_integration.dated_hub import publish_at
+from tests.spark.conftest import HUB
+
+BEGIN = datetime(2026, 1, 31, 8, tzinfo=UTC)
+WINDOW_S = 10
+SPAN_S = 60
+PARTITIONS = 8
+
+Seconds = list[float]
+"""When the events of a partition were enqueued, after ``BEGIN``."""
+
+STEADY: list[Seconds] = [
+    [SPAN_S * number / count for number in range(count)]
+    for count in range(250, 1001, 750 // (PARTITIONS - 1))
+]
+"""At rates from one to four."""
+
+BURSTS: list[Seconds] = [
+    sorted(
+        [float(second) for second in range(SPAN_S)] + [7.0 * index + n / 100 for n in range(400)]
+    )
+    for index in range(PARTITIONS)
+]
+"""One event a second, and a burst that comes to each partition at another time."""
+
+
+@pytest.fixture(name="connection")
+def _connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Yield the connection string of a hub with the events of the parameter."""
+    for index, seconds in enumerate(request.param):
+        instants = [BEGIN + timedelta(seconds=second) for second in seconds]
+        publish_at(tmp_path / "logs", HUB, str(index), instants)
+    with EventHubsEmulator({HUB: PARTITIONS}, directory=tmp_path / "logs") as emulator:
+        yield emulator.connection_string_for(HUB)
+
+
+def closed_windows(spark: SparkSession, location: Path, options: dict[str, str]) -> Counter[int]:
+    """Count the events of each window that a watermark of ten seconds closes, until all is read.
+
+    The key is the second in which the window begins.
+    """
+    counts: Counter[int] = Counter()
+
+    def keep(batch: DataFrame, _: int) -> None:
+        for begin, count in batch.select(col("window.start").cast("long"), "count").collect():
+            counts[begin - int(BEGIN.timestamp())] += count
+
+    (
+        spark.readStream.format("eventproc")
+        .options(startingPosition="earliest", maxEventsPerTrigger="1000", **options)
+        .schema("enqueuedTime timestamp")
+        .load()
+        .withWatermark("enqueuedTime", "10 seconds")
+        .groupBy(window("enqueuedTime", f"{WINDOW_S} seconds"))
+        .count()
+        .writeStream.foreachBatch(keep)
+        .option("checkpointLocation", str(location))
+        .trigger(availableNow=True)
+        .start()
+        .awaitTermination()
+    )
+    return counts
+
+
+def all_windows(hub: list[Seconds]) -> Counter[int]:
+    """What there is to count."""
+    return Counter(int(s // WINDOW_S) * WINDOW_S for seconds in hub for s in seconds)
+
+
+@pytest.mark.parametrize(
+    ("connection", "hub", "align_by"),
+    [
+        (STEADY, STEADY, "backlog"),
+        (STEADY, STEADY, "enqueuedTime"),
+        (BURSTS, BURSTS, "enqueuedTime"),
+    ],
+    ids=["steady-backlog", "steady-enqueued-time", "bursts-enqueued-time"],
+    indirect=["connection"],
+)
+def test_a_watermark_drops_nothing_of_a_closed_window(spark, tmp_path, connection, hub, align_by):
+    """Batches of a fifth of what there is; partitions of unequal rate go on at one pace in time."""
+    options = {"connectionString": connection, "alignBy": align_by}
+    counts = closed_windows(spark, tmp_path / "checkpoint", options)
+
+    assert set(counts) >= {0, 10, 20, 30}
+    assert counts == {begin: all_windows(hub)[begin] for begin in counts}

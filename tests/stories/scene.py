@@ -1,0 +1,117 @@
+"""A hub, a store and processors on virtual time, for tests that tell one story each."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc import (
+    Checkpoint,
+    DeadLetterSink,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.handler import HandlerFactory
+from eventproc.models import ConsumerGroup
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.telemetry import Telemetry
+from eventproc.testing import FaultyCheckpointStore
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Scene:
+    """Everything that several processors share."""
+
+    def __init__(self, partition_count: int = 1) -> None:
+        self.account = MemoryAccount(now=self.now)
+        self.hub = MemoryHub(partition_count, clock=self.now)
+        self.group = ConsumerGroup(
+            fully_qualified_namespace=self.hub.namespace, eventhub_name=self.hub.name
+        )
+        self.telemetry: Telemetry | None = None
+        self.handled: list[tuple[str, int]] = []
+        self.store_by_owner: dict[str, FaultyCheckpointStore] = {}
+
+    @staticmethod
+    def now() -> datetime:
+        """The clock of the store and the hub."""
+        return BEGIN + timedelta(seconds=asyncio.get_running_loop().time())
+
+    def processor(
+        self,
+        handler: HandlerFactory | None = None,
+        owner_id: str | None = "a",
+        *,
+        sink: DeadLetterSink | None = None,
+        chance: str = "",
+        **settings: Any,
+    ) -> EventProcessor:
+        """A processor that is not started yet; *settings* go to its config."""
+        store = FaultyCheckpointStore(MemoryCheckpointStore(self.account), Random(owner_id))
+        self.store_by_owner[owner_id or ""] = store
+        return EventProcessor(
+            source=MemoryEventSource(self.hub),
+            store=store,
+            handler=handler or (lambda: Noting(self)),
+            dead_letters=sink,
+            owner_id=owner_id,
+            config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
+            rng=Random(chance or owner_id),
+            telemetry=self.telemetry,
+        )
+
+    def publish(self, count: int, partition_id: str = "0") -> None:
+        """Publish so many events to one partition."""
+        for _ in range(count):
+            self.hub.publish(b"x", partition_id=partition_id)
+
+    def numbers(self, partition_id: str = "0") -> list[int]:
+        """The sequence numbers that were handled, in order."""
+        return [number for p, number in self.handled if p == partition_id]
+
+    def owners(self) -> dict[str, str | None]:
+        """Who stands in each ownership record."""
+        records = self.account.records(self.group).ownership_by_partition
+        return {p: records[p].owner_id for p in sorted(records)}
+
+    def checkpoint(self, partition_id: str = "0") -> Checkpoint | None:
+        """What stands in the store."""
+        return self.account.records(self.group).checkpoint_by_partition.get(partition_id)
+
+    def checkpointed(self, partition_id: str = "0") -> int | None:
+        """The last event that the stored checkpoint covers; before the first there is none."""
+        checkpoint = self.checkpoint(partition_id)
+        number = None if checkpoint is None else checkpoint.sequence_number
+        return None if number == BEFORE_FIRST_SEQUENCE_NUMBER else number
+
+
+class Noting(PartitionHandler):
+    """Notes what it was given, and nothing else."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Note every event."""
+        self.scene.handled += [(context.partition_id, e.sequence_number) for e in events]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Wait, in real time, until something that happens in a thread is so."""
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 - nobody there could set an event
+            await asyncio.sleep(0.005)
+
+
+async def seconds(count: float) -> None:
+    """Let virtual time pass."""
+    await asyncio.sleep(count)

@@ -1,0 +1,23 @@
+"""A checkpoint that was deleted from the store: only the owner may create it again."""
+
+import pytest
+
+from eventproc import OwnershipLostError
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Scene
+from tests.unit.eventproc.partition.test_checkpointer import two, write
+
+
+def test_a_deleted_checkpoint_is_not_created_again_by_a_former_owner():
+    """Ownership is verified first, as if another processor had written it."""
+
+    async def story():
+        scene = Scene()
+        shelf, former, _ = await two(scene)
+        del scene.account.records(scene.group).checkpoint_by_partition["0"]
+        shelf.owner = "b"
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        return scene.checkpoint()
+
+    assert run_virtual(story()) is None

@@ -1,0 +1,216 @@
+"""A processor whose ``owner_id`` another one has taken writes nothing any more."""
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventproc import LeaseMode, PartitionContext, PartitionHandler, ReceivedEvent
+from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
+from eventproc.models import CloseReason
+from eventproc.runtime.store_thread import ThreadExecutor
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Scene, seconds
+
+CLOSING_S = 40.0
+"""How long the source takes to close: two renewals fit into it."""
+
+HANDLER_CLOSING_S = 22.0
+"""How long a handler does: a renewal fits into that, too."""
+
+
+class Waiting(PartitionHandler):
+    """Works until it is cancelled, and notes how it was closed."""
+
+    def __init__(self, closed: list[CloseReason]) -> None:
+        self.closed = closed
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+
+    async def close(self, context: PartitionContext, reason: CloseReason) -> None:
+        """Take as long as a renewal takes to be due."""
+        await asyncio.sleep(HANDLER_CLOSING_S)
+        self.closed.append(reason)
+
+
+class Displacement:
+    """One processor that serves two partitions until another takes its ``owner_id``."""
+
+    def __init__(self, mode: LeaseMode, *, closing_s: float = 0.0, **settings: Any) -> None:
+        self.scene = Scene(2)
+        self._closing_s = closing_s
+        self.closed: list[CloseReason] = []
+        self.processor = self.scene.processor(
+            lambda: Waiting(self.closed),
+            lease_mode=mode,
+            shutdown_timeout=timedelta(minutes=5),
+            **settings,
+        )
+        self.writes: list[str] = []
+
+    async def start(self) -> None:
+        """Start it, with a source that takes its time to close."""
+        source: Any = self.processor._parts.source
+        close = source.close
+
+        async def close_slowly() -> None:
+            await asyncio.sleep(self._closing_s)
+            await close()
+
+        source.close = close_slowly
+        await self.processor.start()
+
+    async def happen(self, *, is_handing_over: bool = False) -> None:
+        """Serve, be displaced, and note every write from the first look that shows it."""
+        await self.start()
+        self.scene.publish(1, "0")
+        await seconds(30)
+        store: Any = self.scene.store_by_owner["a"]
+        if is_handing_over:
+            session = self.processor._session
+            assert session is not None
+            session.pumps.adjust(session.leases.held, {"0": "b"})  # Waits for the handler.
+        members = store.list_members
+
+        async def list_the_other(group):
+            listed = await members(group)
+            self.note_writes()
+            there = tuple(
+                replace(m, incarnation="other", etag="9", last_modified=None)
+                for m in listed.members
+            )
+            return replace(listed, members=there)
+
+        # As seen by one that was away: the other entered long ago, so this one yields at once.
+        self.processor._session._membership_record._arbiter.note_replaced("other")  # type: ignore[union-attr]
+        store.list_members = list_the_other
+        await self.processor._finished.wait()
+        with pytest.raises(DuplicateOwnerError):
+            await self.processor.stop()
+
+    def note_writes(self) -> None:
+        """Note every write from now on."""
+        store: Any = self.scene.store_by_owner["a"]
+        for name in ("claim_ownership", "announce_member", "withdraw_member", "update_checkpoint"):
+            setattr(store, name, self._noting(name, getattr(store, name)))
+
+    def _noting(self, name: str, real: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            self.writes.append(name)
+            return real(*arguments)
+
+        return call
+
+
+@pytest.mark.parametrize("mode", LeaseMode)
+def test_a_processor_that_lost_its_owner_id_writes_nothing_while_it_closes(mode):
+    """Its records belong to the other processor by now, and a renewal would change them."""
+
+    async def story():
+        displacement = Displacement(mode, closing_s=CLOSING_S)
+        await displacement.happen()
+        return displacement.writes
+
+    assert run_virtual(story()) == []
+
+
+@pytest.mark.parametrize("mode", LeaseMode)
+def test_a_processor_that_lost_its_owner_id_finishes_no_hand_over(mode):
+    """The hand-over ends with the handler, without a write."""
+
+    async def story():
+        displacement = Displacement(mode)
+        await displacement.happen(is_handing_over=True)
+        return displacement.writes, len(displacement.closed)
+
+    assert run_virtual(story()) == ([], 2)
+
+
+def test_a_restarting_processor_renews_nothing_while_its_source_closes():
+    """The next start has an expiration, counted from the last renewal."""
+
+    async def story():
+        displacement = Displacement(
+            LeaseMode.PARTITION, closing_s=CLOSING_S, static_membership=True
+        )
+        processor, scene = displacement.processor, displacement.scene
+        await displacement.start()
+        await seconds(5)
+        stopping = asyncio.create_task(processor.stop())
+        await seconds(HANDLER_CLOSING_S + 3)
+        displacement.note_writes()
+        await stopping
+        return displacement.writes, set(scene.owners().values())
+
+    assert run_virtual(story()) == ([], {"a"})
+
+
+@pytest.mark.parametrize("mode", LeaseMode)
+def test_a_processor_that_lost_its_owner_id_closes_its_handlers_before_source_and_store(mode):
+    """A handler releases its resources before the source and the store close."""
+
+    async def story():
+        displacement = Displacement(mode)
+        await displacement.happen()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        return displacement.closed, left
+
+    assert run_virtual(story()) == ([CloseReason.OWNERSHIP_LOST] * 2, set())
+
+
+def test_one_renewal_that_fails_ends_the_other():
+    """Otherwise the other would go on renewing for a processor that has ended."""
+
+    async def story():
+        scene = Scene(1)
+        processor = scene.processor(lease_mode=LeaseMode.SESSION)
+        await processor.start()
+        await seconds(1)
+        session: Any = processor._session
+
+        async def fail() -> None:
+            raise RuntimeError("a store of the user's")
+
+        session.leases.renew_due = fail
+        await processor._finished.wait()
+        with pytest.raises(RuntimeError, match="of the user's"):
+            await processor.stop()
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert run_virtual(story()) == set()
+
+
+async def test_a_call_whose_waiter_is_gone_may_fail_unheard():
+    """Its outcome is retrieved, so that asyncio logs no exception as never retrieved."""
+    said: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    control = ThreadExecutor("test")
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def fail() -> None:
+        control.tell(begun.set)
+        while not go_on.is_set():  # noqa: ASYNC110 - of another loop
+            await asyncio.sleep(0.001)
+        raise StoreUnavailableError("no answer")
+
+    waiter = asyncio.create_task(control.call(fail()))
+    await begun.wait()
+    waiter.cancel()
+    await asyncio.wait([waiter])
+    go_on.set()
+    await asyncio.sleep(0.05)
+    await control.close()
+    was_cancelled = waiter.cancelled()
+    del waiter  # It keeps what it waited for.
+    gc.collect()
+
+    assert was_cancelled
+    assert said == []

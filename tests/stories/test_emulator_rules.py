@@ -1,0 +1,234 @@
+"""Keys, receivers, addresses, configuration: the decisions that need no connection."""
+
+import json
+import struct
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from azure.eventhub._buffered_producer._partition_resolver import (
+    PartitionResolver,
+    generate_hash_code,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eventproc.emulator import (
+    EmulatorConfiguration,
+    HubConfiguration,
+    hubs_of,
+    read_config_json,
+)
+from eventproc.emulator.amqp.refusal import RefusedError
+from eventproc.emulator.hub.configuration import PARTITIONS_MAX
+from eventproc.emulator.hub.partition_key import partition_of
+from eventproc.emulator.hub.receivers import RECEIVERS_MAX, displaced_by
+from eventproc.emulator.links.address import Address, parse_address
+from eventproc.errors import ConfigurationError
+
+ascii_keys = st.text(st.characters(min_codepoint=1, max_codepoint=127), min_size=1, max_size=60)
+
+
+@given(st.lists(ascii_keys), st.integers(1, 100))
+def test_a_key_lands_where_the_genuine_client_sends_it(keys, partition_count):
+    """The buffering client computes the service's choice itself, and so do we.
+
+    For negative hashes the Python client's remainder differs from that of the .NET, Java and
+    JavaScript clients; those three are the service's, and ours.
+    """
+    keys = [key for key in keys if generate_hash_code(key) >= 0]
+    resolver = PartitionResolver([str(index) for index in range(partition_count)])
+
+    ours = [partition_of(key, partition_count) for key in keys]
+
+    assert ours == [int(resolver.get_partition_id_by_partition_key(key)) for key in keys]
+
+
+@given(ascii_keys)
+def test_the_hash_is_the_genuine_client_s(key):
+    """Sixteen bits: with 65,536 partitions the remainder is the magnitude of the hash itself."""
+    assert partition_of(key, 65_536) == abs(generate_hash_code(key))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=50), st.integers(1, 50))
+def test_every_key_has_a_partition(key, partition_count):
+    """Any text, also beyond ASCII and empty, and always the same one."""
+    assert 0 <= partition_of(key, partition_count) < partition_count
+
+
+@dataclass(frozen=True)
+class Reader:
+    """As much of a receiver as the rules look at."""
+
+    epoch: int | None = None
+    receiver_name: str = "nil"
+
+
+@given(st.lists(st.none() | st.integers(0, 3), max_size=30))
+def test_receivers_come_and_go_by_their_epochs(arrivals):
+    """An epoch is alone; it yields to equal and higher ones only; without epochs, five."""
+    present: list[Reader] = []
+    for epoch in arrivals:
+        newcomer = Reader(epoch)
+        epochs = [reader.epoch for reader in present if reader.epoch is not None]
+        stays_out = (bool(epochs) and (epoch is None or max(epochs) > epoch)) or (
+            epoch is None and len(present) == RECEIVERS_MAX
+        )
+        if stays_out:
+            with pytest.raises(RefusedError, match=r"epoch|Exceeded"):
+                displaced_by(newcomer, present)
+            continue
+
+        displaced = displaced_by(newcomer, present)
+
+        assert displaced == ([] if epoch is None else present)
+        present = [newcomer] if epoch is not None else [*present, newcomer]
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("orders", Address("orders", "orders")),
+        ("amqps://127.0.0.1:5672/orders", Address("orders", "orders")),
+        ("orders/Partitions/3", Address("orders/Partitions/3", "orders", None, "3")),
+        (
+            "sb://host/orders/consumergroups/$Default/partitions/3",
+            Address("orders/consumergroups/$Default/partitions/3", "orders", "$Default", "3"),
+        ),
+        ("$cbs", Address("$cbs", "$cbs")),
+        ("amqp://host/orders/$management", Address("orders/$management", "$management")),
+    ],
+)
+def test_addresses_are_read_as_clients_write_them(address, expected):
+    """With scheme and host or without, the words in any case."""
+    assert parse_address(address) == expected
+
+
+@pytest.mark.parametrize("address", ["", None, 5, "a/b", "a/b/c/d", "a/ConsumerGroups/b/c/0"])
+def test_other_addresses_lead_nowhere(address):
+    """They are answered like a hub that is not there."""
+    with pytest.raises(RefusedError) as refused:
+        parse_address(address)
+
+    assert refused.value.condition == "amqp:not-found"
+
+
+def config_json(folder: Path, document: object) -> Path:
+    """Write a ``Config.json``."""
+    path = folder / "Config.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return path
+
+
+def document_of(*entities):
+    """The official emulator's document around these entities."""
+    namespace = {"Type": "EventHub", "Name": "emulatorNs1", "Entities": list(entities)}
+    return {"UserConfig": {"NamespaceConfig": [namespace], "LoggingConfig": {"Type": "File"}}}
+
+
+def test_the_official_config_json_is_read(tmp_path):
+    """Partition counts are strings there; numbers are as good."""
+    path = config_json(
+        tmp_path,
+        document_of(
+            {"Name": "eh1", "PartitionCount": "2", "ConsumerGroups": [{"Name": "cg1"}]},
+            {"Name": "eh2", "PartitionCount": 8, "ConsumerGroups": []},
+        ),
+    )
+
+    assert read_config_json(path) == (
+        HubConfiguration("eh1", 2, ("cg1",)),
+        HubConfiguration("eh2", 8),
+    )
+
+
+def test_the_compose_file_s_config_json_is_read():
+    """The one that the official emulator is given in this repository."""
+    paths = list(Path("docker").rglob("Config.json"))
+
+    assert [read_config_json(path)[0].partition_count > 0 for path in paths] == [True] * len(paths)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("{", "is not JSON"),
+        ({}, "UserConfig"),
+        ([], "UserConfig"),
+        (document_of({"PartitionCount": "2"}), "Name"),
+        (document_of({"Name": "eh1", "PartitionCount": "two"}), "PartitionCount"),
+        (document_of({"Name": "eh1", "PartitionCount": "0"}), "between 1 and"),
+        (document_of({"Name": "a/b", "PartitionCount": "1"}), "not a name"),
+        (document_of({"Name": None}), "Name is None"),
+        (document_of({"Name": "eh1", "PartitionCount": 2.5}), "PartitionCount is 2.5"),
+        (document_of({"Name": "eh1", "PartitionCount": True}), "PartitionCount is True"),
+        (document_of({"Name": "eh1", "PartitionCount": float("inf")}), "PartitionCount is inf"),
+        (document_of({"Name": "eh1", "PartitionCount": "9" * 5_000}), "whole number from 1"),
+        (document_of({"Name": "eh1", "ConsumerGroups": [{"Name": ""}]}), "consumer group"),
+        (document_of({"Name": "eh1", "ConsumerGroups": [{"Name": 7}]}), "Name is 7"),
+        ("[" * 40_000, "nested too deeply"),
+    ],
+)
+def test_a_config_json_that_cannot_work_is_explained(tmp_path, document, said):
+    """The sentence names the field or the file."""
+    path = config_json(tmp_path, document)
+
+    with pytest.raises(ConfigurationError, match=said):
+        read_config_json(path)
+
+
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+any_entity = st.fixed_dictionaries(
+    {},
+    optional={
+        "Name": any_json,
+        "PartitionCount": any_json,
+        "ConsumerGroups": any_json | st.lists(st.fixed_dictionaries({"Name": any_json})),
+    },
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(document=any_json | st.lists(any_entity | any_json).map(lambda all_: document_of(*all_)))
+def test_any_config_json_is_read_or_explained(tmp_path, document):
+    """Whatever stands where: never another error."""
+    path = config_json(tmp_path, document)
+    try:
+        hubs = read_config_json(path)
+    except ConfigurationError:
+        return
+
+    assert all(1 <= hub.partition_count <= PARTITIONS_MAX for hub in hubs)
+
+
+def test_a_config_json_that_is_not_there_is_explained(tmp_path):
+    """With its path."""
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        read_config_json(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        ({"hubs": ()}, "at least one"),
+        ({"hubs": hubs_of({"a": 1, "A": 1})}, "twice"),
+        ({"hubs": hubs_of({"a": 1}), "sync_to_disk": True}, "directory"),
+        ({"hubs": hubs_of({"a": 1}), "idle_timeout": timedelta(0)}, "idle_timeout"),
+    ],
+)
+def test_what_does_not_fit_together_is_said_at_once(given_, said):
+    """Before a port is opened."""
+    with pytest.raises(ConfigurationError, match=said):
+        EmulatorConfiguration(**given_)
+
+
+def test_the_hash_folds_to_a_signed_number():
+    """An example with its figures, should the law above ever be in doubt."""
+    folded = struct.unpack(">h", struct.pack(">H", generate_hash_code("order-17") & 0xFFFF))[0]
+
+    assert partition_of("order-17", 1_000_000) == abs(folded)

@@ -1,0 +1,359 @@
+"""Failures: who is to blame, what comes again, and what becomes of an event that is given up."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventproc import (
+    Backoff,
+    BatchError,
+    CheckpointPolicy,
+    ConfigurationError,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+    PartitionHandler,
+)
+from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Noting, Scene, seconds
+
+QUICK = Backoff(initial=timedelta(seconds=0.1), maximum=timedelta(seconds=1))
+THREE_THEN_LETTER = FailurePolicy(attempts_max=3, action=FailureAction.DEAD_LETTER)
+THREE_THEN_SKIP = FailurePolicy(attempts_max=3, action=FailureAction.SKIP)
+
+
+class Poisoned(Noting):
+    """Cannot handle some events; takes the others one by one."""
+
+    def __init__(self, scene: Scene, poison=frozenset({4})) -> None:
+        super().__init__(scene)
+        self.poison = poison
+        self.attempts: Counter[int] = Counter()
+        self.errors: list[Exception] = []
+
+    process_events = PartitionHandler.process_events
+
+    async def process_event(self, context, event):
+        """Fail on the poison."""
+        self.attempts[event.sequence_number] += 1
+        context.state = str(int(context.state or b"0") + 1).encode()
+        if event.sequence_number in self.poison:
+            raise ValueError(f"cannot read {event.sequence_number}")
+        self.scene.handled.append((context.partition_id, event.sequence_number))
+
+    async def process_error(self, context, error):
+        """Note it."""
+        self.errors.append(error)
+
+
+class PoisonedBatch(Poisoned):
+    """The same for whole batches: nobody is told which event it was."""
+
+    async def process_events(self, context, events):
+        """Fail on the poison, half-way through."""
+        for event in events:
+            await self.process_event(context, event)
+
+
+def served(handler_class, policy, *, sink=None, count=10, lanes=1, for_s=60.0):
+    """Let a handler meet events of which one is poison; return what is to be seen."""
+
+    async def story():
+        scene = Scene()
+        for number in range(count):
+            scene.hub.publish(b"x", partition_id="0", partition_key=f"k{number % 3}")
+        handlers = []
+
+        def make():
+            handlers.append(handler_class(scene))
+            return handlers[-1]
+
+        processor = scene.processor(
+            make, sink=sink, failure_policy=policy, handler_backoff=QUICK, key_concurrency=lanes
+        )
+        async with processor:
+            await seconds(for_s)
+            statistics = processor.statistics()
+        return scene, handlers, statistics
+
+    return run_virtual(story())
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_poison_event_goes_to_the_dead_letters_and_the_rest_is_handled_once(lanes):
+    """After its attempts it is stored with its story; the state counts the others only."""
+    sink = MemoryDeadLetterSink()
+
+    class Stateless(Poisoned):
+        async def process_event(self, context, event):
+            self.attempts[event.sequence_number] += 1
+            if event.sequence_number in self.poison:
+                raise ValueError(f"cannot read {event.sequence_number}")
+            self.scene.handled.append((context.partition_id, event.sequence_number))
+
+    handler_class = Poisoned if lanes == 1 else Stateless
+    scene, (handler,), statistics = served(handler_class, THREE_THEN_LETTER, sink=sink, lanes=lanes)
+    (letter,) = sink.letters
+
+    assert sorted(scene.numbers()) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert handler.attempts == Counter({**dict.fromkeys(range(10), 1), 4: 3})
+    assert [str(error) for error in handler.errors] == ["cannot read 4"] * 3
+    assert letter.event.sequence_number == 4
+    assert (letter.partition_id, letter.owner_id, letter.attempt_count) == ("0", "a", 3)
+    assert (letter.error_type, letter.error_message) == ("ValueError", "cannot read 4")
+    assert "process_event" in letter.traceback
+    assert scene.checkpointed() == 9
+    assert (statistics.counters.handled_count, statistics.counters.dead_lettered_count) == (9, 1)
+    if lanes == 1:
+        assert scene.checkpoint().state == b"9"
+
+
+@pytest.mark.parametrize("lanes", [1, 20])
+def test_one_poison_event_among_ten_thousand(lanes):
+    """All others are handled exactly once."""
+    sink = MemoryDeadLetterSink()
+
+    class OneBad(Poisoned):
+        async def process_event(self, context, event):
+            self.attempts[event.sequence_number] += 1
+            if event.sequence_number == 5_000:
+                raise ValueError
+
+    scene, (handler,), statistics = served(
+        OneBad, THREE_THEN_LETTER, sink=sink, count=10_000, lanes=lanes
+    )
+
+    assert handler.attempts == Counter({**dict.fromkeys(range(10_000), 1), 5_000: 3})
+    assert [letter.event.sequence_number for letter in sink.letters] == [5_000]
+    assert statistics.counters.handled_count == 9_999
+    assert scene.checkpointed() == 9_999
+
+
+def test_events_of_a_batch_that_named_no_culprit_come_once_more_one_by_one():
+    """So the good ones are repeated once at most, and the culprit shows itself."""
+    scene, (handler,), _ = served(PoisonedBatch, THREE_THEN_SKIP)
+
+    assert handler.attempts[4] == 4  # Once in the batch, three times by itself.
+    assert max(count for number, count in handler.attempts.items() if number != 4) == 2
+    assert handler.attempts[5] == 1
+    assert scene.checkpointed() == 9
+    assert scene.checkpoint().state == b"9"
+
+
+def test_a_handler_may_say_which_events_failed():
+    """All others of the call are done, also behind those; the state counts each event once."""
+
+    class Telling(Poisoned):
+        async def process_events(self, context, events):
+            failed = []
+            for event in events:
+                self.attempts[event.sequence_number] += 1
+                if event.sequence_number in {2, 6} and self.attempts[event.sequence_number] < 3:
+                    failed.append((event, ValueError(event.sequence_number)))
+                else:
+                    context.state = str(int(context.state or b"0") + 1).encode()
+                    self.scene.handled.append(("0", event.sequence_number))
+            if failed:
+                raise BatchError(failed)
+
+    scene, (handler,), statistics = served(Telling, FailurePolicy())
+
+    assert scene.numbers() == [0, 1, 3, 4, 5, 7, 8, 9, 2, 6]
+    assert handler.attempts[2] == handler.attempts[6] == 3
+    assert (scene.checkpointed(), scene.checkpoint().state) == (9, b"10")
+    assert statistics.counters.handled_count == 10
+
+
+def test_no_checkpoint_tells_of_what_is_done_behind_a_failed_event():
+    """Its state would count events above its position: the next owner would count them again."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(5)
+        stored = []
+
+        class Telling(Noting):
+            async def process_events(self, context, events):
+                for event in events:
+                    if event.sequence_number != 1:
+                        context.state = str(int(context.state or b"0") + 1).encode()
+                if any(event.sequence_number == 1 for event in events):
+                    raise BatchError([(e, ValueError()) for e in events if e.sequence_number == 1])
+
+        policy = CheckpointPolicy(max_events=1)
+        async with scene.processor(
+            lambda: Telling(scene), checkpoint_policy=policy, batch_size_max=3
+        ):
+            await seconds(20)
+            stored.append(scene.checkpointed())
+        return stored[0], scene.checkpointed()
+
+    assert run_virtual(story()) == (None, None)
+
+
+def test_an_error_that_is_nobodys_fault_is_not_counted():
+    """While a database is away nothing is given up."""
+
+    class Away(Poisoned):
+        async def process_event(self, context, event):
+            self.attempts[event.sequence_number] += 1
+            if event.sequence_number == 4 and self.attempts[4] < 20:
+                raise ConnectionError
+            self.scene.handled.append(("0", event.sequence_number))
+
+    policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP, transient=(ConnectionError,))
+    scene, (handler,), statistics = served(Away, policy)
+
+    assert scene.numbers() == list(range(10))
+    assert handler.attempts[4] == 20
+    assert statistics.counters.skipped_count == 0
+
+
+def test_one_attempt_is_one_attempt():
+    """Where the handler takes events one by one, the culprit is known at once."""
+    policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP)
+    scene, (handler,), statistics = served(Poisoned, policy)
+
+    assert handler.attempts == Counter(dict.fromkeys(range(10), 1))
+    assert statistics.counters.skipped_count == 1
+    assert scene.checkpointed() == 9
+
+
+def test_a_sink_that_fails_holds_the_partition_back():
+    """The position does not move past an event whose letter is not stored; then it does."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(10)
+        sink = MemoryDeadLetterSink()
+        sink.is_out = True
+        policy = CheckpointPolicy(max_events=1)
+        async with scene.processor(
+            lambda: Poisoned(scene),
+            sink=sink,
+            failure_policy=THREE_THEN_LETTER,
+            handler_backoff=QUICK,
+            checkpoint_policy=policy,
+        ):
+            await seconds(30)
+            during = scene.checkpointed(), len(scene.numbers())
+            sink.is_out = False
+            await seconds(10)
+            after = scene.checkpointed(), len(scene.numbers()), len(sink.letters)
+        return during, after
+
+    assert run_virtual(story()) == ((3, 4), (9, 9, 1))
+
+
+def test_a_stop_while_the_sink_fails_keeps_the_event():
+    """It is given up again by the next owner; nothing is dropped silently."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(10)
+        sink = MemoryDeadLetterSink()
+        sink.is_out = True
+        settings: dict[str, Any] = {
+            "failure_policy": THREE_THEN_LETTER,
+            "handler_backoff": QUICK,
+        }
+        async with scene.processor(lambda: Poisoned(scene), sink=sink, **settings):
+            await seconds(30)
+        stopped_at = scene.checkpointed()
+        sink.is_out = False
+        async with scene.processor(lambda: Poisoned(scene), "b", sink=sink, **settings):
+            await seconds(30)
+        return stopped_at, sink.letters[0].owner_id, scene.numbers()
+
+    assert run_virtual(story()) == (3, "b", [0, 1, 2, 3, 5, 6, 7, 8, 9])
+
+
+def test_a_function_may_take_the_letters():
+    """What it raises means that it did not; then it is called again."""
+    calls = []
+
+    async def take(letter):
+        calls.append(letter.event.sequence_number)
+        if len(calls) < 3:
+            raise OSError("disk full")
+
+    sink = FunctionDeadLetterSink(take)
+    _, _, statistics = served(Poisoned, THREE_THEN_LETTER, sink=sink)
+
+    assert calls == [4, 4, 4]
+    assert statistics.counters.dead_lettered_count == 1
+
+
+def test_dead_letters_without_a_place_for_them_are_refused_at_the_door():
+    """Before anything is claimed."""
+
+    async def story():
+        with pytest.raises(ConfigurationError, match="no dead_letters"):
+            Scene().processor(failure_policy=THREE_THEN_LETTER)
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"attempts_max": 0}, {"deliveries_max": 2}], ids=lambda wrong: next(iter(wrong))
+)
+def test_counts_that_cannot_be_are_refused(wrong):
+    """With the value and the remedy."""
+    with pytest.raises(ConfigurationError, match=f"{next(iter(wrong.values()))}: give"):
+        EventProcessorConfig(failure_policy=FailurePolicy(**wrong))
+
+
+@pytest.mark.parametrize("lanes", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
+def test_a_time_out_of_the_users_own_is_a_failure(lanes, caplog):
+    """A database's, for one: only a call that was cut has lost its lease, and is free of blame."""
+
+    class TimingOut(Poisoned):
+        async def process_events(self, context, events):
+            self.attempts[events[0].sequence_number] += 1
+            await seconds(0.1)
+            raise TimeoutError("the database did not answer")
+
+    async def story():
+        scene = Scene()
+        handler = TimingOut(scene)
+        scene.publish(1)
+        slow = Backoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=10))
+        async with scene.processor(lambda: handler, handler_backoff=slow, **lanes) as processor:
+            await seconds(100)
+            errors = processor.statistics().counters.handler_error_count
+        return handler, errors
+
+    handler, errors = run_virtual(story())
+
+    assert 5 <= handler.attempts[0] <= 25
+    assert errors == len(handler.errors) == handler.attempts[0]
+    assert not any("lease_expired" in record.getMessage() for record in caplog.records)
+
+
+def test_a_time_out_of_the_users_own_counts_as_an_attempt():
+    """A batch that is never through would hold its partition for ever."""
+
+    class TimingOut(Poisoned):
+        async def process_events(self, context, events):
+            await seconds(0.1)
+            if any(event.sequence_number in self.poison for event in events):
+                raise TimeoutError("the database did not answer")
+            await Noting.process_events(self, context, events)
+
+    async def story():
+        scene = Scene()
+        scene.publish(10)
+        sink = MemoryDeadLetterSink()
+        async with scene.processor(
+            lambda: TimingOut(scene),
+            sink=sink,
+            failure_policy=THREE_THEN_LETTER,
+            handler_backoff=QUICK,
+        ):
+            await seconds(60)
+        return [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+
+    assert run_virtual(story()) == ([4], [*range(4), *range(5, 10)])

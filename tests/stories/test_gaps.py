@@ -1,0 +1,70 @@
+"""Gaps in the sequence numbers: a loss where numbers are dense, and none where they are not."""
+
+import logging
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import EventProcessor, EventProcessorConfig
+from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Noting, Scene, seconds
+
+
+class CompactedReceiver(MemoryReceiver):
+    """Leaves out every second event, and tells where the partition began when it was opened."""
+
+    def __init__(self, hub, link, first):
+        super().__init__(hub, link)
+        self.first = first
+
+    async def receive(self, *, events_max, wait_max):
+        events = await super().receive(events_max=events_max, wait_max=wait_max)
+        return [event for event in events if event.sequence_number % 2 == 0]
+
+    @property
+    def first_sequence_number(self):
+        return self.first
+
+
+class CompactedSource(MemoryEventSource):
+    """A hub whose numbers have gaps that mean nothing, as a topic of Kafka may."""
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        first = (await self.partition_properties(partition_id)).beginning_sequence_number
+        link = self.hub.attach(consumer_group, partition_id, position)
+        return CompactedReceiver(self.hub, link, first)
+
+
+@pytest.mark.parametrize("is_trimmed", [False, True])
+def test_only_what_retention_took_is_missing_where_numbers_have_gaps(caplog, is_trimmed):
+    """Between 2 and the oldest event that is left, retention was faster than the group."""
+
+    async def story():
+        scene = Scene()
+        for _ in range(2):
+            processor = EventProcessor(
+                source=CompactedSource(scene.hub),
+                store=MemoryCheckpointStore(scene.account),
+                handler=lambda: Noting(scene),
+                owner_id="a",
+                config=EventProcessorConfig(uses_store_thread=False),
+            )
+            async with processor:
+                scene.publish(4)
+                await seconds(30)
+            scene.publish(6)
+            if is_trimmed:
+                scene.hub.trim("0", before=8)
+        return scene.numbers()
+
+    caplog.set_level(logging.DEBUG, "eventproc")
+    numbers = run_virtual(story())
+    missing = [
+        (record.after_sequence_number, record.missing_count)
+        for record in caplog.records
+        if vars(record).get("event") == "events_missing"
+    ]
+
+    assert numbers == [0, 2, *([] if is_trimmed else [4, 6]), 8, 10, 12]
+    assert missing == ([(2, 5)] if is_trimmed else [])

@@ -1,0 +1,165 @@
+"""Leases that are doubtful, lost or contradicted while a write is under way."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from eventproc.concurrency.turns import Turns
+from eventproc.models import WriteOutcome
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import seconds
+from tests.unit.eventproc.ownership.test_leases import LeasesFixture
+
+
+def in_session(until_s: float = 10_000.0) -> LeasesFixture:
+    """Leases of a session that is trusted until then."""
+    return LeasesFixture(session_trusted_until_s=lambda: until_s)
+
+
+def test_a_transfer_with_an_old_etag_is_written_again():
+    """The answer to the renewal before it was lost, and the record still names this processor."""
+
+    async def story():
+        fixture = LeasesFixture()
+        await fixture.claim("0")
+        await fixture.doubt()
+        outcome = await fixture.leases.transfer("0", "other")
+        return outcome, fixture.scene.owners()
+
+    assert run_virtual(story()) == (WriteOutcome.WON, {"0": "other"})
+
+
+def test_a_transfer_does_not_overwrite_another_owner():
+    """The lease was doubtful, and the partition has been stolen."""
+
+    async def story():
+        fixture = LeasesFixture()
+        await fixture.claim("0")
+        await fixture.doubt()
+        await fixture.steal("0")
+        outcome = await fixture.leases.transfer("0", "other")
+        return outcome, fixture.scene.owners()
+
+    assert run_virtual(story()) == (WriteOutcome.LOST, {"0": "thief"})
+
+
+def test_with_session_leases_only_doubtful_records_are_renewed():
+    """The session keeps the other records alive; a doubtful lease must be proved by a write."""
+
+    async def story():
+        fixture = in_session()
+        await fixture.claim("0")
+        await seconds(40)
+        written = fixture.leases.write_count
+        await fixture.leases.renew_due()
+        needless = fixture.leases.write_count - written
+        fixture.leases.doubt_all()
+        doubted_s = fixture.leases.trusted_until_s("0")
+        await fixture.leases.renew_due()
+        return needless, doubted_s, fixture.leases.trusted_until_s("0")
+
+    assert run_virtual(story()) == (0, 54.0, 40.0 + 54.0)
+
+
+def test_a_doubtful_lease_is_not_trusted_by_a_listing():
+    """It is trusted again only after its renewal, even if the session is trusted."""
+
+    async def story():
+        fixture = in_session()
+        await fixture.claim("0")
+        await seconds(30)
+        await fixture.doubt()
+        await fixture.leases.compare(await fixture.line.list_ownership(fixture.scene.group), 30.0)
+        renewing = asyncio.create_task(fixture.leases.renew_due())
+        fixture.slow.there_s = 5.0
+        await seconds(7)
+        meanwhile_s = fixture.leases.trusted_until_s("0")
+        await renewing
+        return meanwhile_s, fixture.leases.trusted_until_s("0")
+
+    meanwhile_s, after_s = run_virtual(story())
+
+    assert meanwhile_s == 54.0
+    assert after_s == 35.0 + 54.0
+
+
+def test_a_renewal_under_way_when_the_processor_is_fenced_restores_no_lease():
+    """The answer may come after another processor has claimed the partition."""
+
+    async def story():
+        fixture = LeasesFixture()
+        await fixture.claim("0")
+        fixture.slow.back_s = 5.0
+        renewing = asyncio.create_task(fixture.leases.renew_all())
+        await seconds(1)
+        fixture.leases.lose_all()
+        await renewing
+        return fixture.leases.held, fixture.lost
+
+    assert run_virtual(story()) == (set(), ["0"])
+
+
+def test_a_listing_that_contradicts_a_lease_does_not_extend_its_trust():
+    """Not even while the write that decides is under way."""
+
+    async def story():
+        fixture = in_session()
+        await fixture.claim("0", "1")
+        await fixture.steal("0")
+        await seconds(40)
+        listed = await fixture.line.list_ownership(fixture.scene.group)
+        fixture.slow.there_s = 5.0
+        comparing = asyncio.create_task(fixture.leases.compare(listed, 40.0))
+        await seconds(1)
+        meanwhile_s = fixture.leases.trusted_until_s("0")
+        await comparing
+        return meanwhile_s, fixture.lost, fixture.leases.trusted_until_s("1")
+
+    assert run_virtual(story()) == (54.0, ["0"], 40.0 + 54.0)
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_release_of_unknown_outcome_does_not_count_as_done(is_answered):
+    """A leaving processor then keeps its member record, as it may still own the partition."""
+
+    async def story():
+        fixture = LeasesFixture()
+        await fixture.claim("0")
+        await fixture.leases.transfer("0", "me")
+        claim = fixture.slow.claim_ownership
+
+        async def unheard(group, claims):
+            results = await claim(group, claims)
+            return [replace(r, outcome=WriteOutcome.UNKNOWN, ownership=None) for r in results]
+
+        if not is_answered:
+            fixture.slow.claim_ownership = unheard  # type: ignore[method-assign]
+        return await fixture.leases.release_remaining(()), fixture.scene.owners()
+
+    assert run_virtual(story()) == (is_answered, {"0": None})
+
+
+def test_the_end_of_a_write_wakes_every_waiter():
+    """The longest waiting one may need another partition."""
+
+    async def story():
+        turns, order = Turns(), []
+
+        async def write(name: str, partition_id: str, for_s: float) -> None:
+            async with turns.take([partition_id]):
+                await asyncio.sleep(for_s)
+                order.append(name)
+
+        async with asyncio.TaskGroup() as group:
+            for name, partition_id, for_s in (
+                ("first of 0", "0", 100.0),
+                ("first of 1", "1", 1.0),
+                ("second of 0", "0", 1.0),
+                ("second of 1", "1", 1.0),
+            ):
+                group.create_task(write(name, partition_id, for_s))
+                await asyncio.sleep(0)
+        return order
+
+    assert run_virtual(story()) == ["first of 1", "second of 1", "first of 0", "second of 0"]

@@ -1,0 +1,218 @@
+"""What holds a partition back, and what it does when nothing comes: pause, rates, idle, lag."""
+
+import asyncio
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc import ConfigurationError, EventProcessorConfig, PartitionHandler
+from eventproc.core.rate import Bucket
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Noting, Scene, seconds
+
+
+def test_a_paused_partition_stays_owned_and_receives_nothing():
+    """Also beyond the expiration of its lease; the others go on; then it goes on, too."""
+
+    async def story():
+        scene = Scene(partition_count=2)
+        async with scene.processor() as processor:
+            for p in ("0", "1"):
+                scene.publish(2, p)
+            await seconds(5)
+            is_known = processor.pause("0"), processor.pause("7")
+            for p in ("0", "1"):
+                scene.publish(2, p)
+            await seconds(200)
+            during = scene.numbers("0"), scene.numbers("1"), scene.owners()
+            is_paused = [pump.is_paused for pump in processor.statistics().pumps]
+            errors = processor.statistics().counters.receiver_error_count
+            processor.resume("0")
+            await seconds(1)
+            after = scene.numbers("0")
+        return is_known, during, is_paused, errors, after
+
+    is_known, during, is_paused, errors, after = run_virtual(story())
+
+    assert is_known == (True, False)
+    assert during == ([0, 1], [0, 1, 2, 3], {"0": "a", "1": "a"})
+    assert (is_paused, errors) == ([True, False], 0)
+    assert after == [0, 1, 2, 3]
+
+
+def test_a_handler_may_pause_its_partition():
+    """The call under way is done, nothing comes after it; anybody may resume."""
+
+    async def story():
+        scene = Scene()
+
+        class Pausing(Noting):
+            async def process_events(self, context, events):
+                await super().process_events(context, events)
+                if events[-1].sequence_number == 1:
+                    context.pause()
+                    asyncio.get_running_loop().call_later(50, context.resume)
+
+        async with scene.processor(lambda: Pausing(scene)):
+            scene.publish(2)
+            await seconds(5)
+            scene.publish(2)
+            await seconds(30)
+            during = scene.numbers(), scene.checkpointed()
+            await seconds(30)
+        return during, scene.numbers()
+
+    assert run_virtual(story()) == (([0, 1], 1), [0, 1, 2, 3])
+
+
+def test_a_pause_ends_with_the_ownership():
+    """A new owner knows nothing of it, and a stop is not delayed by it."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor() as processor:
+            await seconds(1)
+            processor.pause("0")
+            scene.publish(2)
+            await seconds(20)
+        stopped_s = asyncio.get_running_loop().time()
+        async with scene.processor(owner_id="b"):
+            await seconds(5)
+        return scene.numbers(), stopped_s
+
+    numbers, stopped_s = run_virtual(story())
+
+    assert numbers == [0, 1]
+    assert stopped_s < 26
+
+
+@pytest.mark.parametrize(
+    ("settings", "took_s"),
+    [({"partition_rate_max": 10.0}, 9), ({"rate_max": 10.0}, 19)],
+    ids=["partition", "processor"],
+)
+def test_rates_are_kept(settings, took_s):
+    """Two partitions of a hundred events each; a second's worth may come at once."""
+
+    async def story():
+        scene = Scene(partition_count=2)
+        times = []
+
+        class Timing(Noting):
+            async def process_events(self, context, events):
+                times.extend([asyncio.get_running_loop().time()] * len(events))
+
+        async with scene.processor(lambda: Timing(scene), **settings):
+            await seconds(5)
+            for p in ("0", "1"):
+                scene.publish(100, p)
+            await seconds(60)
+        return times
+
+    times = run_virtual(story())
+
+    assert len(times) == 200
+    assert times[-1] - times[0] == pytest.approx(took_s, abs=1.1)
+
+
+@given(
+    st.floats(0.5, 1000),
+    st.lists(st.tuples(st.floats(0, 5), st.integers(1, 50)), min_size=1, max_size=40),
+)
+def test_no_span_of_time_has_more_than_its_share(per_second, steps):
+    """Between any two hand-overs at most the rate, a second's worth and one batch."""
+    bucket, now_s, gone = Bucket(per_second=per_second), 0.0, []
+    for after_s, count in steps:
+        now_s += after_s
+        wait_s, bucket = bucket.take(count, now_s)
+        now_s += wait_s
+        gone.append((now_s, count))
+    for first in range(len(gone)):
+        for last in range(first, len(gone)):
+            span_s = gone[last][0] - gone[first][0]
+            count = sum(c for _, c in gone[first : last + 1])
+
+            assert count <= (span_s + 1) * per_second + 50 + 1e-6 * count
+
+
+def test_an_idle_partition_tells_its_handler():
+    """Each time that nothing came for so long; what it does to the state is stored."""
+
+    async def story():
+        scene = Scene()
+        idle = []
+
+        class Idle(Noting):
+            async def on_idle(self, context):
+                idle.append(asyncio.get_running_loop().time())
+                context.state = str(len(idle)).encode()
+
+        async with scene.processor(lambda: Idle(scene), idle_timeout=timedelta(seconds=10)):
+            for _ in range(5):
+                scene.publish(1)
+                await seconds(7)
+            busy = len(idle)
+            await seconds(40)
+        return busy, [later - earlier for earlier, later in pairwise(idle)], scene.checkpoint()
+
+    busy, waits, checkpoint = run_virtual(story())
+
+    assert busy == 0
+    assert waits == pytest.approx([10] * len(waits), abs=0.1)
+    assert len(waits) >= 2
+    assert checkpoint.state == str(len(waits) + 1).encode()
+
+
+def test_lag_is_told_in_events_and_in_seconds():
+    """By the hub's clock: how much older the last handled event is than the newest."""
+
+    async def story():
+        scene = Scene()
+        lags = []
+
+        class Slow(Noting):
+            async def process_event(self, context, event):
+                await asyncio.sleep(100)
+                lags.append((context.lag, context.lag_seconds))
+
+            process_events = PartitionHandler.process_events
+
+        async with scene.processor(lambda: Slow(scene)) as processor:
+            before = processor.statistics().lag_seconds
+            for _ in range(4):
+                scene.publish(1)
+                await seconds(10)
+            await seconds(85)
+            during = processor.statistics().lag, processor.statistics().lag_seconds
+            await seconds(400)
+            after = processor.statistics().lag, processor.statistics().lag_seconds
+        return before, lags, during, after
+
+    before, lags, during, after = run_virtual(story())
+
+    assert before == 0.0
+    assert lags[0] == (None, None)
+    assert during == (3, 30.0)
+    assert after == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"key_concurrency": 0},
+        {"max_in_flight_events": 0},
+        {"max_in_flight_events": 5000},
+        {"rate_max": 0},
+        {"partition_rate_max": float("nan")},
+        {"stall_timeout": timedelta(0)},
+        {"idle_timeout": timedelta(seconds=-1)},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_settings_that_cannot_work_are_refused(wrong):
+    """With the value and the remedy."""
+    with pytest.raises(ConfigurationError, match="give"):
+        EventProcessorConfig(**wrong)

@@ -1,0 +1,145 @@
+"""Every small world there is: up to six partitions, four owners who stay, leave, or are foreign.
+
+By default owners are interchangeable (who leaves is always the last ones) and foreign owners are
+looked at in worlds of four partitions. ``HYPOTHESIS_PROFILE=night`` leaves nothing out (minutes).
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations, product
+
+import pytest
+from hypothesis import settings
+
+from eventproc.core.balance import decide
+from eventproc.core.plan import plan
+from eventproc.models import LoadBalancingStrategy
+from tests.unit.eventproc.core.groups import Group
+
+OWNERS = ("a", "b", "c", "d")
+IS_COMPLETE = settings.get_current_profile_name() == "night"
+
+
+def subsets(names: tuple[str, ...]) -> Iterator[frozenset[str]]:
+    """Every set of these names."""
+    for size in range(len(names) + 1):
+        yield from map(frozenset, combinations(names, size))
+
+
+def memberships() -> list[frozenset[str]]:
+    """Who stays; the others leave."""
+    if IS_COMPLETE:
+        return [members for members in subsets(OWNERS) if members]
+    return [frozenset(OWNERS[:count]) for count in range(1, len(OWNERS) + 1)]
+
+
+def worlds(partition_count: int, members: frozenset[str], foreign: frozenset[str]):
+    """Every group with so many partitions: each owned by anybody, or by nobody."""
+    partition_ids = tuple(str(number) for number in range(partition_count))
+    for owners in product(("", *OWNERS), repeat=partition_count):
+        owned = {p: owner for p, owner in zip(partition_ids, owners, strict=True) if owner}
+        yield (
+            owners,
+            Group(
+                partition_ids=partition_ids,
+                owner_by_partition=owned,
+                members=members,
+                foreign=foreign,
+            ),
+        )
+
+
+def planned(group: Group) -> tuple[str, ...]:
+    """The new owners, in the order of the partitions."""
+    after = plan(
+        group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
+    )
+    return tuple(after[p] for p in group.partition_ids)
+
+
+@cache
+def fewest_moves(partition_count: int, counts: tuple[int, ...]) -> int:
+    """The theoretical minimum, by trying who gets the extra places."""
+    minimum, extra_count = divmod(partition_count, len(counts))
+    return min(
+        sum(max(0, count - minimum - (n in extras)) for n, count in enumerate(counts))
+        for extras in combinations(range(len(counts)), extra_count)
+    )
+
+
+def check(plan_by_owners: dict[tuple[str, ...], tuple[str, ...]], members: frozenset[str]) -> None:
+    """Look at the plans of all worlds that have the same members."""
+    names = sorted(members)
+    for owners, after in plan_by_owners.items():
+        sizes = [after.count(name) for name in names]
+        moved = [n for n, owner in enumerate(owners) if owner != after[n]]
+        left = sum(owners[n] in members for n in moved)
+
+        assert sum(sizes) == len(owners)
+        assert max(sizes) - min(sizes) <= 1
+        assert left == fewest_moves(len(owners), tuple(owners.count(name) for name in names))
+        for n in moved:
+            # Carried out, or released with the rest still to come: all others go on as planned.
+            # All worlds are here, so this holds after any number of steps in any order.
+            for owner in (after[n], ""):
+                assert plan_by_owners[*owners[:n], owner, *owners[n + 1 :]] == after
+
+
+@pytest.mark.parametrize("partition_count", range(1, 7))
+def test_every_plan_is_even_moves_the_least_and_stays_while_it_is_carried_out(partition_count):
+    """Without foreign owners: in whatever order it is done, no partition moves twice."""
+    for members in memberships():
+        group_by_owners = dict(worlds(partition_count, members, frozenset()))
+        check({owners: planned(group) for owners, group in group_by_owners.items()}, members)
+
+
+@pytest.mark.parametrize("partition_count", range(1, 7 if IS_COMPLETE else 5))
+def test_foreign_owners_change_neither_balance_nor_the_number_of_moves(partition_count):
+    """They only decide who among equals gives and gets."""
+    for members in memberships():
+        for foreign in subsets(tuple(sorted(members))):
+            group_by_owners = dict(worlds(partition_count, members, foreign))
+            check({owners: planned(group) for owners, group in group_by_owners.items()}, members)
+
+
+@pytest.mark.parametrize("partition_count", range(1, 6 if IS_COMPLETE else 5))
+def test_no_order_of_what_was_read_changes_the_plan(partition_count):
+    """Listings come in any order."""
+    for members in memberships():
+        for owners, group in worlds(partition_count, members, frozenset()):
+            backwards = plan(
+                group.partition_ids[::-1],
+                dict(reversed(group.owner_by_partition.items())),
+                sorted(members, reverse=True),
+            )
+
+            assert tuple(backwards[p] for p in group.partition_ids) == planned(group), owners
+
+
+@pytest.mark.parametrize(
+    "otherwise", [LoadBalancingStrategy.BALANCED, LoadBalancingStrategy.GREEDY]
+)
+@pytest.mark.parametrize("partition_count", range(1, 7 if IS_COMPLETE else 4))
+def test_equal_views_write_each_record_once_and_steal_one_at_most(partition_count, otherwise):
+    """Whatever the group looks like: those that hand over, mixed with those that do not."""
+    for members in memberships():
+        for foreign in subsets(tuple(sorted(members))):
+            for _, group in worlds(partition_count, members, foreign):
+                check_decisions(group, otherwise)
+
+
+def check_decisions(group: Group, otherwise: LoadBalancingStrategy) -> None:
+    """Let every member decide on what everybody sees."""
+    cooperative = group.members - group.foreign
+    written: set[str] = set()
+    for member in group.members:
+        strategy = LoadBalancingStrategy.COOPERATIVE if member in cooperative else otherwise
+        moves = decide(group.view(member, cooperative=cooperative), strategy)
+        taken = [claim.partition_id for claim in moves.claims]
+        taken += [moves.steal.partition_id] if moves.steal else []
+        mine = {*taken, *moves.hand_overs}
+
+        assert sum(p in group.owner_by_partition for p in taken) <= 1
+        assert len(mine) == len(taken) + len(moves.hand_overs)
+        assert not mine & written
+        written |= mine

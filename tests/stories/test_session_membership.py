@@ -1,0 +1,235 @@
+"""The member record with session leases: renewed only while it is this processor's own."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
+from eventproc.models import LeaseMode, Member, MemberStatus
+from eventproc.ownership.membership import Membership
+from tests.stories.scene import seconds
+from tests.unit.eventproc.ownership.test_membership import (
+    ANSWER_WITHIN,
+    EXPIRATION,
+    POLL_INTERVAL,
+    MembershipFixture,
+    play,
+)
+
+
+async def entered(
+    fixture: MembershipFixture, told: list[str] | None = None, *, is_slow=False
+) -> Membership:
+    """A membership that has joined; *told* collects its calls about the leases."""
+    membership = fixture.membership("1", mode=LeaseMode.SESSION, is_slow=is_slow)
+    await membership.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+    if told is not None:
+        membership._on_fenced = lambda: told.append("dead")
+        membership._on_lapsed = lambda: told.append("lapsed")
+    return membership
+
+
+@asynccontextmanager
+async def kept(membership: Membership):
+    """While it is renewed."""
+    keeping = asyncio.create_task(membership.keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await asyncio.wait([keeping])
+
+
+def record(fixture: MembershipFixture) -> Member:
+    """What is stored."""
+    member = fixture.member()
+    assert member is not None
+    return member
+
+
+def test_after_the_member_record_is_deleted_nothing_is_renewed():
+    """Renewals may still run; they write nothing and log nothing."""
+
+    async def story(fixture):
+        membership = await entered(fixture)
+        written = []
+        announce = fixture.store.announce_member
+
+        async def counted(*arguments):
+            written.append(arguments)
+            return await announce(*arguments)
+
+        async with kept(membership):
+            await seconds(1)
+            await membership.withdraw()
+            fixture.store.announce_member = counted
+            await seconds(2 * EXPIRATION.total_seconds())
+
+        assert fixture.member() is None
+        assert written == []
+
+    play(story)
+
+
+def test_a_renewal_under_way_does_not_restore_a_deleted_member_record():
+    """It finds the record missing after its own processor deleted it."""
+
+    async def story(fixture):
+        told: list[str] = []
+        membership = await entered(fixture, told, is_slow=True)
+        async with kept(membership):
+            await seconds(19)
+            fixture.slow.there_s = 5.0
+            await seconds(4)  # The renewal is under way.
+            await membership.withdraw()
+            await seconds(20)
+
+        assert fixture.member() is None
+        assert told == []
+
+    play(story)
+
+
+def test_a_renewal_does_not_write_over_another_incarnation():
+    """The next cycle decides which of the two incarnations yields."""
+
+    async def story(fixture):
+        membership = await entered(fixture)
+        other = replace(record(fixture), incarnation="2")
+        await fixture.store.announce_member(fixture.scene.group, other)
+        async with kept(membership):
+            await seconds(EXPIRATION.total_seconds())
+
+        assert fixture.incarnation() == "2"
+
+    play(story)
+
+
+def test_leaving_does_not_overwrite_another_incarnation():
+    """After one attempt the record is left to the other."""
+
+    async def story(fixture):
+        membership = await entered(fixture)
+        other = replace(record(fixture), incarnation="2")
+        await fixture.store.announce_member(fixture.scene.group, other)
+        announce, attempts = fixture.store.announce_member, []
+
+        async def counted(*arguments):
+            attempts.append(arguments)
+            return await announce(*arguments)
+
+        fixture.store.announce_member = counted
+        await membership.leave()
+
+        assert len(attempts) == 1
+        assert (record(fixture).incarnation, record(fixture).status) == ("2", MemberStatus.ACTIVE)
+
+    play(story)
+
+
+def test_a_start_does_not_wait_for_a_restarting_processor():
+    """Its status shows that it has stopped, although the record is fresh."""
+
+    async def story(fixture):
+        membership = await fixture.entered("1")
+        await membership.mark_restarting()
+        before_s = asyncio.get_running_loop().time()
+        await fixture.entered("2")
+
+        assert asyncio.get_running_loop().time() == before_s
+        assert fixture.incarnation() == "2"
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_a_processor_that_was_fenced_drops_its_leases_and_writes_its_record_again(is_dead):
+    """In the next cycle, before a renewal is due."""
+
+    async def story(fixture):
+        told: list[str] = []
+        membership = await entered(fixture, told)
+        if is_dead:
+            dead = replace(record(fixture), status=MemberStatus.DEAD)
+            await fixture.store.announce_member(fixture.scene.group, dead)
+        else:
+            del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
+        await fixture.refresh(membership, owns=True, is_trusted=True)
+
+        assert told == ["dead"]
+        assert record(fixture).status is MemberStatus.ACTIVE
+
+    play(story)
+
+
+def test_a_start_does_not_wait_for_ever_for_a_store_that_went_away():
+    """Another holder of the owner id may be live, so the start fails."""
+
+    async def story(fixture):
+        await fixture.entered("1")
+        coming = asyncio.create_task(fixture.entered("2", is_slow=True))
+        await seconds(1)
+
+        async def unanswered(_group):
+            raise StoreUnavailableError("no answer")
+
+        fixture.slow.list_members = unanswered
+        await asyncio.wait([coming], timeout=10 * ANSWER_WITHIN.total_seconds())
+
+        assert coming.done()
+        assert isinstance(coming.exception(), StoreUnavailableError)
+
+    play(story)
+
+
+def test_without_a_member_record_no_processor_is_the_sole_holder_of_an_id():
+    """A deleted record does not show which processors wrote under the id since."""
+
+    async def story(fixture):
+        membership = await fixture.entered("1")
+        before = await membership.is_sole_holder()
+        del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
+
+        assert before
+        assert not await membership.is_sole_holder()
+
+    play(story)
+
+
+def test_a_record_with_a_changed_etag_is_renewed():
+    """The renewal names the ETag of the newest listing."""
+
+    async def story(fixture):
+        membership = await fixture.entered("1")
+        await fixture.store.announce_member(fixture.scene.group, record(fixture))
+        touched = record(fixture)
+        await seconds(EXPIRATION.total_seconds() / 2)
+        await fixture.refresh(membership)
+
+        assert record(fixture).last_modified != touched.last_modified
+
+    play(story)
+
+
+def test_two_holders_may_write_over_each_other_a_few_times_before_one_yields():
+    """A newcomer that got no answer to its first write writes again; that alone decides nothing."""
+
+    async def story(fixture):
+        membership = await fixture.entered("1")
+        for _ in range(3):
+            await fixture.store.announce_member(
+                fixture.scene.group, replace(record(fixture), incarnation="2")
+            )
+            await fixture.refresh(membership, owns=True, is_trusted=True)
+        stayed = fixture.incarnation()
+        await fixture.store.announce_member(
+            fixture.scene.group, replace(record(fixture), incarnation="2")
+        )
+
+        assert stayed == "1"
+        with pytest.raises(DuplicateOwnerError):
+            await fixture.refresh(membership, owns=True, is_trusted=True)
+
+    play(story)

@@ -1,0 +1,117 @@
+"""Small fleets, simulated: what the protocol promises is what the report says."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from eventproc import ConfigurationError, EventProcessorConfig, LoadBalancingStrategy
+from eventproc.cli.verbs.simulate import memory_account
+from eventproc.models import LeaseMode
+from eventproc.simulation import Script, parse_event, play, report_of
+
+
+def script_of(*events, seed=7, strategy=LoadBalancingStrategy.COOPERATIVE) -> Script:
+    """Write a script for 18 partitions and 3 processors."""
+    return Script(
+        partition_count=18,
+        processor_count=3,
+        events=[parse_event(event) for event in events],
+        duration=timedelta(minutes=10),
+        config=EventProcessorConfig(uses_store_thread=False, load_balancing_strategy=strategy),
+        seed=seed,
+    )
+
+
+def test_one_seed_gives_one_history():
+    """Every change, listing, write and wait is the same again."""
+    script = script_of("join:1", "crash:1")
+
+    assert play(script, memory_account) == play(script, memory_account)
+
+
+def test_another_seed_gives_another_history():
+    """Else the seed would do nothing."""
+    one, other = (play(script_of("join:1", seed=seed), memory_account) for seed in (1, 2))
+
+    assert one.listings != other.listings
+
+
+@pytest.mark.parametrize("event", ["join:1", "leave:1", "crash:1", "restart:1", "grow:5"])
+def test_a_change_moves_no_more_than_it_must(event):
+    """The minimum, without a conflict or a steal, and even in the end."""
+    report = report_of(play(script_of(event), memory_account)).events[1]
+
+    assert report.moves == report.moves_minimum
+    assert (report.moved_twice, report.conflicts, report.steals_per_cycle_max) == (0, 0, 0)
+    assert report.spread_final <= 1
+    assert report.seconds_to_balance is not None
+
+
+@pytest.mark.parametrize("event", ["join:1", "leave:1", "roll:3"])
+def test_a_planned_change_delivers_nothing_twice(event):
+    """Every hand-over begins where the former owner ended."""
+    report = report_of(play(script_of(event), memory_account)).events[1]
+
+    assert report.duplicates == 0
+
+
+def test_a_rolling_deploy_moves_each_partition_once():
+    """New processors have another deployment id, and stand by until an old one leaves."""
+    report = report_of(play(script_of("roll:3"), memory_account)).events[1]
+
+    assert (report.moves, report.moved_twice, report.spread_final) == (18, 0, 0)
+
+
+def test_a_bounce_moves_nothing():
+    """A processor that restarts under its owner id keeps its partitions; no event is repeated."""
+    report = report_of(play(script_of("bounce:3"), memory_account)).events[1]
+
+    assert (report.moves, report.duplicates, report.conflicts) == (0, 0, 0)
+    assert 5 <= report.worst_gap_seconds < 20
+
+
+def test_sessions_save_writes():
+    """One heartbeat in place of a renewal for each partition; the events cost no more moves."""
+    script = script_of("join:1", "crash:1")
+    config = replace(script.config, lease_mode=LeaseMode.SESSION)
+    by_partition, by_session = (
+        report_of(play(x, memory_account)) for x in (script, replace(script, config=config))
+    )
+
+    assert by_session.totals.writes_per_hour < by_partition.totals.writes_per_hour / 3
+    assert by_session.totals.moves == by_session.totals.moves_minimum
+    assert by_session.totals.steals_per_cycle_max == 0
+
+
+def test_a_crash_shows_in_the_gap():
+    """A crashed processor's partitions are not served until its records expire."""
+    report = report_of(play(script_of("crash:1"), memory_account)).events[1]
+
+    assert 20 < report.worst_gap_seconds < 80
+    assert report.duplicates > 0
+
+
+def test_a_literal_fleet_steals_one_in_each_cycle():
+    """Without hand-over a newcomer steals its share, one after the other."""
+    script = script_of("join:1", strategy=LoadBalancingStrategy.BALANCED)
+    report = report_of(play(script, memory_account)).events[1]
+
+    assert (report.moves, report.moves_minimum, report.steals_per_cycle_max) == (4, 4, 1)
+    assert report.conflicts == 0
+
+
+@pytest.mark.parametrize("text", ["join", "fly:1", "join:0", "crash:1@soon"])
+def test_an_event_that_cannot_be_is_refused(text):
+    """The message says what can be written."""
+    with pytest.raises(ConfigurationError, match=r"join:4"):
+        parse_event(text)
+
+
+@pytest.mark.parametrize(
+    "events", [["crash:4"], ["leave:3"], ["join:1@20m"], ["join:1@9", "leave:1@9"]]
+)
+def test_a_script_that_cannot_be_played_is_refused(events):
+    """Too many, nobody left, too late, or two at once."""
+    with pytest.raises(ConfigurationError):
+        script_of(*events)

@@ -1,0 +1,86 @@
+"""How a test on a harness fails: the message says what was, what was expected, and the story."""
+
+from datetime import timedelta
+
+import pytest
+
+from eventproc import CloseReason, PartitionHandler
+from eventproc.testing import HandlerTestHarness
+from tests.unit.eventproc.testing.stage.test_stage import MANUAL, Counting
+
+
+def test_a_handler_that_always_fails_does_not_settle():
+    """The message says how far it came, and why; the handler's own error is the cause."""
+
+    class Broken(PartitionHandler):
+        async def process_events(self, context, events):
+            raise KeyError("no such order")
+
+    with HandlerTestHarness(Broken) as harness:
+        harness.publish("one", "two")
+        with pytest.raises(AssertionError) as caught:
+            harness.settle(within=timedelta(seconds=30))
+
+    message = str(caught.value)
+    assert message.startswith(
+        "not settled after 0:00:30: partition '0': none of its events is handled"
+    )
+    assert "owner-1  partition 0: call 1: 2 events, 0 to 1" in message
+    assert "owner-1  partition 0: call 1: failed: KeyError('no such order')" in message
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_handler_that_cannot_be_set_up_does_not_settle():
+    """Nobody serves the partition."""
+
+    class Unready(Counting):
+        async def initialize(self, context):
+            raise OSError("no database")
+
+    with HandlerTestHarness(Unready) as harness:
+        with pytest.raises(
+            AssertionError, match="its owner does not serve partition '0'"
+        ) as caught:
+            harness.settle(within=timedelta(seconds=5))
+
+    assert "initialize failed: OSError('no database')" in str(caught.value)
+
+
+def test_assertions_say_what_was_and_what_was_expected():
+    """Each tells its own story."""
+    with HandlerTestHarness(Counting, config=MANUAL) as harness:
+        harness.publish("one")
+        with pytest.raises(AssertionError, match="never handled: event 0 of partition '0'"):
+            harness.assert_nothing_lost()
+        harness.settle()
+        with pytest.raises(AssertionError, match=r"handled were \[b'one'\], expected \[b'two'\]"):
+            harness.assert_handled("two")
+        with pytest.raises(AssertionError, match="up to 0, but its checkpoint says None"):
+            harness.assert_checkpointed()
+        with pytest.raises(AssertionError, match="no handler of partition '0' was closed"):
+            harness.assert_closed(CloseReason.SHUTDOWN)
+        harness.move()
+        with pytest.raises(AssertionError, match="because of 'shutdown', expected 'stalled'"):
+            harness.assert_closed(CloseReason.STALLED)
+
+
+def test_what_cannot_happen_is_refused():
+    """A call that was made already, an owner who is not there."""
+    with HandlerTestHarness(Counting) as harness:
+        harness.publish("one")
+        harness.settle()
+        with pytest.raises(ValueError, match="call 1 was made already"):
+            harness.fail_call(1)
+        with pytest.raises(AssertionError, match="there is no owner nobody"):
+            harness.kill("nobody")
+
+
+def test_what_cannot_be_staged_is_refused_in_words():
+    """A mistyped name is told as such, with the story."""
+    with HandlerTestHarness(Counting) as harness:
+        with pytest.raises(AssertionError, match="there is no partition 9"):
+            harness.steal("9")
+        with pytest.raises(AssertionError, match="there is no frozen owner owner-1"):
+            harness.thaw("owner-1")
+        with pytest.raises(ValueError, match="time cannot go back by 0:00:01"):
+            harness.advance(timedelta(seconds=-1))

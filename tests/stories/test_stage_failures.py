@@ -1,0 +1,170 @@
+"""The harness under a failure policy, with key lanes, and with handlers that say which event."""
+
+from collections import defaultdict
+from datetime import timedelta
+
+import pytest
+
+from eventproc import (
+    BatchError,
+    BlockingPartitionHandler,
+    CloseReason,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+    PartitionHandler,
+)
+from eventproc.testing import HandlerTestHarness
+
+LETTERS = EventProcessorConfig(
+    failure_policy=FailurePolicy(attempts_max=3, action=FailureAction.DEAD_LETTER)
+)
+LANES = EventProcessorConfig(key_concurrency=4)
+
+
+class Picky(PartitionHandler):
+    """Handles one event at a time, and cannot stand some."""
+
+    async def process_event(self, context, event):
+        """Refuse what is bad."""
+        if event.body == b"bad":
+            raise ValueError("cannot read this")
+
+
+def test_what_a_failed_call_got_done_is_handled():
+    """Event by event: those before the bad one are done, those after it come again."""
+    with HandlerTestHarness(Picky, config=LETTERS) as harness:
+        harness.publish("one", "bad", "two")
+        harness.settle()
+
+        harness.assert_handled("one", "two")
+        harness.assert_dead_lettered("bad")
+        harness.assert_each_handled_once()
+        with pytest.raises(AssertionError, match=r"dead letters were \[b'bad'\], expected \[\]"):
+            harness.assert_dead_lettered()
+
+    assert [letter.attempt_count for letter in harness.dead_letters] == [3]
+    assert harness.checkpointed() == 2
+
+
+def test_what_a_batch_error_does_not_name_is_handled():
+    """Also behind the event that failed."""
+
+    class Naming(PartitionHandler):
+        has_failed = False
+
+        async def process_events(self, context, events):
+            if len(events) == 3:
+                raise BatchError([(events[1], ValueError("not now"))])
+
+    with HandlerTestHarness(Naming) as harness:
+        harness.publish("one", "two", "three")
+        harness.settle()
+
+        harness.assert_handled("one", "three", "two")
+        harness.assert_each_handled_once()
+
+
+def test_a_partition_that_was_stopped_does_not_settle_until_it_is_resumed():
+    """The message says who stopped it."""
+
+    class Broken(Picky):
+        is_broken = True
+
+        async def process_event(self, context, event):
+            if self.is_broken:
+                await super().process_event(context, event)
+
+    config = EventProcessorConfig(failure_policy=FailurePolicy(attempts_max=2))
+    with HandlerTestHarness(Broken, config=config) as harness:
+        harness.publish("one", "bad", "two")
+        with pytest.raises(AssertionError, match="the failure policy stopped partition '0'"):
+            harness.settle(timedelta(minutes=1))
+        harness.assert_closed(CloseReason.HANDLER_FAILED)
+        Broken.is_broken = False
+        harness.resume()
+        harness.settle()
+
+        harness.assert_handled("one", "bad", "two")
+
+
+def test_an_event_that_kills_processes_is_given_up():
+    """By the count that is kept with the checkpoint: each owner knows of the ones before it."""
+    policy = FailurePolicy(deliveries_max=3, action=FailureAction.DEAD_LETTER)
+    with HandlerTestHarness(Picky, config=EventProcessorConfig(failure_policy=policy)) as harness:
+        for number in range(1, 4):
+            harness.crash_call(number)
+        harness.publish("deadly")
+        harness.settle()
+
+        harness.assert_dead_lettered("deadly")
+        harness.assert_nothing_lost()
+
+    assert {call.owner_id for call in harness.calls} == {"owner-1", "owner-2", "owner-3"}
+    assert harness.handled == ()
+
+
+@pytest.mark.parametrize("base", [PartitionHandler, BlockingPartitionHandler])
+def test_key_lanes_play_on_a_stage(base):
+    """Keys side by side, each in order, through a crash and a move."""
+    seen = defaultdict(list)
+
+    class Async(PartitionHandler):
+        async def process_events(self, context, events):
+            for event in events:
+                seen[event.partition_key].append(event.sequence_number)
+
+    class Blocking(BlockingPartitionHandler):
+        def process_events(self, context, events):
+            for event in events:
+                seen[event.partition_key].append(event.sequence_number)
+
+    with HandlerTestHarness(
+        Async if base is PartitionHandler else Blocking, config=LANES
+    ) as harness:
+        for number in range(40):
+            harness.publish(f"{number}", partition_key=f"key-{number % 8}")
+        harness.crash_call(5)
+        harness.settle()
+        harness.move()
+        harness.publish(*"abc", partition_key="key-0")
+        harness.settle()
+
+        harness.assert_nothing_lost()
+
+    for numbers in seen.values():
+        assert numbers[-1] == max(numbers)
+        firsts = list(dict.fromkeys(numbers))
+        assert firsts == sorted(firsts)
+    assert len(seen) == 8
+
+
+def test_idleness_is_part_of_the_story():
+    """And the handler is told of it."""
+    idle = []
+
+    class Idle(Picky):
+        async def on_idle(self, context):
+            idle.append(context.partition_id)
+
+    config = EventProcessorConfig(idle_timeout=timedelta(seconds=10))
+    with HandlerTestHarness(Idle, config=config) as harness:
+        harness.advance(timedelta(seconds=25))
+
+    assert idle == ["0", "0"]
+    assert harness.history().count("partition 0: idle") == 2
+
+
+def test_a_dead_letter_on_a_stage_has_the_stages_time():
+    """That of when it was given up, however long the sink was out; nothing follows the machine."""
+    settings = FailurePolicy(attempts_max=1, action=FailureAction.DEAD_LETTER)
+    with HandlerTestHarness(Picky, config=EventProcessorConfig(failure_policy=settings)) as harness:
+        harness.dead_letter_sink.is_out = True
+        published_at = harness.now
+        harness.publish(b"bad")
+        harness.advance(timedelta(minutes=2))
+        harness.dead_letter_sink.is_out = False
+        harness.settle()
+        (letter,) = harness.dead_letters
+
+    assert timedelta(0) <= letter.given_up_at - published_at < timedelta(seconds=5)

@@ -1,0 +1,295 @@
+"""Stalls: noticed, told, and ended by opening the receiver again or giving the partition up."""
+
+import asyncio
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+from eventproc import (
+    BlockingPartitionHandler,
+    CloseReason,
+    FailureAction,
+    FailurePolicy,
+    SourceRejectedError,
+)
+from eventproc.core.stall import Condition, StallStep, stall_step
+from eventproc.dead_letters import MemoryDeadLetterSink
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Noting, Scene, seconds, until
+from tests.unit.eventproc.partition.test_handler_threads import SHORT
+
+MINUTE = timedelta(minutes=1)
+
+
+def step(**facts) -> StallStep:
+    """Judge a condition; what is not said is well."""
+    well = {
+        "idle_s": 0.0,
+        "call_s": None,
+        "has_work": True,
+        "is_held_back": False,
+        "was_restarted": False,
+    }
+    return stall_step(Condition(**{**well, **facts}), 60)
+
+
+def test_a_stall_is_judged_step_by_step():
+    """First the receiver, then the partition; a call that hangs is final at once."""
+    assert step(idle_s=59) is StallStep.NOTHING
+    assert step(idle_s=60) is StallStep.RESTART
+    assert step(idle_s=100, was_restarted=True) is StallStep.NOTHING
+    assert step(idle_s=120, was_restarted=True) is StallStep.GIVE_UP
+    assert step(idle_s=10, call_s=60) is StallStep.GIVE_UP
+    assert step(idle_s=600, has_work=False) is StallStep.NOTHING
+    assert step(idle_s=600, is_held_back=True) is StallStep.NOTHING
+
+
+def test_a_receiver_that_went_silent_is_opened_again():
+    """Nothing failed, there is just nothing coming: the complaint about such libraries."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE) as processor:
+            scene.publish(3)
+            await seconds(5)
+            scene.hub.stall("0")
+            scene.publish(3)
+            await seconds(75)
+            scene.hub.resume("0")
+            during = processor.statistics()
+            await seconds(60)
+            after = processor.statistics()
+        return scene.numbers(), during, after
+
+    numbers, during, after = run_virtual(story())
+
+    assert numbers == list(range(6))
+    assert during.pumps[0].is_stalled
+    assert (during.counters.stall_count, during.counters.receiver_error_count) == (1, 1)
+    assert not after.pumps[0].is_stalled
+    assert after.claim_count == 1
+
+
+def test_an_idle_partition_is_not_stalled():
+    """It has nothing to do, and does that well; nor is one whose hub is away."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE) as processor:
+            scene.publish(3)
+            await seconds(1000)
+            scene.hub.begin_outage()
+            scene.publish(3)
+            await seconds(1000)
+            scene.hub.end_outage()
+            await seconds(60)
+            return scene.numbers(), processor.statistics().counters.stall_count
+
+    assert run_virtual(story()) == (list(range(6)), 0)
+
+
+def test_a_call_that_hangs_is_given_up_with_its_partition():
+    """Another processor gets it; other partitions do not notice."""
+
+    async def story():
+        scene = Scene(partition_count=2)
+        reasons, times = [], []
+
+        class Hanging(Noting):
+            async def process_events(self, context, events):
+                if context.partition_id == "0" and context.owner_id == "a":
+                    times.append(asyncio.get_running_loop().time())
+                    await asyncio.Event().wait()
+                await super().process_events(context, events)
+
+            async def close(self, context, reason):
+                reasons.append((context.owner_id, context.partition_id, reason))
+                if reasons[-1][:2] == ("a", "0"):
+                    times.append(asyncio.get_running_loop().time())
+
+        settings: dict[str, Any] = {"stall_timeout": MINUTE}
+        async with scene.processor(lambda: Hanging(scene), **settings) as one:
+            scene.publish(2, "1")
+            scene.publish(2, "0")
+            await seconds(50)
+            async with scene.processor(lambda: Hanging(scene), "b", **settings):
+                await seconds(3)
+                scene.publish(2, "1")
+                await seconds(40)
+                seen = scene.numbers("1"), scene.numbers("0"), scene.owners(), reasons.copy()
+                stalls = one.statistics().counters.stall_count
+        return seen, stalls, times[1] - times[0]
+
+    (ones, zeros, owners, reasons), stalls, after_s = run_virtual(story())
+
+    assert ones == [0, 1, 2, 3]
+    assert zeros == [0, 1]
+    assert owners["0"] == "b"
+    assert ("a", "0", CloseReason.STALLED) in reasons
+    assert stalls == 1
+    assert 60 <= after_s <= 75
+
+
+def test_alone_a_stalled_partition_is_begun_anew():
+    """With a new handler, after a rest."""
+
+    async def story():
+        scene = Scene()
+        handlers = []
+
+        class HangingOnce(Noting):
+            def __init__(self):
+                super().__init__(scene)
+                handlers.append(self)
+
+            async def process_events(self, context, events):
+                if len(handlers) == 1:
+                    await asyncio.Event().wait()
+                await super().process_events(context, events)
+
+        scene.publish(2)
+        async with scene.processor(HangingOnce, stall_timeout=MINUTE):
+            await seconds(90)
+        return scene.numbers(), len(handlers)
+
+    assert run_virtual(story()) == ([0, 1], 2)
+
+
+def test_a_long_call_that_says_what_it_does_is_not_given_up():
+    """Whoever handles event by event shows progress with each."""
+
+    async def story():
+        scene = Scene()
+
+        class Slow(Noting):
+            async def process_events(self, context, events):
+                for event in events:
+                    await asyncio.sleep(30)
+                    scene.handled.append(("0", event.sequence_number))
+                    context.done(event)
+
+        scene.publish(10)
+        async with scene.processor(lambda: Slow(scene), stall_timeout=MINUTE) as processor:
+            await seconds(320)
+            return scene.numbers(), processor.statistics().counters.stall_count
+
+    assert run_virtual(story()) == (list(range(10)), 0)
+
+
+def test_an_event_that_hangs_each_time_is_given_up():
+    """A stall counts as a delivery that nothing was heard of."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(5)
+        sink = MemoryDeadLetterSink()
+
+        class Hanging(Noting):
+            async def process_events(self, context, events):
+                for event in events:
+                    if event.sequence_number == 3:
+                        await asyncio.Event().wait()
+                    await super().process_events(context, [event])
+                    context.done(event)
+
+        policy = FailurePolicy(deliveries_max=3, action=FailureAction.DEAD_LETTER)
+        async with scene.processor(
+            lambda: Hanging(scene), sink=sink, failure_policy=policy, stall_timeout=MINUTE
+        ):
+            await seconds(600)
+        return scene.numbers(), [letter.event.sequence_number for letter in sink.letters]
+
+    assert run_virtual(story()) == ([0, 1, 2, 4], [3])
+
+
+def test_one_lane_that_hangs_is_enough():
+    """Though the other lanes go on: its key does not."""
+
+    async def story():
+        scene = Scene()
+        reasons = []
+
+        class OneHangs(Noting):
+            async def process_events(self, context, events):
+                if events[0].partition_key == "a":
+                    await asyncio.Event().wait()
+
+            async def close(self, context, reason):
+                reasons.append((reason, asyncio.get_running_loop().time()))
+
+        async with scene.processor(
+            lambda: OneHangs(scene), key_concurrency=2, stall_timeout=MINUTE
+        ):
+            for number in range(80):
+                key = "a" if number == 0 else "b"
+                scene.hub.publish(b"", partition_id="0", partition_key=key)
+                await seconds(1)
+        return reasons
+
+    (reason, at_s), *_ = run_virtual(story())
+
+    assert reason is CloseReason.STALLED
+    assert 60 <= at_s <= 75
+
+
+def test_a_source_that_refuses_for_good_is_told_as_it_is():
+    """The handler hears why, and the partition is tried again after a rest."""
+
+    async def story():
+        scene = Scene()
+        reasons = []
+
+        class Closing(Noting):
+            async def close(self, context, reason):
+                reasons.append(reason)
+
+        scene.publish(3)
+        scene.hub.refuse_opening("0", SourceRejectedError("no right"))
+        async with scene.processor(lambda: Closing(scene)):
+            await seconds(30)
+            told = list(reasons)
+            scene.hub.allow_opening("0")
+            await seconds(60)
+        return set(told), scene.numbers(), reasons[-1]
+
+    assert run_virtual(story()) == (
+        {CloseReason.SOURCE_FAILED},
+        [0, 1, 2],
+        CloseReason.SHUTDOWN,
+    )
+
+
+def test_a_thread_that_hangs_is_left_behind():
+    """It cannot be stopped, but its partition goes on with a new handler and a new thread."""
+    release = threading.Event()
+    handlers: list[BlockingPartitionHandler] = []
+    owned: list[tuple[bool, bool]] = []
+
+    async def story():
+        scene = Scene()
+
+        class Hanging(BlockingPartitionHandler):
+            def __init__(self):
+                handlers.append(self)
+
+            def process_event(self, context, event):
+                if len(handlers) == 1:
+                    release.wait(30)
+                    owned.append((context.is_owned, context.is_cancelled))
+                    return
+                scene.handled.append((context.partition_id, event.sequence_number))
+
+        scene.publish(2)
+        settings = {**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
+        async with scene.processor(Hanging, stall_timeout=timedelta(seconds=0.3), **settings):
+            await until(lambda: len(scene.handled) == 2)
+            release.set()
+            await until(lambda: owned)
+        return scene.numbers()
+
+    begun_s = time.monotonic()
+
+    assert asyncio.run(story()) == [0, 1]
+    assert owned == [(False, True)]
+    assert time.monotonic() - begun_s < 15

@@ -1,0 +1,191 @@
+"""Counts and gauges, which are read from the statistics by OpenTelemetry's SDK; virtual time."""
+
+import asyncio
+import sys
+import threading
+from datetime import timedelta
+
+import pytest
+
+from eventproc.telemetry.reporting import Watch
+from eventproc.testing import run_virtual
+from tests.stories.opentelemetry_sdk import Sdk
+from tests.stories.scene import Noting, seconds
+
+
+@pytest.fixture(name="sdk")
+def _sdk():
+    return Sdk()
+
+
+def test_gauges_tell_of_each_partition_and_of_the_processor(sdk):
+    """Lag by partition; owned, served, balanced and the least margin by group."""
+    scene = sdk.scene(partition_count=2)
+    told = {}
+
+    class Stuck(Noting):
+        async def process_events(self, context, events):
+            if context.partition_id == "1":
+                await context.checkpoint(events[0])
+                await asyncio.Event().wait()
+
+    async def story():
+        scene.publish(5, "0")
+        scene.publish(5, "1")
+        async with scene.processor(lambda: Stuck(scene), shutdown_timeout=timedelta(seconds=1)):
+            await seconds(31)
+            told["lag"] = sdk.by_partition("eventproc.lag.events")
+            told["lag time"] = sdk.by_partition("eventproc.lag.time")
+            for name in ("partitions.owned", "partitions.served", "lease.margin", "balanced"):
+                told[name] = sdk.value(f"eventproc.{name}")
+
+    run_virtual(story())
+
+    assert told["lag"] == {"0": 0, "1": 4}
+    assert told["lag time"] == {"0": 0, "1": 0}
+    assert (told["partitions.owned"], told["partitions.served"], told["balanced"]) == (2, 2, 1)
+    assert 30 < told["lease.margin"] < 60
+    assert sdk.points("eventproc.lag.events") == []
+
+
+def test_ages_grow_until_what_they_are_of_is_done(sdk):
+    """The lag in time while the handler is stuck; the checkpoint's age while the store is away."""
+    scene = sdk.scene()
+    release = asyncio.Event()
+    ages, lags = [], []
+
+    class Stuck(Noting):
+        async def process_events(self, context, events):
+            await super().process_events(context, events)
+            if len(scene.handled) == 2:
+                await release.wait()
+
+    def look():
+        ages.append(round(sdk.by_partition("eventproc.checkpoint.age")["0"]))
+        lags.append(round(sdk.by_partition("eventproc.lag.time")["0"]))
+
+    async def story():
+        async with scene.processor(lambda: Stuck(scene)):
+            await seconds(1)
+            scene.publish(1)
+            await seconds(1)
+            with scene.store_by_owner["a"].outage():
+                await seconds(19)
+                scene.publish(1)
+                await seconds(1)
+                look()
+            await seconds(19)
+            look()
+            release.set()
+            await seconds(10)
+            look()
+
+    run_virtual(story())
+
+    assert ages == [21, 0, 0]
+    assert lags == [20, 20, 0]
+
+
+def test_counts_are_those_of_the_statistics_and_do_not_go_back(sdk):
+    """Over a stop and a second start, and over two processors in one process."""
+    scene = sdk.scene(partition_count=4)
+    seen, true = [], []
+
+    def look(*processors):
+        counts = [processor.statistics() for processor in processors]
+        true.append((sum(c.claim_count for c in counts), sum(c.hand_over_count for c in counts)))
+        seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
+
+    async def story():
+        first, second = scene.processor(owner_id="a"), scene.processor(owner_id="b")
+        async with first:
+            await seconds(10)
+            async with second:
+                await seconds(30)
+                look(first, second)
+            await seconds(10)
+        seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
+        async with first:
+            await seconds(10)
+            look(first, second)
+
+    run_virtual(story())
+
+    assert seen[0] == true[0] == (6, 2)
+    assert seen[1] == (8, 2)
+    assert seen[2] == (12, 2)
+    assert true[1][0] == 6, "the statistics are of the newest start"
+
+
+def test_cycles_are_measured_the_failing_ones_too(sdk):
+    """An outage of the store shows as an error type."""
+    scene = sdk.scene()
+
+    async def story():
+        async with scene.processor():
+            await seconds(25)
+            with scene.store_by_owner["a"].outage():
+                await seconds(15)
+            await seconds(15)
+
+    run_virtual(story())
+
+    assert sdk.count("eventproc.cycle.duration") > 5
+    assert sdk.count("eventproc.cycle.duration", error_type="StoreUnavailableError") > 1
+
+
+def test_a_reader_in_another_thread_is_not_disturbed(sdk, caplog):
+    """It collects again and again while partitions come and go."""
+    scene = sdk.scene(partition_count=16)
+    is_over = threading.Event()
+
+    def read():
+        while not is_over.is_set():
+            sdk.reader.get_metrics_data()
+
+    async def story():
+        async with scene.processor(owner_id="a"):
+            for number in range(10):
+                async with scene.processor(owner_id=f"b{number}"):
+                    await seconds(20)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    run_virtual(story())
+    is_over.set()
+    reading.join()
+
+    assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []
+
+
+@pytest.fixture(name="busy_threads")
+def _busy_threads():
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval_s)
+
+
+@pytest.mark.usefixtures("busy_threads")
+def test_processors_may_begin_and_end_while_another_thread_reads(sdk, caplog):
+    """A hundred at a time, with threads that change as often as they can."""
+    scene = sdk.scene()
+    still = scene.processor().statistics()
+    is_over = threading.Event()
+
+    def come_and_go():
+        while not is_over.is_set():
+            watches = [Watch(sdk.telemetry, scene.group, lambda: still) for _ in range(100)]
+            for watch in watches:
+                watch.begin()
+            for watch in watches:
+                watch.end()
+
+    coming = threading.Thread(target=come_and_go)
+    coming.start()
+    for _ in range(400):
+        sdk.reader.get_metrics_data()
+    is_over.set()
+    coming.join()
+
+    assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []

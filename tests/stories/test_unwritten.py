@@ -1,0 +1,174 @@
+"""What is handled and not yet stored: how much it may be, and that none of it is forgotten."""
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from eventproc import Backoff, CheckpointPolicy
+from eventproc.partition.checkpointer import Checkpointer, Progress
+from eventproc.testing.processes import run_processes
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Noting, Scene, seconds
+from tests.unit.eventproc.partition.test_checkpointer import Shelf
+
+LIMIT = 25
+BATCH = 10
+
+
+@pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
+def test_handling_stops_at_the_limit_of_what_is_not_stored(settings):
+    """All of it would come again after a crash; it goes on when the store is back."""
+
+    async def story():
+        scene = Scene()
+        policy = CheckpointPolicy(
+            max_events=5, interval=timedelta(seconds=1), max_uncommitted_events=LIMIT
+        )
+        processor = scene.processor(
+            lambda: Noting(scene),
+            checkpoint_policy=policy,
+            batch_size_max=BATCH,
+            ownership_expiration=timedelta(hours=1),
+            key_selector=lambda event: event.sequence_number % 3,
+            **settings,
+        )
+        async with processor:
+            await seconds(5)
+            scene.store_by_owner["a"].is_out = True
+            scene.publish(10 * LIMIT)
+            await seconds(300)
+            stopped_at = len(scene.handled)
+            scene.store_by_owner["a"].is_out = False
+            await seconds(300)
+        return stopped_at, len(scene.handled), scene.checkpointed()
+
+    stopped_at, handled, checkpointed = run_virtual(story())
+
+    assert LIMIT <= stopped_at < LIMIT + BATCH
+    assert handled == 10 * LIMIT
+    assert checkpointed == 10 * LIMIT - 1
+
+
+def note(checkpointer: Checkpointer, number: int) -> None:
+    """One more event is handled."""
+    checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
+
+
+async def writing(policy: CheckpointPolicy) -> tuple[Scene, Shelf, Checkpointer]:
+    """A checkpointer whose write of event 0 is under way, for another second."""
+    scene = Scene()
+    shelf = Shelf(scene)
+    await shelf.store.open()
+    checkpointer = shelf.checkpointer("a", policy)
+    await checkpointer.adopt()
+    shelf.write_s = 2.0
+    note(checkpointer, 0)
+    return scene, shelf, checkpointer
+
+
+def test_a_flush_stores_what_was_noted_while_a_write_was_under_way():
+    """That write does not have it, and the caller was promised that it is stored."""
+
+    async def story():
+        scene, _, checkpointer = await writing(CheckpointPolicy.manual())
+        first = asyncio.create_task(checkpointer.flush())
+        await seconds(1)
+        note(checkpointer, 1)
+        await checkpointer.flush()
+        await first
+        return scene.checkpointed()
+
+    assert run_virtual(story()) == 1
+
+
+def test_what_was_noted_while_a_write_was_under_way_is_still_due():
+    """As many as the policy waits for, or as old: else they would rest until the next event."""
+
+    async def story(policy, count):
+        scene, _, checkpointer = await writing(policy)
+        running = asyncio.create_task(checkpointer.run())
+        for number in range(1, policy.max_events or 0):
+            note(checkpointer, number)
+        await seconds(1)
+        for number in range(100, 100 + count):
+            note(checkpointer, number)
+        unwritten_s = 0.0
+        await seconds(1.5)
+        unwritten_s = checkpointer.unwritten_age_s
+        await seconds(8)
+        running.cancel()
+        return scene.checkpointed(), unwritten_s > 0
+
+    by_count = CheckpointPolicy(max_events=3, interval=None)
+    by_time = CheckpointPolicy(max_events=3, interval=timedelta(seconds=5))
+
+    assert run_virtual(story(by_count, 3)) == (102, True)
+    assert run_virtual(story(by_time, 1)) == (100, True)
+
+
+def test_what_was_noted_while_a_write_was_under_way_fills_the_room():
+    """A store that is slow and does not fail must not take away the limit."""
+
+    async def story():
+        policy = CheckpointPolicy(max_events=1, interval=None, max_uncommitted_events=3)
+        _, _, checkpointer = await writing(policy)
+        running = asyncio.create_task(checkpointer.run())
+        await seconds(1)
+        for number in range(1, 4):
+            note(checkpointer, number)
+        await seconds(1.5)  # The first is written; of the others none.
+        has_room = checkpointer.has_room
+        await seconds(3)
+        running.cancel()
+        return has_room, checkpointer.has_room
+
+    assert run_virtual(story()) == (False, True)
+
+
+def test_a_stop_just_after_an_outage_stores_what_was_handled():
+    """The write that waits to be repeated is repeated at once: the stop has little time."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor(
+            lambda: Noting(scene),
+            ownership_expiration=timedelta(hours=1),
+            shutdown_timeout=timedelta(seconds=2),
+            receiver_backoff=Backoff(initial=timedelta(seconds=1), maximum=timedelta(minutes=10)),
+        )
+        await processor.start()
+        await seconds(5)
+        scene.store_by_owner["a"].is_out = True
+        scene.publish(3)
+        await seconds(100)
+        scene.store_by_owner["a"].is_out = False
+        await processor.stop()
+        return scene.checkpointed(), processor.statistics().abandoned
+
+    checkpointed, abandoned = run_virtual(story())
+
+    assert checkpointed == 2
+    assert abandoned == ()
+
+
+def test_a_call_that_suppresses_its_cancellation_does_not_repeat_a_checkpoint_for_ever():
+    """The loop of the application ends, though the store never answers again."""
+
+    class Deaf(Noting):
+        async def process_events(self, context, events):
+            with suppress(asyncio.CancelledError):
+                await seconds(50)
+            await context.checkpoint(events[-1])
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor(lambda: Deaf(scene), ownership_expiration=timedelta(hours=1))
+        await processor.start()
+        await seconds(5)
+        scene.publish(1)
+        await seconds(1)
+        scene.store_by_owner["a"].is_out = True
+
+    run_processes(story(), within_s=1000)

@@ -1,0 +1,173 @@
+"""Names and metadata: written strictly, read tolerantly, and back again."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkpointstores.blob import azure_layout as layout
+from checkpointstores.blob.azure_layout import Position, RecordKind
+from eventproc.errors import ConfigurationError
+from eventproc.models import ConsumerGroup, LeaseMode, Member, MemberStatus
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+GROUP = ConsumerGroup(fully_qualified_namespace="NS.net", eventhub_name="Hub", name="$Default")
+texts = st.text(min_size=1).filter(lambda text: text.encode("utf-8", "ignore").decode() == text)
+anything = st.dictionaries(st.text(), st.none() | st.text())
+likely = st.dictionaries(
+    st.sampled_from(["ownerid", "OwnerId", "offset", "sequencenumber", "SequenceNumber", "weight"]),
+    st.none()
+    | st.sampled_from(["", "no offset", "7", "-1", "\u0667", "1e3", "nan", "%41"])
+    | st.text(),
+)
+
+
+def is_header(value):
+    """Whether an HTTP header carries the value unchanged."""
+    return value.isascii() and (value.isprintable() or not value) and value == value.strip()
+
+
+def test_a_folder_is_lower_case_and_ends_with_a_slash():
+    """As all Azure SDKs but Go's write it; the slash keeps directory stubs out of listings."""
+    assert layout.folder(GROUP, RecordKind.OWNERSHIP) == "ns.net/hub/$default/ownership/"
+    assert layout.folder(GROUP, RecordKind.CHECKPOINT) == "ns.net/hub/$default/checkpoint/"
+
+
+def test_a_name_of_dots_is_refused():
+    """A client would take it for a path and write somewhere else."""
+    with pytest.raises(ConfigurationError, match="name of dots"):
+        layout.folder(
+            ConsumerGroup(fully_qualified_namespace="ns", eventhub_name=".."), RecordKind.MEMBER
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("a/b/0", "0"), ("a/b/", None), ("a/b", None), ("a/b/0/1", None), ("x/0", None)],
+)
+def test_only_blobs_right_below_the_folder_count(name, part):
+    """Stubs, nested blobs and strangers are no records."""
+    assert layout.part_below("a/b/", name) == part
+
+
+@given(texts | st.none())
+def test_any_owner_comes_back(owner_id):
+    """Through a header, which carries ASCII only."""
+    metadata = layout.ownership_metadata(owner_id)
+
+    assert layout.owner_id_in(metadata) == owner_id
+    assert all(is_header(value) for value in metadata.values())
+
+
+def test_the_usual_owner_is_written_as_it_is():
+    """Another SDK's log shows the same name as ours."""
+    assert layout.ownership_metadata("host-1.example:42/#3") == {"ownerid": "host-1.example:42/#3"}
+
+
+def test_another_sdks_percent_sign_is_left_alone():
+    """Only what we would have written is decoded."""
+    assert layout.owner_id_in({"ownerid": "100%41 sure"}) == "100%41 sure"
+
+
+@given(
+    texts,
+    texts,
+    st.sampled_from(MemberStatus),
+    st.booleans(),
+    st.floats(allow_nan=False),
+    texts,
+    st.sampled_from(LeaseMode),
+    st.text(),
+)
+def test_any_member_comes_back(
+    owner_id, incarnation, status, hands_over, weight, deployment_id, lease_mode, version
+):
+    """All fields, through headers."""
+    version = version.encode("utf-8", "ignore").decode()
+    member = Member(
+        owner_id=owner_id,
+        incarnation=incarnation,
+        status=status,
+        hands_over=hands_over,
+        weight=weight,
+        deployment_id=deployment_id,
+        lease_mode=lease_mode,
+        version=version,
+        etag="e",
+        last_modified=NOW,
+    )
+    metadata = layout.member_metadata(member)
+
+    assert layout.member_in(metadata, etag="e", last_modified=NOW) == member
+    assert all(is_header(value) for value in metadata.values())
+
+
+@given(st.lists(texts, min_size=2, max_size=2, unique=True))
+def test_member_blobs_differ_and_are_short(owner_ids):
+    """Two owners never share a blob, however long or odd their ids."""
+    names = [layout.member_blob(GROUP, owner_id) for owner_id in owner_ids]
+    folder = layout.folder(GROUP, RecordKind.MEMBER)
+
+    assert names[0] != names[1]
+    assert all(layout.part_below(folder, name) for name in names)
+    assert all(len(name) < len(folder) + 201 for name in names)
+
+
+@given(st.integers(0, 2**63 - 1), st.from_regex(r"[!-~]+", fullmatch=True), texts)
+def test_any_position_comes_back(sequence_number, offset, writer):
+    """Offsets are opaque and stay so."""
+    metadata = layout.checkpoint_metadata(offset, sequence_number, writer)
+
+    assert layout.position_in(metadata) == Position(
+        offset=offset, sequence_number=sequence_number, writer=writer
+    )
+    assert all(is_header(value) for value in metadata.values())
+
+
+@pytest.mark.parametrize("offset", ["no offset", "é", " 7", "a\nb"])
+def test_an_offset_that_others_would_misread_is_refused(offset):
+    """The strict half: what cannot travel, or means "none" to others, is not written."""
+    with pytest.raises(ConfigurationError):
+        layout.checkpoint_metadata(offset, 7, "w")
+
+
+@given(anything | likely)
+def test_no_metadata_breaks_a_reader(metadata):
+    """The tolerant half: whatever lies there gives a value."""
+    position = layout.position_in(metadata)
+    layout.owner_id_in(metadata)
+    layout.member_in(metadata, etag="e", last_modified=NOW)
+
+    assert position.sequence_number is None or -1 <= position.sequence_number < 2**63
+    assert position.offset not in {"", "no offset"}
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_no_old_lease_breaks_a_reader(body):
+    """Any bytes may lie where a lease once lay."""
+    position = layout.legacy_position(body)
+
+    assert position is None or position.is_usable
+
+
+@pytest.mark.parametrize(
+    ("body", "position"),
+    [
+        ('{"Offset":"70","SequenceNumber":7}', ("70", 7)),
+        ('\ufeff{"offset":"70","sequencenumber":"7"}', ("70", 7)),
+        ('{"Offset":"","SequenceNumber":7}', (None, 7)),
+        ('{"Offset":"70"}', ("70", None)),
+        ('{"Offset":"70","SequenceNumber":true}', ("70", None)),
+        ('{"Offset":null,"SequenceNumber":7}', None),
+        ('{"SequenceNumber":7}', None),
+        ('{"Offset":"","SequenceNumber":"x"}', None),
+        ('["Offset"]', None),
+        ("", None),
+    ],
+)
+def test_an_old_lease_is_read(body, position):
+    """A lease without an offset was never checkpointed, whatever its sequence number says."""
+    found = layout.legacy_position(body.encode())
+
+    assert (found and (found.offset, found.sequence_number)) == position

@@ -1,0 +1,121 @@
+"""What lies in a checkpoint's body says where it belongs, and whether it is whole."""
+
+import json
+import struct
+from hashlib import blake2b
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkpointstores.blob.body import (
+    BODY_BYTES_MAX,
+    CheckpointBody,
+    frame_body,
+    unframe_body,
+)
+from eventproc.errors import StoreCorruptError
+from eventproc.models import COMPLETED_RANGES_MAX, STATE_BYTES_MAX, SequenceRange
+
+NUMBERS = st.integers(-1, 2**63 - 1)
+RANGES = st.lists(NUMBERS, max_size=20, unique=True).map(
+    lambda ends: tuple(
+        SequenceRange(*pair) for pair in zip(sorted(ends)[::2], sorted(ends)[1::2], strict=False)
+    )
+)
+BODIES = st.builds(
+    CheckpointBody,
+    state=st.binary(min_size=1),
+    state_sequence_number=NUMBERS,
+    sequence_number=NUMBERS,
+    completed=RANGES,
+    delivery_count=st.integers(0, 2**31),
+)
+
+
+@given(BODIES)
+def test_any_body_comes_back(body):
+    """Byte for byte, with the positions that its parts belong to."""
+    assert unframe_body(frame_body(body), "blob") == body
+
+
+@given(NUMBERS, RANGES.filter(bool), st.integers(0, 9))
+def test_what_is_done_above_needs_no_state(number, completed, count):
+    """Lanes and delivery counts are kept for handlers without state, too."""
+    body = CheckpointBody(sequence_number=number, completed=completed, delivery_count=count)
+
+    assert unframe_body(frame_body(body), "blob") == body
+
+
+def test_a_body_that_says_nothing_is_empty():
+    """So that the blob is as the Azure SDKs write it."""
+    assert frame_body(CheckpointBody(sequence_number=7)) == b""
+    assert frame_body(CheckpointBody(state=b"", sequence_number=7)) == b""
+    assert unframe_body(b"", "blob") is None
+
+
+def test_the_limit_leaves_room_for_everything():
+    """A reader that asks for this much gets any body whole."""
+    top = 2**63 - 1
+    largest = CheckpointBody(
+        state=bytes(STATE_BYTES_MAX),
+        state_sequence_number=top,
+        sequence_number=top,
+        completed=(SequenceRange(top, top),) * COMPLETED_RANGES_MAX,
+        delivery_count=top,
+    )
+
+    assert len(frame_body(largest)) <= BODY_BYTES_MAX
+
+
+def test_a_body_of_the_first_version_is_read():
+    """It had a state and one number."""
+    digest = blake2b(struct.pack(">HQ", 1, 42) + b"state", digest_size=16).digest()
+    first = struct.pack(">8sHQQ16s", b"evpstate", 1, 42, 5, digest) + b"state"
+
+    assert unframe_body(first, "blob") == CheckpointBody(
+        state=b"state", state_sequence_number=42, sequence_number=42
+    )
+    with pytest.raises(StoreCorruptError, match="damaged"):
+        unframe_body(first[:-1] + b"X", "blob")
+
+
+def test_what_a_later_version_adds_is_passed_over():
+    """As long as it keeps the frame, its bodies are read."""
+    head = json.dumps({"sequence_number": 7, "delivery_count": 2, "colour": "blue"}).encode()
+    digest = blake2b(head, digest_size=16).digest()
+    body = struct.pack(">8sHI16s", b"evpstate", 2, len(head), digest) + head
+
+    assert unframe_body(body, "blob") == CheckpointBody(sequence_number=7, delivery_count=2)
+
+
+@given(st.binary(max_size=200).filter(lambda body: not body.startswith(b"evpstate")))
+def test_a_strangers_body_is_none_of_ours(body):
+    """Nothing but our own frame counts."""
+    assert unframe_body(body, "blob") is None
+
+
+@given(st.data(), BODIES)
+def test_a_damaged_body_is_never_returned(data, body):
+    """One byte changed, or the end torn off: an error, or not recognised at all."""
+    framed = frame_body(body)
+    at = data.draw(st.integers(0, len(framed) - 1))
+    damaged = data.draw(
+        st.sampled_from(
+            [framed[:at], framed[:at] + bytes([framed[at] ^ 1]) + framed[at + 1 :], framed + b"x"]
+        )
+    )
+    try:
+        found = unframe_body(damaged, "blob")
+    except StoreCorruptError:
+        found = None
+
+    assert found is None
+
+
+def test_a_body_of_a_later_version_is_left_for_it():
+    """An old process must not go on without the state that a new one wrote."""
+    body = bytearray(frame_body(CheckpointBody(state=b"state", state_sequence_number=7)))
+    body[9] = 3
+    with pytest.raises(StoreCorruptError, match="later eventproc"):
+        unframe_body(bytes(body), "blob")

@@ -1,0 +1,115 @@
+"""What an answer other than success means."""
+
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from checkpointstores.blob import container as _blob_container
+from checkpointstores.blob.container import (
+    ConditionFailedError,
+    Right,
+    expiry_before,
+    no_answer,
+)
+from eventproc.errors import StoreRejectedError, StoreUnavailableError
+
+LOST, AGAIN, NEVER = ConditionFailedError, StoreUnavailableError, StoreRejectedError
+PLACE = "contoso.blob.core.windows.net/checkpoints"
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+meaning = partial(_blob_container.meaning, place=PLACE, right=Right.WRITE)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (412, "ConditionNotMet", LOST),
+        (409, "BlobAlreadyExists", LOST),
+        (404, "BlobNotFound", LOST),
+        (404, "", LOST),
+        (412, "LeaseIdMissing", NEVER),
+        (409, "ContainerBeingDeleted", NEVER),
+        (404, "ContainerNotFound", NEVER),
+        (403, "AuthenticationFailed", NEVER),
+        (401, "", NEVER),
+        (0, "", NEVER),
+        (400, "InvalidHeaderValue", NEVER),
+        (403, "ConditionNotMet", NEVER),
+        (500, "OperationTimedOut", AGAIN),
+        (503, "ServerBusy", AGAIN),
+        (500, "ConditionNotMet", AGAIN),
+        (408, "", AGAIN),
+        (429, "", AGAIN),
+    ],
+)
+def test_an_answer_is_a_lost_race_only_if_it_says_so(status, code, kind):
+    """A lease or a vanished container has no winner."""
+    assert type(meaning(status, code)) is kind
+
+
+def test_a_repeated_request_is_remembered():
+    """The second of two equal requests may have failed against the first."""
+    error = meaning(412, "ConditionNotMet", was_repeated=True)
+
+    assert isinstance(error, ConditionFailedError)
+    assert error.was_repeated
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [
+        (403, "AuthorizationPermissionMismatch", "lacks the right to write blobs (403 Auth"),
+        (403, "AuthenticationFailed", "the credential is refused (403 AuthenticationFailed)"),
+        (401, "", "the credential is refused (401)"),
+        (404, "ContainerNotFound", "the container does not exist; create it"),
+        (0, "AzureSigningError", "is the account key complete?"),
+        (400, "InvalidHeaderValue", "the service refuses the request (400 InvalidHeaderValue)"),
+    ],
+)
+def test_a_refusal_names_the_container_and_what_is_missing(status, code, words):
+    """Whoever reads it has only this line."""
+    text = str(meaning(status, code))
+
+    assert text.startswith(f"blob container {PLACE} cannot be used: ")
+    assert words in text
+
+
+def test_a_token_that_expired_is_named_before_anything_else():
+    """The service says no more than that it does not take the credential."""
+    text = str(meaning(403, "AuthenticationFailed", expired_at="2026-01-31T11:00:00Z"))
+
+    assert "the SAS token expired at 2026-01-31T11:00:00Z (403 AuthenticationFailed)" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "expired_at"),
+    [
+        ("sv=1&se=2026-01-31T11%3A00%3A00Z&sig=x", "2026-01-31T11:00:00Z"),
+        ("se=2026-01-31T12%3A00%3A01Z", ""),
+        ("se=2026-01-30", ""),
+        ("se=soon", ""),
+        ("sv=1", ""),
+        ("", ""),
+    ],
+)
+def test_an_expiry_is_read_from_the_url_of_a_request(query, expired_at):
+    """By the service's clock; what cannot be read has not expired."""
+    url = f"https://{PLACE}?{query}"
+
+    assert expiry_before(url, NOON) == expired_at
+    assert not expiry_before(url, None)
+
+
+def test_a_request_without_an_answer_says_why_and_quotes_no_url():
+    """The operating system's reason is told; other texts may hold a SAS token."""
+
+    class WrappedError(Exception):
+        inner_exception = OSError(111, "Connect call failed ('127.0.0.1', 1)")
+
+    told = str(no_answer(WrappedError("GET https://x?sig=secret"), PLACE))
+    untold = str(no_answer(ValueError("https://x?sig=secret"), PLACE))
+
+    assert f"{PLACE} does not answer (ConnectionRefusedError: Connect call failed" in told
+    assert f"{PLACE} does not answer (ValueError); check the storage account's address" in untold
+    assert "secret" not in told + untold

@@ -1,0 +1,95 @@
+"""The fast reading of a listing page."""
+
+import codecs
+from datetime import UTC, datetime
+
+import pytest
+
+from checkpointstores.blob.container import BlobItem
+from checkpointstores.blob.listing_xml import PIECE_BYTES, parse_page
+
+PAGE = b"""<?xml version="1.0" encoding="utf-8"?>
+<EnumerationResults ServiceEndpoint="https://x/" ContainerName="c"><Blobs>
+<Blob><Name>a/ownership/0</Name><Properties>
+  <Last-Modified>Fri, 20 Nov 2026 20:00:01 GMT</Last-Modified><Etag>0x8D1</Etag>
+</Properties><Metadata><ownerid>me</ownerid><empty /></Metadata></Blob>
+<Blob><Name Encoded="true">a%%2Fb%%EF%%BF%%BE</Name><Properties>
+  <Last-Modified>Fri, 20 Nov 2026 20:00:02 GMT</Last-Modified><Etag>"0x8D2"</Etag>
+  <ResourceType>directory</ResourceType></Properties></Blob>
+<BlobPrefix><Name>a/</Name></BlobPrefix>
+</Blobs><NextMarker>%s</NextMarker></EnumerationResults>"""
+
+
+def test_a_page_gives_blobs_and_the_next_marker():
+    """Every part that a record needs, etags without quotes, odd names decoded."""
+    items, marker = parse_page(PAGE % b"next")
+
+    assert marker == "next"
+    assert items == [
+        BlobItem(
+            name="a/ownership/0",
+            etag="0x8D1",
+            last_modified=datetime(2026, 11, 20, 20, 0, 1, tzinfo=UTC),
+            metadata={"ownerid": "me", "empty": None},
+        ),
+        BlobItem(
+            name="a/b\ufffe",
+            etag="0x8D2",
+            last_modified=datetime(2026, 11, 20, 20, 0, 2, tzinfo=UTC),
+            is_folder=True,
+        ),
+    ]
+
+
+def test_the_last_page_has_no_marker():
+    """An empty marker ends the listing."""
+    assert parse_page(PAGE % b"")[1] == ""
+
+
+NO_PROPERTIES = (
+    b"<EnumerationResults><Blobs><Blob><Name>a</Name></Blob></Blobs></EnumerationResults>"
+)
+
+
+NO_PARTS = b"<EnumerationResults><Blobs><Blob/></Blobs></EnumerationResults>"
+
+
+@pytest.mark.parametrize(
+    "page", [b"", b"<html>", b"<html><body/></html>", b"\x00", NO_PROPERTIES, NO_PARTS]
+)
+def test_what_is_no_listing_is_refused(page):
+    """The caller then asks the vendor's own parser."""
+    with pytest.raises(ValueError, match="not a listing"):
+        parse_page(page)
+
+
+def test_a_page_with_a_byte_order_mark_and_of_many_pieces_is_read_whole():
+    """As Azure sends it; a piece may end within a name, or within a letter."""
+    blob = (
+        "<Blob><Name>é%d</Name><Properties>"
+        "<Last-Modified>Fri, 20 Nov 2026 20:00:01 GMT</Last-Modified></Properties></Blob>"
+    )
+    blobs = "".join(blob % number for number in range(3 * PIECE_BYTES // len(blob)))
+    page = f"<EnumerationResults><Blobs>{blobs}</Blobs></EnumerationResults>"
+
+    items, _ = parse_page(codecs.BOM_UTF8 + page.encode())
+
+    assert [item.name for item in items] == [f"é{number}" for number in range(len(items))]
+    assert len(items) == blobs.count("<Blob>")
+
+
+def test_a_stranger_s_metadata_may_be_called_as_the_listing_s_own_parts():
+    """It is his blob's, and neither a blob nor a marker."""
+    entries = b"<Blob>x</Blob><NextMarker>y</NextMarker><Name>z</Name><Etag>w</Etag>"
+
+    ((first, second), marker) = parse_page(PAGE.replace(b"<empty />", entries) % b"next")
+
+    assert first.metadata == {
+        "ownerid": "me",
+        "Blob": "x",
+        "NextMarker": "y",
+        "Name": "z",
+        "Etag": "w",
+    }
+    assert (first.name, first.etag, second.name) == ("a/ownership/0", "0x8D1", "a/b\ufffe")
+    assert marker == "next"

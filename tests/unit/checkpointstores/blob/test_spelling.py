@@ -1,0 +1,36 @@
+"""A group under another spelling of its namespace is told for each time that it appears."""
+
+from datetime import UTC, datetime
+
+from checkpointstores.blob.container import BlobItem, Listing
+from checkpointstores.blob.spelling import CHECK_EVERY_S, SpellingWatch
+from eventproc.logs import get_logger
+from eventproc.models import ConsumerGroup
+
+GROUP = ConsumerGroup(fully_qualified_namespace="localhost:5672", eventhub_name="Hub")
+THEIRS = BlobItem(
+    name="localhost/hub/$default/ownership/0",
+    etag="1",
+    last_modified=datetime(2026, 1, 1, tzinfo=UTC),
+    metadata={"ownerid": "js"},
+)
+
+
+async def test_another_spelling_that_went_and_came_back_is_told_again(caplog):
+    """While it stays it is told once; its blobs were deleted, so somebody has started anew."""
+    found: tuple[BlobItem, ...] = ()
+    now_s = 0.0
+
+    async def list_below(_: str) -> Listing:
+        return Listing(items=found, as_of=None)
+
+    watch = SpellingWatch(list_below, get_logger("eventproc.test"), clock=lambda: now_s)
+    told = []
+    for items in ((THEIRS,), (THEIRS,), (), (THEIRS,)):
+        found = items
+        await watch.check(GROUP)
+        told.append(len(caplog.records))
+        now_s += CHECK_EVERY_S
+
+    assert told == [1, 1, 1, 2]
+    assert {vars(record)["event"] for record in caplog.records} == {"group_spelled_otherwise"}

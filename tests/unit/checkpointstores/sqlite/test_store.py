@@ -1,0 +1,396 @@
+"""Opening the SQLite store: each thing that can be wrong with a path has its own sentence."""
+
+import asyncio
+import logging
+import pickle
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.errors import (
+    ConfigurationError,
+    StoreCorruptError,
+    StoreError,
+    StoreReplacedError,
+    StoreUnavailableError,
+)
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    ConsumerGroup,
+    Member,
+    OwnershipClaim,
+    SequenceRange,
+    WriteOutcome,
+)
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+
+
+async def filled(path, *, records=1):
+    """Make a store's file with some records and close it."""
+    async with SqliteCheckpointStore(path) as store:
+        for number in range(records):
+            await store.update_checkpoint(
+                GROUP,
+                CheckpointUpdate(
+                    partition_id=str(number),
+                    offset="1",
+                    sequence_number=1,
+                    replaces=None,
+                    writer="w",
+                    state=b"x" * 1000,
+                ),
+            )
+        await store.claim_ownership(GROUP, [CLAIM])
+
+
+def a_directory(path):
+    """The path is taken by a directory."""
+    path.mkdir()
+
+
+def a_text_file(path):
+    """The path is taken by something else."""
+    path.write_text("this is no database, and it is long enough to be looked at\n" * 20)
+
+
+def another_programs(path):
+    """The path is taken by another program's database."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+    connection.close()
+
+
+def a_later_version(path):
+    """The file was written by an eventproc of the future."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA application_id = 1702260850")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "sentence"),
+    [
+        (a_directory, "is a directory: give the path of a file in it"),
+        (a_text_file, "is not an SQLite database"),
+        (another_programs, "is a database of another program"),
+        (a_later_version, "was written by another version of eventproc"),
+    ],
+)
+async def test_a_path_that_cannot_work_is_refused_and_left_alone(tmp_path, prepare, sentence):
+    """The message says what is there and what to do; nothing is changed."""
+    path = tmp_path / "store.db"
+    prepare(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(ConfigurationError, match=sentence):
+        await SqliteCheckpointStore(path).open()
+
+    assert (path.read_bytes() if path.is_file() else None) == before
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+async def test_a_missing_directory_is_named(tmp_path):
+    """SQLite itself would only say that it cannot open the file."""
+    with pytest.raises(ConfigurationError, match=r"the directory .*/not-there does not exist"):
+        await SqliteCheckpointStore(tmp_path / "not-there" / "store.db").open()
+
+
+async def test_a_file_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
+    """SQLite opens it for reading, without a word; the first lease would be the first to fail."""
+    path = tmp_path / "store.db"
+    await filled(path)
+    connect = sqlite3.connect
+    # Rights do not bind the administrator, as whom tests may run: SQLite is told to do the same.
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda at, **how: connect(f"file:{at}?mode=ro", uri=True, **how)
+    )
+
+    with pytest.raises(ConfigurationError, match="cannot be opened for writing"):
+        await SqliteCheckpointStore(path).open()
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced", "directory moved"])
+async def test_a_file_that_goes_away_while_it_is_open_is_noticed(tmp_path, change):
+    """The system lets a process go on in a file that nobody else can find any more."""
+    folder = tmp_path / "group"
+    folder.mkdir()
+    path = folder / "store.db"
+    await filled(tmp_path / "other.db")
+    async with SqliteCheckpointStore(path) as store:
+        if change == "deleted":
+            path.unlink()
+        elif change == "replaced":
+            (tmp_path / "other.db").rename(path)
+        else:
+            folder.rename(tmp_path / "elsewhere")
+        [claim] = await store.claim_ownership(GROUP, [CLAIM])
+        with pytest.raises(StoreReplacedError, match="while this process had it open") as caught:
+            await store.list_ownership(GROUP)
+
+    assert isinstance(caught.value, StoreError)
+    assert "Stop all processors" in str(caught.value)
+    assert claim.outcome is WriteOutcome.UNKNOWN
+
+
+async def test_a_change_of_directory_is_no_change_of_the_file(tmp_path, monkeypatch):
+    """A relative path means the file that it led to when the store was opened."""
+    monkeypatch.chdir(tmp_path)
+    async with SqliteCheckpointStore("store.db") as store:
+        monkeypatch.chdir(tmp_path.parent)
+        [claim] = await store.claim_ownership(GROUP, [CLAIM])
+
+    assert claim.outcome is WriteOutcome.WON
+
+
+@pytest.mark.parametrize("path", ["", ":memory:"])
+def test_no_file_at_all_is_refused(path):
+    """Each process would have a database of its own."""
+    with pytest.raises(ConfigurationError, match="use MemoryCheckpointStore"):
+        SqliteCheckpointStore(path)
+
+
+def test_a_timeout_must_be_positive(tmp_path):
+    """Zero would make every collision an unknown outcome."""
+    with pytest.raises(ConfigurationError, match="busy_timeout is 0 s: give a timedelta above 0 s"):
+        SqliteCheckpointStore(tmp_path / "x.db", busy_timeout=timedelta(0))
+
+
+def damage(path):
+    """Overwrite everything but the first page, which has the header and the tables' names."""
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    path.write_bytes(content)
+
+
+async def test_a_damaged_file_is_refused_when_it_is_opened(tmp_path):
+    """A processor that begins on it would stop serving somewhere in the middle."""
+    path = tmp_path / "store.db"
+    await filled(path, records=200)
+    damage(path)
+
+    with pytest.raises(ConfigurationError, match=r"is damaged .* restore a backup"):
+        await SqliteCheckpointStore(path).open()
+
+
+async def test_a_file_damaged_later_is_corrupt_for_reads_and_unknown_for_writes(tmp_path, caplog):
+    """Retrying does not help; nobody can say what a write did, and the log says why, once."""
+    path = tmp_path / "store.db"
+    await filled(path, records=200)
+    caplog.set_level(logging.INFO, "eventproc.stores.sqlite")
+    async with SqliteCheckpointStore(path) as store:
+        damage(path)
+        with pytest.raises(StoreCorruptError, match="is damaged"):
+            await store.read_checkpoint(GROUP, "7")
+        known = [c for c in await store.list_checkpoints(GROUP) if c.partition_id == "7"]
+        update = replace(an_update("7", 2), replaces=known[0], state=b"y" * 1000)
+        results = [await store.update_checkpoint(GROUP, update) for _ in range(3)]
+
+    told = [r for r in caplog.records if getattr(r, "event", "") == "store_write_unknown"]
+    assert {result.outcome for result in results} == {WriteOutcome.UNKNOWN}
+    assert [r.levelname for r in told] == ["ERROR"]
+    assert "restore a backup" in told[0].__dict__["error"]
+
+
+def test_a_failure_of_another_kind_is_logged_too(tmp_path, caplog):
+    """A file that was busy and is now damaged needs somebody; the same again is not news."""
+    store = SqliteCheckpointStore(tmp_path / "store.db")
+    for error in (StoreUnavailableError("busy"), StoreCorruptError("damaged")):
+        store._note_failure(error)
+        store._note_failure(error)
+
+    assert [r.levelname for r in caplog.records] == ["WARNING", "ERROR"]
+
+
+async def test_records_survive_closing(tmp_path):
+    """Everything is in one file, and closing twice is fine."""
+    path = tmp_path / "store.db"
+    await filled(path)
+    store = SqliteCheckpointStore(path)
+    await store.open()
+    await store.open()
+    snapshot = await store.list_ownership(GROUP)
+    await store.close()
+    await store.close()
+
+    assert [record.owner_id for record in snapshot.ownerships] == ["a"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+async def test_a_store_travels_until_it_is_opened(tmp_path):
+    """A recipe crosses process boundaries, a connection never does."""
+    copy = pickle.loads(pickle.dumps(SqliteCheckpointStore(tmp_path / "store.db")))
+    async with copy:
+        [result] = await copy.claim_ownership(GROUP, [CLAIM])
+
+    assert result.outcome is WriteOutcome.WON
+
+
+async def test_a_closed_store_says_so(tmp_path):
+    """Not an error from deep inside, and not one that would be retried."""
+    store = SqliteCheckpointStore(tmp_path / "store.db")
+    with pytest.raises(RuntimeError, match="the store is not open") as caught:
+        await store.list_ownership(GROUP)
+
+    assert not isinstance(caught.value, StoreError)
+
+
+def an_update(partition_id, delivery_count=0):
+    """A first checkpoint."""
+    return CheckpointUpdate(
+        partition_id=partition_id,
+        offset="1",
+        sequence_number=1,
+        replaces=None,
+        writer="w",
+        delivery_count=delivery_count,
+    )
+
+
+async def test_a_value_that_sqlite_cannot_keep_harms_nobody_else(tmp_path):
+    """Writes that are made at once share a transaction, not their fate."""
+    async with SqliteCheckpointStore(tmp_path / "store.db") as store:
+        results = await asyncio.gather(
+            store.update_checkpoint(GROUP, an_update("0")),
+            store.update_checkpoint(GROUP, an_update("1", 2**63)),
+            store.update_checkpoint(GROUP, an_update("2")),
+            return_exceptions=True,
+        )
+        listed = await store.list_checkpoints(GROUP)
+
+    assert isinstance(results[1], OverflowError)
+    assert [getattr(results[n], "outcome", None) for n in (0, 2)] == [WriteOutcome.WON] * 2
+    assert {checkpoint.partition_id for checkpoint in listed} == {"0", "2"}
+
+
+async def test_a_cancelled_write_harms_nobody_else(tmp_path):
+    """One who no longer waits may have written; the others get their own answers."""
+    async with SqliteCheckpointStore(tmp_path / "store.db") as store:
+        calls = [
+            asyncio.ensure_future(store.update_checkpoint(GROUP, an_update(str(number))))
+            for number in range(20)
+        ]
+        await asyncio.sleep(0)
+        for call in calls[::2]:
+            call.cancel()
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        listed = {checkpoint.partition_id for checkpoint in await store.list_checkpoints(GROUP)}
+
+    assert {getattr(result, "outcome", None) for result in results[1::2]} == {WriteOutcome.WON}
+    assert listed >= {str(number) for number in range(1, 20, 2)}
+
+
+VERSION_1 = """
+CREATE TABLE ownership (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL, owner_id TEXT, etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE member (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL, incarnation TEXT NOT NULL, is_leaving INTEGER NOT NULL,
+    hands_over INTEGER NOT NULL, weight REAL NOT NULL, version TEXT NOT NULL, etag TEXT NOT NULL,
+    last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE checkpoint (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL, "offset" TEXT NOT NULL, sequence_number INTEGER NOT NULL,
+    writer TEXT NOT NULL, etag TEXT NOT NULL, last_modified_us INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE checkpoint_state (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL, sequence_number INTEGER NOT NULL, state BLOB NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) STRICT;
+INSERT INTO member
+VALUES ('ns', 'hub', '$default', 'a', '0', 0, 1, 1.0, '0.1', 'e0', 1000000);
+INSERT INTO ownership VALUES ('ns', 'hub', '$default', '0', 'a', 'e1', 1000000);
+INSERT INTO checkpoint VALUES ('ns', 'hub', '$default', '0', '700', 7, 'w', 'e2', 1000000);
+INSERT INTO checkpoint_state VALUES ('ns', 'hub', '$default', '0', 7, x'736576656e');
+PRAGMA application_id = 1702260850;
+PRAGMA user_version = 1;
+"""
+"""A file as the first version of the tables left it."""
+
+MOVED_BY_VERSION_1 = """
+INSERT OR REPLACE INTO checkpoint
+VALUES ('ns', 'hub', '$default', '0', '1000', 10, 'w1', 'e9', 2000000)
+"""
+
+
+def update_to(number: int, replaces: Checkpoint | None, **changes: Any) -> CheckpointUpdate:
+    """An update of partition 0."""
+    values: dict[str, Any] = {
+        "partition_id": "0",
+        "offset": str(number * 100),
+        "sequence_number": number,
+        "replaces": replaces,
+        "writer": "w",
+    }
+    return CheckpointUpdate(**(values | changes))
+
+
+async def test_a_file_of_the_first_version_goes_on(tmp_path):
+    """Everything in it is found, and it takes what the next version writes."""
+    path = tmp_path / "store.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(VERSION_1)
+    connection.close()
+    done = (SequenceRange(9, 9),)
+    async with SqliteCheckpointStore(path) as store:
+        owned = await store.list_ownership(GROUP)
+        newcomer = await store.announce_member(GROUP, Member(owner_id="a", incarnation="1"))
+        found = await store.read_checkpoint(GROUP, "0")
+        update = update_to(8, found, completed=done, delivery_count=2)
+        await store.update_checkpoint(GROUP, update)
+    async with SqliteCheckpointStore(path) as store:
+        again = await store.read_checkpoint(GROUP, "0")
+
+    assert found is not None
+    assert again is not None
+    assert newcomer.outcome is WriteOutcome.WON
+    assert [(o.owner_id, o.etag) for o in owned.ownerships] == [("a", "e1")]
+    assert (found.sequence_number, found.state, found.completed) == (7, b"seven", ())
+    assert (again.completed, again.delivery_count, again.state) == (done, 2, b"seven")
+
+
+async def test_a_file_of_an_earlier_version_gets_a_clock_that_is_behind_none_of_its_records(
+    tmp_path,
+):
+    """They were stamped by wall clocks; one that was fast must not make records of the future."""
+    path = tmp_path / "store.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(VERSION_1)
+    connection.execute("UPDATE checkpoint SET last_modified_us = 4102444800000000")
+    connection.commit()
+    connection.close()
+    async with SqliteCheckpointStore(path) as store:
+        owned = await store.list_ownership(GROUP)
+
+    assert owned.as_of is not None
+    assert owned.as_of >= datetime(2100, 1, 1, tzinfo=UTC)
+
+
+async def test_a_process_of_the_first_version_may_still_write(tmp_path):
+    """One that had the file open meanwhile knows nothing of what lies beside the position."""
+    path = tmp_path / "store.db"
+    async with SqliteCheckpointStore(path) as store:
+        done = (SequenceRange(9, 10), SequenceRange(12, 12))
+        await store.update_checkpoint(GROUP, update_to(8, None, completed=done, delivery_count=2))
+        with sqlite3.connect(path) as connection:
+            connection.execute(MOVED_BY_VERSION_1)
+        connection.close()
+        found = await store.read_checkpoint(GROUP, "0")
+
+    assert found is not None
+    assert found.sequence_number == 10
+    assert (found.completed, found.delivery_count) == ((SequenceRange(12, 12),), 0)

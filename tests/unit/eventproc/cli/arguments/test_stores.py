@@ -1,0 +1,73 @@
+"""``--store``: what it may be, and what people are told when it cannot be used."""
+
+import pytest
+
+from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.cli.arguments.stores import open_store
+from eventproc.errors import ConfigurationError
+
+STORAGE = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2VjcmV0;"
+
+
+def test_sqlite_is_a_file(tmp_path):
+    """Nothing is created before the store is opened."""
+    store = open_store(f"sqlite:{tmp_path / 'group.db'}", storage_connection_string="")
+
+    assert isinstance(store, SqliteCheckpointStore)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_blob_is_a_container():
+    """The account comes from the connection string."""
+    store = open_store("blob:checkpoints", storage_connection_string=STORAGE)
+
+    assert isinstance(store, BlobCheckpointStore)
+
+
+def test_the_blobs_of_a_container_may_begin_with_another_namespace():
+    """For a group that is shared with processors that spell it otherwise."""
+    store = open_store("blob:checkpoints?namespace=localhost", storage_connection_string=STORAGE)
+
+    assert vars(store)["_namespace"] == "localhost"
+
+
+@pytest.mark.parametrize("setting", ["?", "?namespace=", "?prefix=x", "?namespace"])
+def test_another_setting_of_a_container_is_refused(setting):
+    """The message says which one there is."""
+    with pytest.raises(ConfigurationError, match="give namespace=HOST"):
+        open_store(f"blob:checkpoints{setting}", storage_connection_string=STORAGE)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("group.db", "give sqlite:PATH"),
+        ("sqlite:", "give sqlite:PATH"),
+        ("redis:localhost", "give sqlite:PATH"),
+        ("blob:checkpoints", "EVENTPROC_STORAGE_CONNECTION_STRING"),
+        ("sqlite:/nowhere/at/all/group.db", "there is no folder /nowhere/at/all"),
+    ],
+)
+def test_another_store_is_refused_with_the_remedy(spec, said):
+    """The message names the option."""
+    with pytest.raises(ConfigurationError, match=r"--store") as refused:
+        open_store(spec, storage_connection_string="")
+
+    assert said in str(refused.value)
+
+
+def test_a_verb_that_only_reads_creates_no_file(tmp_path):
+    """A mistyped path is an error, not a new empty group."""
+    with pytest.raises(ConfigurationError, match="no such file"):
+        open_store(f"sqlite:{tmp_path / 'typo.db'}", storage_connection_string="", must_exist=True)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_connection_string_is_not_repeated():
+    """Keys do not belong into messages."""
+    with pytest.raises(ConfigurationError) as refused:
+        open_store("blob:checkpoints", storage_connection_string="AccountKey=hush;oops")
+
+    assert "hush" not in str(refused.value)

@@ -1,0 +1,353 @@
+"""What a reset would change, what it does, and how far everything is behind."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import pytest
+from rich.console import Console
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc.admin import CheckpointMoved
+from eventproc.cli.group.changes import (
+    Change,
+    carry_out,
+    changes_json,
+    changes_table,
+    plan_reset,
+    warnings_for,
+)
+from eventproc.cli.group.connection import Connection
+from eventproc.cli.group.records import (
+    lags_json,
+    lags_table,
+    read_lags,
+    read_records,
+    records_table,
+)
+from eventproc.cli.group.targets import parse_target
+from eventproc.errors import ConfigurationError
+from eventproc.models import (
+    CheckpointUpdate,
+    EventPosition,
+    OwnershipClaim,
+    ReceivedEvent,
+    SequenceRange,
+)
+from eventproc.ports import PartitionReceiver
+from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Scene, seconds
+
+T = TypeVar("T")
+LIFE = timedelta(seconds=60)
+
+
+def with_group(
+    story: Callable[[Scene, Connection], Awaitable[T]],
+    source: type[MemoryEventSource] = MemoryEventSource,
+) -> T:
+    """Tell a story of two partitions: 20 events a second apart, and one that was never used."""
+
+    async def run() -> T:
+        scene = Scene(2)
+        for _ in range(20):
+            scene.publish(1)
+            await seconds(1)
+        store = MemoryCheckpointStore(scene.account)
+        async with store, source(scene.hub) as opened:
+            return await story(scene, Connection(group=scene.group, store=store, source=opened))
+
+    return run_virtual(run())
+
+
+async def checkpoint(connection: Connection, number: int, **changes: object) -> None:
+    """Store a checkpoint of partition 0."""
+    update = CheckpointUpdate(
+        partition_id="0",
+        offset=str(4096 + 57 * number),
+        sequence_number=number,
+        replaces=None,
+        writer="a/1/1",
+        **changes,  # type: ignore[arg-type] # what a test wants
+    )
+    await connection.store.update_checkpoint(connection.group, update)
+
+
+def as_read(told: dict[str, object]) -> Any:
+    """What a program makes of it."""
+    return json.loads(json.dumps(told))
+
+
+async def own(connection: Connection, owner_id: str = "a") -> None:
+    """Make a processor the owner of partition 0."""
+    claim = OwnershipClaim(partition_id="0", owner_id=owner_id, expected_etag=None)
+    await connection.store.claim_ownership(connection.group, [claim])
+
+
+async def plan(
+    connection: Connection, to: str, *ids: str, keeps_state: bool = False, lookup_group: str = ""
+) -> list[Change]:
+    """Plan a reset."""
+    return await plan_reset(
+        connection,
+        ids or ["0"],
+        parse_target("--to", to),
+        keeps_state=keeps_state,
+        lookup_group=lookup_group,
+        expiration=LIFE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("to", "first", "events"),
+    [
+        ("earliest", 0, -8),
+        ("latest", 20, 12),
+        ("5", 5, -3),
+        ("12", 12, 4),
+        ("-3", 5, -3),
+        ("+4", 12, 4),
+        ("2026-01-01T00:00:04.5Z", 5, -3),
+        ("2026-01-01T00:00:30Z", 20, 12),
+    ],
+)
+def test_the_next_event_is_the_one_that_was_asked_for(to, first, events):
+    """Whatever it was named by; the checkpoint is one that any reader can begin after."""
+
+    async def story(scene, connection):
+        await checkpoint(connection, 7)
+        (change,) = changes = await plan(connection, to)
+        await carry_out(connection, changes, expiration=LIFE)
+        async with scene.processor():
+            await seconds(5)
+        return change.events, scene.numbers()
+
+    assert with_group(story) == (events, list(range(first, 20)))
+
+
+class Gappy(MemoryEventSource):
+    """A hub that lacks the events 5 to 11 in the middle of partition 0."""
+
+    async def open_receiver(
+        self, consumer_group: str, partition_id: str, position: EventPosition
+    ) -> PartitionReceiver:
+        """Open one that leaves them out."""
+        link = self.hub.attach(consumer_group, partition_id, position)
+        return GappyReceiver(self.hub, link)
+
+
+class GappyReceiver(MemoryReceiver):
+    """Leaves out what the hub lacks."""
+
+    async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
+        """As if they never were there."""
+        events = await super().receive(events_max=1, wait_max=wait_max)
+        found = [event for event in events if event.sequence_number not in range(5, 12)]
+        if events and not found:
+            return await self.receive(events_max=events_max, wait_max=wait_max)
+        return found
+
+
+@pytest.mark.parametrize(("to", "number"), [("12", 4), ("8", 4), ("5", 4), ("13", 12), ("14", 13)])
+def test_over_a_gap_the_event_before_it_is_found(to, number):
+    """A reader could not start after an event that does not exist."""
+
+    async def story(_, connection):
+        (change,) = await plan(connection, to)
+        return change.move.sequence_number, change.move.offset
+
+    assert with_group(story, Gappy) == (number, str(4096 + 57 * number))
+
+
+def test_a_change_is_shown_before_it_is_made():
+    """From where to where, what that means in events, and what becomes of the state."""
+
+    async def story(scene, connection):
+        await checkpoint(connection, 7, state=b"1234")
+        await own(connection)
+        before = scene.checkpoint()
+        changes = await plan(connection, "earliest", "0", "1")
+        console = Console(width=100)
+        with console.capture() as capture:
+            console.print(changes_table(connection.group, changes))
+        return scene.checkpoint() == before, capture.get(), changes_json(scene.group, changes, {})
+
+    is_untouched, table, told = with_group(story)
+    lines = [line.split() for line in table.splitlines()]
+
+    assert is_untouched
+    assert ["0", "7", "-1", "8", "again", "dropped", "(4", "bytes)", "a"] in lines
+    assert ["1", "none", "-1", "?"] in lines
+    assert ["all", "8", "again"] in lines
+    assert told["changes"][0] == {
+        "partition_id": "0",
+        "from_sequence_number": 7,
+        "to_sequence_number": -1,
+        "to_offset": "-1",
+        "skipped_count": 0,
+        "repeated_count": 8,
+        "state": "dropped (4 bytes)",
+        "owner_id": "a",
+        "is_needed": True,
+        "is_moved": False,
+        "told_owner_id": None,
+        "error": None,
+    }
+
+
+def test_what_stands_there_already_is_left_alone():
+    """An owner need not begin anew for nothing; but for a count or a state it must."""
+
+    async def story(scene, connection):
+        await checkpoint(connection, 7)
+        again = await plan(connection, "8")
+        done = await carry_out(connection, again, expiration=LIFE)
+        writer = scene.checkpoint().writer
+        scene.account.records(scene.group).checkpoint_by_partition.clear()
+        await checkpoint(connection, 7, state=b"s", delivery_count=3)
+        kept = await plan(connection, "8", keeps_state=True)
+        needed = [kept[0].is_needed, (await plan(connection, "8"))[0].is_needed]
+        await carry_out(connection, kept, expiration=LIFE)
+        return done, writer, needed, scene.checkpoint()
+
+    done, writer, needed, stored = with_group(story)
+
+    assert (done, writer) == ({}, "a/1/1")
+    assert needed == [True, True]
+    assert (stored.delivery_count, stored.state) == (0, b"s")
+
+
+def test_an_owner_of_another_sdk_is_warned_of():
+    """It has no member record, and writes checkpoints unconditionally."""
+
+    async def story(scene, connection):
+        await own(connection, "azure")
+        foreign = warnings_for(await plan(connection, "5"))
+        scene.account.records(scene.group).ownership_by_partition.clear()
+        async with scene.processor():
+            await seconds(5)
+            ours = warnings_for(await plan(connection, "5"))
+        return [text.plain.split()[0] for text in foreign], ours
+
+    assert with_group(story) == (["azure"], [])
+
+
+def test_a_look_at_an_event_may_go_through_another_group():
+    """Reading through another group does not interrupt the owner."""
+
+    async def story(scene, connection):
+        async with scene.processor() as processor:
+            await seconds(5)
+            await plan(connection, "5", lookup_group="nobody")
+            await seconds(5)
+            quiet = processor.statistics().pumps[0].receiver_error_count
+            await plan(connection, "5")
+            await seconds(5)
+            return quiet, processor.statistics().pumps[0].receiver_error_count
+
+    assert with_group(story) == (0, 1)
+
+
+def test_if_one_change_fails_the_others_are_made():
+    """The result of the failed one is its error."""
+
+    async def story(scene, connection):
+        changes = await plan(connection, "earliest", "0", "1")
+        records = scene.account.records(scene.group)
+
+        class Half(MemoryCheckpointStore):
+            async def update_checkpoint(self, group, update):
+                if update.partition_id == "0":
+                    raise ConfigurationError("no")
+                return await super().update_checkpoint(group, update)
+
+        half = Half(scene.account)
+        await half.open()
+        connection = Connection(group=scene.group, store=half, source=connection.source)
+        results = await carry_out(connection, changes, expiration=LIFE)
+        told = as_read(changes_json(scene.group, changes, results))["changes"]
+        return [c["error"] for c in told], sorted(records.checkpoint_by_partition)
+
+    assert with_group(story) == (["no", None], ["1"])
+
+
+def test_lag_is_events_and_the_age_of_the_oldest():
+    """An age is read only where that does not interrupt an owner."""
+
+    async def story(scene, connection):
+        await checkpoint(connection, 7)
+
+        async def look(lookup_group: str = "") -> list[tuple[int, float | None]]:
+            lags = await read_lags(
+                connection, [], lookup_group=lookup_group, expiration=LIFE, now=scene.now()
+            )
+            told = as_read(lags_json(scene.group, lags))
+            console = Console(width=100)
+            with console.capture() as capture:
+                console.print(lags_table(scene.group, lags))
+            shown.append(capture.get())
+            parts = [*told["partitions"], told]
+            return [(part["lag"], part["lag_s"]) for part in parts]
+
+        shown: list[str] = []
+        free = await look()
+        await own(connection)
+        held = await look()
+        through = await look("nobody")
+        scene.hub.trim("0", before=15)
+        trimmed = await look("nobody")
+        return free, held, through, trimmed, shown
+
+    free, held, through, trimmed, shown = with_group(story)
+
+    assert free == [(12, 12.0), (0, 0.0), (12, 12.0)]
+    assert held == [(12, None), (0, 0.0), (12, None)]
+    assert through == free
+    assert trimmed == [(5, 5.0), (0, 0.0), (5, 5.0)]
+    assert shown[0].splitlines()[-3].split() == ["0", "7", "19", "12", "12", "s"]
+    assert shown[1].splitlines()[-1].split() == ["all", "12", "?"]
+
+
+def test_a_list_tells_all_parts_of_a_checkpoint():
+    """Also what lies beside the position."""
+
+    async def story(_, connection):
+        done = (SequenceRange(9, 10), SequenceRange(15, 15))
+        await checkpoint(connection, 7, state=b"1234", completed=done, delivery_count=2)
+        console = Console(width=140)
+        with console.capture() as capture:
+            console.print(records_table(connection.group, await read_records(connection)))
+        await carry_out(connection, await plan(connection, "5"), expiration=LIFE)
+        with console.capture() as moved:
+            console.print(records_table(connection.group, await read_records(connection)))
+        return capture.get().splitlines()[-1], moved.get().splitlines()[-1]
+
+    row, moved = with_group(story)
+    day, time = "2026-01-01", "00:00:20"
+
+    assert row.split() == f"0 7 4495 {day} {time} 4 bytes 3 2 times a".split()
+    assert moved.split() == f"0 4 4324 {day} {time} an operator".split()
+
+
+def test_a_partition_that_is_not_there_is_refused():
+    """With those that are."""
+
+    async def story(_, connection):
+        with pytest.raises(ConfigurationError, match=r"--partition 7.*there are 0, 1"):
+            await plan(connection, "earliest", "0", "7")
+
+    with_group(story)
+
+
+def test_a_moved_checkpoint_names_the_notified_owner():
+    """The result has the owner that begins again from the new position."""
+
+    async def story(_, connection):
+        await own(connection)
+        changes = await plan(connection, "5")
+        (result,) = (await carry_out(connection, changes, expiration=LIFE)).values()
+        return result.notified_owner_id if isinstance(result, CheckpointMoved) else None
+
+    assert with_group(story) == "a"

@@ -1,0 +1,42 @@
+"""A file of checkpoints: invalid values are refused before any checkpoint is moved."""
+
+import pytest
+
+from eventproc import ConfigurationError
+from eventproc.cli.group.file import ExportedCheckpoint
+from eventproc.models import SequenceRange
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"sequence_number": -7}, "sequence number -7"),
+        ({"completed": [(3, 4)]}, "does not lie above"),
+        ({"completed": [(9, 8)]}, "range from 9 to 8"),
+        ({"sequence_number": None}, "lacks offset or sequence number"),
+        ({"offset": ""}, "lacks offset or sequence number"),
+    ],
+)
+def test_a_position_that_cannot_be_is_refused(wrong, told):
+    """With the partition, so that it can be found in the file."""
+    good = {"partition_id": "5", "offset": "4096", "sequence_number": 7}
+    checkpoint = ExportedCheckpoint(**{**good, **wrong})
+
+    with pytest.raises(ConfigurationError, match=f"partition 5.*{told}"):
+        checkpoint.as_move()
+
+
+def test_a_good_one_is_moved_as_it_stands():
+    """What is done above the position comes along; a state of another position does not."""
+    checkpoint = ExportedCheckpoint(
+        partition_id="5",
+        offset="4096",
+        sequence_number=7,
+        state=b"old",
+        state_sequence_number=6,
+        completed=[(9, 11)],
+    )
+    move = checkpoint.as_move()
+
+    assert (move.offset, move.sequence_number, move.state) == ("4096", 7, b"")
+    assert move.completed == (SequenceRange(9, 11),)

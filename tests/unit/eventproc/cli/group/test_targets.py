@@ -1,0 +1,103 @@
+"""What people write after --to, and which checkpoint that is."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from eventproc.cli.group.targets import RelativeTarget, known_offset, last_handled, parse_target
+from eventproc.errors import ConfigurationError
+from eventproc.models import Checkpoint, EventPosition, PartitionProperties
+
+NEWEST = datetime(2026, 1, 31, 8, tzinfo=UTC)
+END = PartitionProperties(
+    partition_id="0",
+    beginning_sequence_number=10,
+    last_enqueued_sequence_number=99,
+    last_enqueued_offset="9900",
+    last_enqueued_time=NEWEST,
+    is_empty=False,
+)
+NEVER_USED = PartitionProperties(
+    partition_id="0",
+    beginning_sequence_number=0,
+    last_enqueued_sequence_number=-1,
+    last_enqueued_offset="-1",
+    last_enqueued_time=None,
+    is_empty=True,
+)
+RUN_DRY = replace(END, is_empty=True)
+AT_50 = Checkpoint(
+    partition_id="0", offset="5000", sequence_number=50, etag="e", last_modified=NEWEST
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "expected"),
+    [
+        ("earliest", END, 9),
+        ("latest", END, 99),
+        ("60", END, 59),
+        ("10", END, 9),
+        ("3", END, 9),
+        ("100", END, 99),
+        ("-20", END, 30),
+        ("+20", END, 70),
+        ("+0", END, 50),
+        ("-1000", END, 9),
+        ("+1000", END, 99),
+        ("2026-01-31T08:00:00.001Z", END, 99),
+        ("2026-01-31T08:00:00Z", END, None),
+        ("earliest", NEVER_USED, -1),
+        ("latest", NEVER_USED, -1),
+        ("0", NEVER_USED, -1),
+        ("2026-01-31", NEVER_USED, -1),
+        ("earliest", RUN_DRY, 99),
+        ("latest", RUN_DRY, 99),
+        ("-20", RUN_DRY, 99),
+    ],
+)
+def test_a_target_is_the_first_event_to_come(text, end, expected):
+    """The checkpoint names the one before, within what the hub still has."""
+    assert last_handled(parse_target("--to", text), end, AT_50) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "checkpoint", "sentence"),
+    [
+        ("101", END, AT_50, "no event 101 yet, its last one is 99"),
+        ("1", NEVER_USED, AT_50, "no event 1 yet"),
+        ("-20", END, None, "no checkpoint to count from"),
+        ("-20", END, replace(AT_50, sequence_number=None), "no checkpoint to count from"),
+    ],
+)
+def test_a_target_that_cannot_be_is_refused(text, end, checkpoint, sentence):
+    """The event does not exist yet, or there is no position to count from."""
+    with pytest.raises(ConfigurationError, match=sentence):
+        last_handled(parse_target("--to", text), end, checkpoint)
+
+
+def test_what_is_no_target_is_refused():
+    """With all that would be one."""
+    with pytest.raises(ConfigurationError, match=r"--to is 'soon'.*earliest.*-100"):
+        parse_target("--to", "soon")
+    with pytest.raises(ConfigurationError, match="--to is"):
+        parse_target("--to", "-" + "9" * 5_000)
+    assert parse_target("--to", " -7 ") == RelativeTarget(-7)
+    assert parse_target("--to", "7") == EventPosition.from_sequence_number(7, is_inclusive=True)
+
+
+@pytest.mark.parametrize(
+    ("number", "end", "expected"),
+    [
+        (99, END, "9900"),
+        (50, END, "5000"),
+        (9, END, "-1"),
+        (60, END, None),
+        (-1, NEVER_USED, "-1"),
+        (99, RUN_DRY, "9900"),
+    ],
+)
+def test_an_offset_is_read_only_where_it_must_be(number, end, expected):
+    """Those of the ends and of the checkpoint are known."""
+    assert known_offset(number, end, AT_50) == expected

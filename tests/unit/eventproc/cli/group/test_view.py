@@ -1,0 +1,225 @@
+"""A group from outside: ages by the store's clock, lag, who is there."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.cli.group.view import Readings, read_group, view_of
+from eventproc.cli.verbs.status import as_json, as_tables
+from eventproc.errors import StoreCorruptError
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    ConsumerGroup,
+    Member,
+    MembershipSnapshot,
+    MemberStatus,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    PartitionOwnership,
+    PartitionProperties,
+)
+
+NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
+
+
+def ago(seconds):
+    """Return the time so many seconds before now."""
+    return NOW - timedelta(seconds=seconds)
+
+
+def owned(partition_id, owner_id, age_s):
+    """Make an ownership record."""
+    return PartitionOwnership(
+        partition_id=partition_id, owner_id=owner_id, etag="e", last_modified=ago(age_s)
+    )
+
+
+def end(partition_id, last, first=0):
+    """Say where a partition ends."""
+    return PartitionProperties(
+        partition_id=partition_id,
+        beginning_sequence_number=first,
+        last_enqueued_sequence_number=last,
+        last_enqueued_offset="o",
+        last_enqueued_time=None,
+        is_empty=last < first,
+    )
+
+
+def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None):
+    """Put readings together as the command does."""
+    readings = Readings(
+        owned=OwnershipSnapshot(ownerships=tuple(ownerships), as_of=NOW),
+        present=MembershipSnapshot(members=tuple(members), as_of=NOW),
+        checkpoints=[
+            Checkpoint(
+                partition_id=p, offset="o", sequence_number=n, etag="e", last_modified=ago(3)
+            )
+            for p, n in checkpoints
+        ],
+        ends={found.partition_id: found for found in ends},
+        damage=damage or {},
+    )
+    return view_of(GROUP, readings, expiration=timedelta(seconds=60))
+
+
+def test_partitions_stand_in_the_order_of_their_numbers():
+    """Two comes before ten, and what is no number comes last."""
+    found = view([owned(p, "a", 1) for p in ("10", "x", "2")])
+
+    assert [row.partition_id for row in found.partitions] == ["2", "10", "x"]
+
+
+def test_a_record_that_was_not_renewed_is_expired():
+    """A released partition has no owner, however old its record is."""
+    found = view([owned("0", "a", 61), owned("1", "a", 59), owned("2", None, 999)])
+
+    assert [row.is_expired for row in found.partitions] == [True, False, False]
+
+
+def test_lag_counts_events_behind_the_checkpoint():
+    """All of them without a checkpoint, none in an empty partition, unknown without a hub."""
+    found = view(
+        [owned("9", "a", 1)],
+        checkpoints=[("0", 7)],
+        ends=[end("0", 9), end("1", 9, first=5), end("2", -1)],
+    )
+
+    assert [row.lag for row in found.partitions] == [2, 5, 0, None]
+    assert found.lag == 7
+
+
+def test_a_checkpoint_before_retention_counts_only_what_is_left():
+    """What the hub dropped cannot be handled any more."""
+    (row,) = view(checkpoints=[("0", 3)], ends=[end("0", 19, first=10)]).partitions
+
+    assert row.lag == 10
+
+
+def test_members_are_owners_and_those_who_say_so():
+    """An owner without a member record is foreign; expired members and owners do not count."""
+    members = [
+        Member(owner_id="new", incarnation="i", last_modified=ago(1), status=MemberStatus.LEAVING),
+        Member(owner_id="gone", incarnation="i", last_modified=ago(99)),
+    ]
+    found = view([owned("0", "azure", 1), owned("1", "dead", 99)], members)
+
+    assert [(m.owner_id, m.partition_count, m.has_member_record) for m in found.members] == [
+        ("azure", 1, False),
+        ("new", 0, True),
+    ]
+
+
+def test_json_has_a_number_for_every_age():
+    """A program need not parse spans."""
+    told = as_json(view([owned("0", "a", 1.5)], checkpoints=[("0", 7)], ends=[end("0", 9)]))
+
+    assert told["lag"] == 2
+    assert told["partitions"] == [
+        {
+            "partition_id": "0",
+            "owner_id": "a",
+            "is_expired": False,
+            "record_age_s": 1.5,
+            "sequence_number": 7,
+            "checkpoint_age_s": 3.0,
+            "checkpoint_error": None,
+            "lag": 2,
+        }
+    ]
+
+
+def shown(found):
+    """Return what a person sees, on a page of 100 columns."""
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(as_tables(found))
+    return captured.get()
+
+
+def test_people_see_owners_and_remarks():
+    """The tables say in words what is expired, unowned, leaving or without a member record."""
+    text = shown(
+        view(
+            [owned("0", "old", 75), owned("1", None, 1), owned("2", "azure", 1)],
+            [
+                Member(
+                    owner_id="b", incarnation="i", last_modified=ago(1), status=MemberStatus.LEAVING
+                )
+            ],
+        )
+    )
+
+    for word in ("old (expired)", "unowned", "75 s ago", "leaving", "no member record"):
+        assert word in text
+
+
+def test_an_empty_group_is_said_to_be_empty():
+    """Two empty tables would look like an error."""
+    assert "no ownership records, checkpoints or members" in shown(view())
+
+
+def test_a_damaged_checkpoint_is_shown_with_the_remedy():
+    """For people in the table and below it, for programs beside the position."""
+    shown = view(
+        [owned("0", "host-1", 3), owned("1", "host-1", 3)],
+        checkpoints=[("0", 5), ("1", 6)],
+        damage={"1": "the state in hub/checkpoint/1 is damaged: restore the blob"},
+    )
+    console = Console(width=120, record=True, file=None)
+    with console.capture() as captured:
+        console.print(as_tables(shown))
+    rows: Any = as_json(shown)["partitions"]
+    errors = [row["checkpoint_error"] for row in rows]
+
+    assert errors == [None, "the state in hub/checkpoint/1 is damaged: restore the blob"]
+    assert "partition 1 is not served: the state in hub/checkpoint/1 is damaged" in captured.get()
+    assert captured.get().count("damaged") == 2
+
+
+class Brittle(MemoryCheckpointStore):
+    """Counts what is read, and finds some of it damaged."""
+
+    def __init__(self, account, damaged):
+        super().__init__(account)
+        self.damaged = damaged
+        self.read = []
+
+    async def read_checkpoint(self, group, partition_id):
+        """Read it, or not."""
+        self.read.append(partition_id)
+        if partition_id in self.damaged:
+            raise StoreCorruptError(f"the state of {partition_id} is damaged")
+        return await super().read_checkpoint(group, partition_id)
+
+
+async def test_only_what_may_be_damaged_is_read_and_each_version_once():
+    """What its owner wrote just now is sound; a listing shows who wrote it, and when."""
+    now = NOW
+    store = Brittle(MemoryAccount(now=lambda: now), {"1", "2"})
+    writers = {"0": "host-1/a/1", "1": "former/b/7", "2": "azure", "3": "host-1/a/2"}
+    async with store:
+        for partition_id, writer in writers.items():
+            claim = OwnershipClaim(partition_id=partition_id, owner_id="host-1", expected_etag=None)
+            await store.claim_ownership(GROUP, [claim])
+            update = CheckpointUpdate(
+                partition_id=partition_id,
+                offset="5",
+                sequence_number=5,
+                replaces=None,
+                writer=writer,
+            )
+            await store.update_checkpoint(GROUP, update)
+        error_by_version: dict[tuple[str, str], str | None] = {}
+        readings = [await read_group(store, GROUP, None, error_by_version) for _ in range(2)]
+        first = sorted(store.read)
+        now += timedelta(minutes=2)
+        await read_group(store, GROUP, None, error_by_version)
+
+    assert [set(reading.damage) for reading in readings] == [{"1", "2"}] * 2
+    assert first == ["1", "2"]
+    assert sorted(store.read) == ["0", "1", "2", "3"]

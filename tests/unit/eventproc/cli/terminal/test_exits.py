@@ -1,0 +1,35 @@
+"""The exit codes, by which a supervisor decides whether to restart."""
+
+import pytest
+
+from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, UNREACHABLE, exit_code_of
+from eventproc.errors import (
+    ConfigurationError,
+    DuplicateOwnerError,
+    EventProcError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    StoreCorruptError,
+    StoreError,
+    StoreRejectedError,
+    StoreUnavailableError,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (ConfigurationError, BAD_INPUT),
+        (DuplicateOwnerError, BAD_INPUT),
+        (StoreRejectedError, BAD_INPUT),
+        (StoreCorruptError, BAD_INPUT),
+        (SourceRejectedError, BAD_INPUT),
+        (StoreUnavailableError, UNREACHABLE),
+        (SourceUnavailableError, UNREACHABLE),
+        (StoreError, FAILED),
+        (EventProcError, FAILED),
+    ],
+)
+def test_an_exit_code_says_whether_trying_again_may_help(kind, code):
+    """2: an operator must correct something; 3: a retry may help; 1: unknown."""
+    assert exit_code_of(kind("why")) == code

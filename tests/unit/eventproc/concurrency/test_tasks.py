@@ -1,0 +1,82 @@
+"""Tasks that are begun together end together, and no outcome is reported as never seen."""
+
+import asyncio
+
+import pytest
+
+from eventproc.concurrency.tasks import end, together
+
+
+async def give(value: int, after_s: float = 0.0) -> int:
+    """Return it, later."""
+    await asyncio.sleep(after_s)
+    return value
+
+
+async def fail() -> int:
+    """Raise, at the next turn."""
+    await asyncio.sleep(0)
+    raise ValueError("the first") from KeyError("its cause")
+
+
+async def test_all_results_come_in_order():
+    """Whoever is ready first."""
+    assert await together(give(1, 0.01), give(2)) == [1, 2]
+    assert await together() == []
+
+
+async def test_the_first_error_ends_the_others_and_comes_out_as_it_is():
+    """No group of errors, and its cause is kept; nobody is still at work then."""
+    ended = []
+
+    async def last() -> int:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            ended.append("last")
+        return 0
+
+    with pytest.raises(ValueError, match="the first") as raised:
+        await together(last(), fail())
+
+    assert ended == ["last"]
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
+async def test_who_cancels_the_whole_cancels_its_parts():
+    """And waits for them."""
+    ended = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("one")
+
+    whole = asyncio.create_task(together(wait(), wait()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    whole.cancel()
+    await asyncio.wait([whole])
+
+    assert whole.cancelled()
+    assert ended == ["one", "one"]
+
+
+async def test_what_is_ended_has_ended_whatever_it_raises():
+    """A failure at the end, and one from before, are nobody's business any more."""
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.01)
+            raise ValueError("at the end") from None
+
+    tasks = [asyncio.create_task(stubborn()), asyncio.create_task(fail())]
+    await asyncio.sleep(0.01)
+    await end(tasks)
+    await end([])
+
+    assert all(task.done() for task in tasks)

@@ -1,0 +1,102 @@
+"""Groups to plan for."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from hypothesis import strategies as st
+
+from eventproc.core.balance import GroupView
+from eventproc.models import PartitionOwnership
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+names = st.text("abcdefgh0123456789-", min_size=1, max_size=6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """What everybody sees."""
+
+    partition_ids: tuple[str, ...]
+    owner_by_partition: dict[str, str]
+    members: frozenset[str]
+    foreign: frozenset[str] = frozenset()
+
+    def counts(self) -> dict[str, int]:
+        """How many partitions each member holds."""
+        held = [self.owner_by_partition.get(p) for p in self.partition_ids]
+        return {member: held.count(member) for member in self.members}
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether everything is owned by members, evenly."""
+        counts = self.counts().values()
+        return sum(counts) == len(self.partition_ids) and max(counts) - min(counts) <= 1
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Owners that are no members any more."""
+        return frozenset(self.owner_by_partition.values()) - self.members
+
+    def view(
+        self, me: str, *, cooperative: frozenset[str], overdue=frozenset(), held=None
+    ) -> GroupView:
+        """What one member knows; it holds what is recorded as its own, if nothing else is said."""
+        mine = frozenset(p for p, owner_id in self.owner_by_partition.items() if owner_id == me)
+        return GroupView(
+            owner_id=me,
+            partition_ids=self.partition_ids,
+            ownership_by_partition={
+                p: PartitionOwnership(
+                    partition_id=p, owner_id=owner_id, etag=f"{p}:{owner_id}", last_modified=NOW
+                )
+                for p, owner_id in self.owner_by_partition.items()
+            },
+            live_owner_by_partition=self.owner_by_partition,
+            members=self.members,
+            cooperative=cooperative,
+            held=mine if held is None else held,
+            overdue=overdue,
+            leaving=self.leaving,
+        )
+
+    def moved(self, new_owner_by_partition: dict[str, str]) -> "Group":
+        """The group after partitions changed hands."""
+        return self.with_owners({**self.owner_by_partition, **new_owner_by_partition})
+
+    def with_owners(self, owner_by_partition: dict[str, str]) -> "Group":
+        """The group with other owners."""
+        return replace(self, owner_by_partition=owner_by_partition)
+
+
+@st.composite
+def groups(draw, *, leavers: bool = True, foreign: bool = True, members_min: int = 1):
+    """A group in any state: owners that leave, members that own nothing, orphans."""
+    partition_ids = tuple(draw(st.lists(names, min_size=1, max_size=30, unique=True)))
+    everybody = draw(st.lists(names, min_size=members_min, max_size=9, unique=True))
+    count = draw(st.integers(members_min, len(everybody))) if leavers else len(everybody)
+    members = frozenset(everybody[:count])
+    owner_ids = draw(
+        st.lists(
+            st.sampled_from([None, *everybody]),
+            min_size=len(partition_ids),
+            max_size=len(partition_ids),
+        )
+    )
+    owned = {p: o for p, o in zip(partition_ids, owner_ids, strict=True) if o is not None}
+    strangers = draw(st.frozensets(st.sampled_from(sorted(members)))) if foreign else frozenset()
+    return Group(
+        partition_ids=partition_ids, owner_by_partition=owned, members=members, foreign=strangers
+    )
+
+
+def fleet(partition_count: int, holdings: list[int]) -> Group:
+    """A group in which the first member holds so many, the second so many, and so on."""
+    partition_ids = tuple(str(number) for number in range(partition_count))
+    left = list(partition_ids)
+    owned = {}
+    for number, count in enumerate(holdings):
+        for partition_id in left[:count]:
+            owned[partition_id] = f"o{number}"
+        del left[:count]
+    members = frozenset(f"o{number}" for number in range(len(holdings)))
+    return Group(partition_ids=partition_ids, owner_by_partition=owned, members=members)

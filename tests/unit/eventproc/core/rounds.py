@@ -1,0 +1,106 @@
+"""A group on paper: everybody decides on one snapshot, then all that was decided takes effect.
+
+What the world does to a group (time, faults, views that differ) is the simulation's business.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from eventproc.core.balance import Actions, decide
+from eventproc.models import LoadBalancingStrategy
+from tests.unit.eventproc.core.groups import Group
+
+COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
+ROUNDS_MAX = 200
+
+
+@dataclass
+class Rounds:
+    """What the store says, who serves what, and what is being drained."""
+
+    group: Group
+    strategy_by_member: Mapping[str, LoadBalancingStrategy]
+    """Of members and leavers; one that is missing is foreign, and keeps what it has."""
+
+    drain_rounds: int = 0
+    """How long who lets go of a partition takes to drain it."""
+
+    count: int = 0
+    moved: list[str] = field(default_factory=list)
+    """Every partition that another member took up, each time that one did."""
+
+    steal_count: int = 0
+    _served_by: dict[str, str] = field(default_factory=dict)
+    _drained_for: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """At the beginning everybody serves what is recorded as its own."""
+        self._served_by = dict(self.group.owner_by_partition)
+
+    def run(self) -> "Rounds":
+        """Go on until nothing changes any more."""
+        while self.step():
+            assert self.count <= ROUNDS_MAX, f"no end: {self.group.counts()}"
+        return self
+
+    def step(self) -> bool:
+        """Let everybody look and act once; return whether that changed anything."""
+        before = (dict(self.group.owner_by_partition), dict(self._served_by))
+        before_drain = dict(self._drained_for)
+        decisions = {member: self._decide(member) for member in sorted(self.strategy_by_member)}
+        record = dict(self.group.owner_by_partition)
+        written: set[str] = set()
+
+        def write(partition_id: str, owner_id: str | None) -> None:
+            assert partition_id not in written, "two write one record"
+            written.add(partition_id)
+            record.pop(partition_id, None)
+            if owner_id is not None:
+                record[partition_id] = owner_id
+
+        for member, moves in decisions.items():
+            self._take(member, moves, write)
+            self._let_go(member, moves, write)
+        self.group = self.group.with_owners(record)
+        has_changed = (record, self._served_by, self._drained_for) != (*before, before_drain)
+        self.count += has_changed
+        return has_changed
+
+    def _decide(self, member: str) -> Actions:
+        cooperative = frozenset(m for m, s in self.strategy_by_member.items() if s is COOPERATIVE)
+        view = self.group.view(
+            member,
+            cooperative=cooperative,
+            held=frozenset(p for p, owner in self._served_by.items() if owner == member),
+        )
+        view = replace(view, present=frozenset(self.strategy_by_member))
+        return decide(view, self.strategy_by_member[member])
+
+    def _take(self, member: str, moves: Actions, write) -> None:
+        for partition_id in [claim.partition_id for claim in moves.claims]:
+            write(partition_id, member)
+            self._serve(member, partition_id)
+        if moves.steal is not None:
+            self.steal_count += 1
+            write(moves.steal.partition_id, member)
+            self._serve(member, moves.steal.partition_id)
+
+    def _serve(self, member: str, partition_id: str) -> None:
+        self._served_by[partition_id] = member
+        self._drained_for.pop(partition_id, None)
+        self.moved.append(partition_id)
+
+    def _let_go(self, member: str, moves: Actions, write) -> None:
+        """Drain what is to be handed over; a leaver releases the rest."""
+        targets = dict(moves.hand_overs)
+        if member in self.group.leaving:
+            mine = [p for p, owner in self._served_by.items() if owner == member]
+            targets = {**dict.fromkeys(mine), **targets}
+        for partition_id, target in targets.items():
+            if self._drained_for.get(partition_id, 0) < self.drain_rounds:
+                self._drained_for[partition_id] = self._drained_for.get(partition_id, 0) + 1
+                continue
+            self._drained_for.pop(partition_id, None)
+            write(partition_id, target)
+            if self._served_by.get(partition_id) == member:
+                del self._served_by[partition_id]

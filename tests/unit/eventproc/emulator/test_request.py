@@ -1,0 +1,131 @@
+"""Requests to the control endpoint: whatever comes is a value within bounds, or one sentence."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.emulator.request import (
+    REQUEST_MAX,
+    Head,
+    MalformedRequestError,
+    Parameters,
+    parse_head,
+)
+
+MESSAGE_MAX = 300
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(10**60), 10**60)
+    | st.floats()
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+READS = {
+    "text": lambda given: given.text("p"),
+    "required_text": lambda given: given.required_text("p"),
+    "whole_number": lambda given: given.whole_number("p", least=0, most=9),
+    "duration": lambda given: given.duration("p"),
+}
+
+
+def is_within_bounds(read, found):
+    """Whether what was read is what the reader promises."""
+    match read:
+        case "whole_number":
+            return type(found) is int and 0 <= found <= 9
+        case "duration":
+            return timedelta(0) <= found <= timedelta(days=366)
+        case "text":
+            return found is None or isinstance(found, str)
+        case _:
+            return isinstance(found, str)
+
+
+@pytest.mark.parametrize("read", READS)
+@given(body=st.binary() | values.map(json.dumps).map(str.encode), value=values)
+def test_whatever_is_given_is_read_or_refused_in_a_sentence(read, body, value):
+    """Nothing else is ever raised, and what is read is within its bounds."""
+    for sent in (body, json.dumps({"p": value}).encode()):
+        found, refusal = None, ""
+        try:
+            found = READS[read](Parameters.parse(sent))
+        except MalformedRequestError as error:
+            refusal = str(error)
+
+        assert len(refusal) <= MESSAGE_MAX
+        assert refusal or is_within_bounds(read, found)
+
+
+@given(head=st.binary() | st.text().map(lambda line: f"Content-Length: {line}").map(str.encode))
+def test_whatever_the_head_is_it_is_read_or_refused_in_a_sentence(head):
+    """After a good request line, and without one."""
+    for sent in (head, b"POST /x HTTP/1.1\r\n" + head):
+        found, refusal = None, ""
+        try:
+            found = parse_head(sent)
+        except MalformedRequestError as error:
+            refusal = str(error)
+
+        assert len(refusal) <= MESSAGE_MAX
+        assert refusal or (found and 0 <= found.body_size <= REQUEST_MAX)
+
+
+def test_a_head_tells_method_path_and_size():
+    """Names of fields are of any case."""
+    assert parse_head(b"POST /a HTTP/1.1\r\ncontent-LENGTH: 7\r\n\r\n") == Head("POST", "/a", 7)
+    assert parse_head(b"GET / HTTP/1.0\r\n\r\n") == Head("GET", "/", 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Content-Length: -5", "number of bytes"),
+        ("Content-Length: 1_0", "number of bytes"),
+        ("Content-Length: 65537", "at most 65536"),
+        ("Content-Length: " + "9" * 5_000, "at most 65536"),
+        ("Content-Length: 1\r\nContent-Length: 2", "twice"),
+        ("Transfer-Encoding: chunked", "give the body's size"),
+    ],
+)
+def test_a_size_that_cannot_be_is_refused(line, said):
+    """A body that was not read must not count as one that gives nothing."""
+    with pytest.raises(MalformedRequestError, match=said):
+        parse_head(f"POST /x HTTP/1.1\r\n{line}\r\n\r\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"[" * 40_000, "nested too deeply"),
+        (b'{"p": ' + b"[" * 40_000 + b"]" * 40_000 + b"}", "nested too deeply"),
+        (b'{"p": NaN}', "NaN is not a number"),
+        (b'{"p": -Infinity}', "Infinity is not a number"),
+        (b'{"p": 1e400}', "seconds from 0 to"),
+        (b'{"p": 1e300}', "seconds from 0 to"),
+        (b'{"p": -1}', "seconds from 0 to"),
+        (b'{"p": true}', "give a number"),
+        (b'{"p": ' + b"9" * 5_000 + b"}", "5000 digits"),
+        (b"{}", "p is missing"),
+        (b"\xff", "is not JSON"),
+        (b"null", "a JSON object"),
+    ],
+)
+def test_a_duration_that_cannot_be_is_refused(body, said):
+    """By its name, with what may be given."""
+    with pytest.raises(MalformedRequestError, match=said):
+        Parameters.parse(body).duration("p")
+
+
+def test_a_parameter_of_another_name_is_refused():
+    """A slip of the pen must not become a fault of everything."""
+    with pytest.raises(
+        MalformedRequestError, match="'hubs' is not a parameter here; there are: hub"
+    ):
+        Parameters.parse(b'{"hubs": "orders"}').refuse_others(["hub"])

@@ -1,0 +1,92 @@
+"""An update that no store could keep, or no reader could use, is refused when it is built."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from eventproc.models import (
+    COMPLETED_RANGES_MAX,
+    STATE_BYTES_MAX,
+    Checkpoint,
+    CheckpointUpdate,
+    SequenceRange,
+)
+
+MANY = tuple(SequenceRange(at, at) for at in range(10, 2 * COMPLETED_RANGES_MAX + 12, 2))
+
+
+def update(**changes: Any) -> CheckpointUpdate:
+    """An update of partition 0 to position 7."""
+    values: dict[str, Any] = {
+        "partition_id": "0",
+        "offset": "700",
+        "sequence_number": 7,
+        "replaces": None,
+        "writer": "w",
+    }
+    return CheckpointUpdate(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"offset": ""}, "needs an offset"),
+        ({"offset": "1\r\n2"}, "printable ASCII"),
+        ({"offset": "\u00e9"}, "printable ASCII"),
+        ({"offset": " 1"}, "without surrounding blanks"),
+        ({"offset": "no offset"}, "is what other readers take for a missing offset"),
+        ({"sequence_number": -2}, "not between -1 and 9223372036854775807"),
+        ({"sequence_number": 2**63}, "not between -1 and 9223372036854775807"),
+        ({"completed": (SequenceRange(9, 2**63),)}, "ends above 9223372036854775807"),
+        ({"state": bytes(STATE_BYTES_MAX + 1)}, f"the limit is {STATE_BYTES_MAX}"),
+        ({"delivery_count": -1}, "below zero"),
+        ({"completed": (SequenceRange(7, 9),)}, "does not lie above it"),
+        ({"completed": (SequenceRange(12, 13), SequenceRange(9, 9))}, "sorted and disjoint"),
+        ({"completed": (SequenceRange(9, 12), SequenceRange(12, 13))}, "sorted and disjoint"),
+        ({"completed": MANY}, f"1001 ranges of completed events, the limit is {len(MANY) - 1}"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(changes, sentence):
+    """With a sentence that says what is wrong."""
+    with pytest.raises(ValueError, match=sentence):
+        update(**changes)
+
+
+@pytest.mark.parametrize("state", ["text", bytearray(b"x"), 7, {}])
+def test_a_state_that_is_no_bytes_is_refused(state):
+    """Before any store is asked to write it."""
+    with pytest.raises(TypeError, match=r"state of partition '0' is a .*: give bytes"):
+        update(state=state)
+
+
+def test_an_update_that_goes_back_is_refused():
+    """But an operator's reset may."""
+    stored = Checkpoint(
+        partition_id="0",
+        offset="800",
+        sequence_number=8,
+        etag="1",
+        last_modified=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+    with pytest.raises(ValueError, match="would go back from 8 to 7"):
+        update(replaces=stored)
+    assert update(replaces=stored, is_reset=True).sequence_number == 7
+    assert update(replaces=stored, sequence_number=8).sequence_number == 8
+
+
+def test_what_can_be_kept_is_not():
+    """Up to the limits; ranges may touch each other, and the position."""
+    touching = (SequenceRange(8, 9), SequenceRange(10, 12))
+
+    assert update(completed=touching).completed == touching
+    assert update(completed=MANY[:-1]).completed == MANY[:-1]
+    assert update(state=bytes(STATE_BYTES_MAX)).state == bytes(STATE_BYTES_MAX)
+
+
+def test_a_range_has_both_its_ends():
+    """And at least one number."""
+    assert [number in SequenceRange(3, 5) for number in (2, 3, 5, 6)] == [False, True, True, False]
+    with pytest.raises(ValueError, match="nothing in it"):
+        SequenceRange(5, 4)

@@ -1,0 +1,252 @@
+"""One cycle of the balancer: what it claims and hands over, and what it leaves alone."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc.config import EventProcessorConfig
+from eventproc.logs import get_logger
+from eventproc.models import Member, MemberStatus, OwnershipClaim
+from eventproc.ownership.balancer import Balancer
+from eventproc.ownership.leases import Leases
+from eventproc.ownership.membership import Membership
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Scene, seconds
+
+LOG = get_logger("eventproc.test")
+
+
+class SlowToList(MemoryCheckpointStore):
+    """Answers a listing of ownership records late."""
+
+    delay_s = 0.0
+
+    async def list_ownership(self, group):
+        """Return the records as they were at the request."""
+        found = await super().list_ownership(group)
+        await asyncio.sleep(self.delay_s)
+        return found
+
+
+class BalancerFixture:
+    """The balancer of one processor, "me", and a store that tests write other records into."""
+
+    def __init__(self, partition_count: int) -> None:
+        self.scene = Scene()
+        self.store = SlowToList(self.scene.account)
+        self.partition_ids = [str(number) for number in range(partition_count)]
+        self.config = EventProcessorConfig(uses_store_thread=False)
+        clock = asyncio.get_running_loop().time
+        expiration = self.config.ownership_expiration
+        self.membership = Membership(
+            self.store,
+            self.scene.group,
+            Member(owner_id="me", incarnation="1"),
+            expiration=expiration,
+            standby_timeout=expiration,
+            on_fenced=lambda: None,
+            on_lapsed=lambda: None,
+            clock=clock,
+            log=LOG,
+        )
+        self.leases = Leases(
+            self.store,
+            self.scene.group,
+            "me",
+            expiration=expiration,
+            clock=clock,
+            on_lost=lambda _: None,
+            log=LOG,
+        )
+        self.balancer = Balancer(
+            self.store,
+            self.scene.group,
+            "me",
+            leases=self.leases,
+            membership=self.membership,
+            config=self.config,
+            clock=clock,
+            log=LOG,
+        )
+
+    async def enter(self) -> None:
+        """Write the member record, and poll once: a new membership is not acted upon at once."""
+        await self.membership.enter(
+            answer_within=timedelta(seconds=12), poll_interval=timedelta(seconds=1)
+        )
+        await self.poll()
+
+    async def poll(self, busy=()):
+        """Run a cycle, a moment later."""
+        await seconds(0.3)
+        return await self.balancer.cycle(self.partition_ids, busy, ())
+
+    async def join(self, owner_id: str, status=MemberStatus.ACTIVE) -> None:
+        """Write another processor's member record."""
+        member = Member(owner_id=owner_id, incarnation="2", status=status)
+        await self.store.announce_member(self.scene.group, member)
+
+    async def record(self, partition_id: str, owner_id: str) -> None:
+        """Write an ownership record of the given owner."""
+        claim = OwnershipClaim(
+            partition_id=partition_id,
+            owner_id=owner_id,
+            expected_etag=self.etags.get(partition_id),
+        )
+        await self.store.claim_ownership(self.scene.group, [claim])
+
+    @property
+    def etags(self) -> dict[str, str]:
+        """The version of each record."""
+        records = self.scene.account.records(self.scene.group).ownership_by_partition
+        return {p: record.etag for p, record in records.items()}
+
+
+def play(story, partition_count=1) -> None:
+    """Run a story on virtual time."""
+
+    async def run() -> None:
+        fixture = BalancerFixture(partition_count)
+        async with fixture.store:
+            await story(fixture)
+
+    run_virtual(run())
+
+
+def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
+    """A claim would only have to be handed over again."""
+
+    async def story(fixture):
+        await fixture.enter()
+        fixture.store.delay_s = 1.0
+        polling = asyncio.create_task(fixture.poll())
+        await seconds(0.8)
+        departure = await fixture.balancer.announce_leaving(fixture.partition_ids, ())
+        await polling
+
+        assert fixture.etags == {}
+        assert departure.targets == {}
+
+    play(story)
+
+
+def test_a_leaving_member_gets_no_partition():
+    """The plan does not count it."""
+
+    async def story(fixture):
+        await fixture.join("b", MemberStatus.LEAVING)
+        await fixture.enter()
+        await fixture.poll()
+
+        assert set(fixture.scene.owners().values()) == {"me"}
+
+    play(story, partition_count=4)
+
+
+def test_a_held_partition_with_an_old_record_is_not_handed_over():
+    """A held partition keeps its owner after its record has expired, until it is claimed."""
+
+    async def story(fixture):
+        await fixture.enter()
+        await fixture.poll()
+        for number in range(8):
+            await fixture.join(f"b{number}")
+        records = fixture.scene.account.records(fixture.scene.group).ownership_by_partition
+        record = records["0"]
+        records["0"] = replace(record, last_modified=record.last_modified - timedelta(hours=1))
+        await fixture.poll()
+        done = await fixture.poll()
+
+        assert done.moves.hand_overs == {}
+        assert done.moves.owner_by_partition == {"0": "me"}
+
+    play(story)
+
+
+def test_a_partition_that_is_being_handed_over_is_not_claimed():
+    """Its record still names this processor until the write with the new owner takes effect."""
+
+    async def story(fixture):
+        await fixture.enter()
+        await fixture.record("0", "me")
+        before = fixture.etags
+        await fixture.poll(busy=["0"])
+
+        assert fixture.etags == before
+        assert (await fixture.poll()).claimed == ("0",)
+
+    play(story)
+
+
+def test_leaving_hands_over_a_partition_that_was_handed_to_us_but_not_started():
+    """It has no pump to drain, so one write names the next owner."""
+
+    async def story(fixture):
+        await fixture.join("b")
+        await fixture.enter()
+        await fixture.record("0", "me")
+        await fixture.balancer.announce_leaving(fixture.partition_ids, ())
+
+        assert fixture.scene.owners() == {"0": "b"}
+
+    play(story)
+
+
+def test_after_an_outage_of_the_store_an_expired_record_keeps_its_owner_for_a_while():
+    """Its owner could not renew during the outage; it is dead if it does not renew after it."""
+
+    async def story(fixture):
+        await fixture.record("0", "other")
+        await fixture.enter()
+        await seconds(10 * fixture.config.ownership_expiration.total_seconds())
+        done = [await fixture.poll() for _ in range(3)]
+
+        assert [result.claimed for result in done] == [(), (), ()]
+        for _ in range(3):
+            await seconds(fixture.config.load_balancing_interval.total_seconds())
+            done.append(await fixture.poll())
+        assert done[-1].moves.owner_by_partition == {"0": "me"}
+
+    play(story)
+
+
+def test_after_an_outage_an_owner_has_the_whole_handoff_timeout_again():
+    """The time before it does not count: the partition may have moved and come back since."""
+
+    async def story(fixture):
+        await fixture.join("other")
+        for partition_id in fixture.partition_ids:
+            await fixture.record(partition_id, "other")
+        await fixture.enter()
+        await fixture.poll()
+        await seconds(10 * fixture.config.ownership_expiration.total_seconds())
+        for partition_id in fixture.partition_ids:
+            await fixture.record(partition_id, "other")
+        stolen = [(await fixture.poll()).stolen for _ in range(3)]
+        assert stolen == [(), (), ()]
+        for partition_id in fixture.partition_ids:
+            await fixture.record(partition_id, "other")
+        while not stolen[-1]:
+            await seconds(fixture.config.load_balancing_interval.total_seconds())
+            stolen.append((await fixture.poll()).stolen)
+        waited = len(stolen) * fixture.config.load_balancing_interval
+        assert waited > fixture.config.handoff_timeout
+
+    play(story, partition_count=2)
+
+
+def test_a_partition_whose_handler_may_still_run_is_not_released():
+    """Its lease is lost, but its record still names this processor."""
+
+    async def story(fixture):
+        await fixture.enter()
+        for partition_id in fixture.partition_ids:
+            await fixture.record(partition_id, "me")
+        before = fixture.etags
+        await fixture.balancer.announce_leaving(fixture.partition_ids, {"0"})
+
+        assert fixture.etags["0"] == before["0"]
+        assert fixture.etags["1"] != before["1"]
+
+    play(story, partition_count=2)

@@ -1,0 +1,354 @@
+"""One partition: when progress is stored, where it begins, what it survives, how it is lost."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventproc import CheckpointPolicy, CloseReason, EventPosition, OwnershipLostError
+from eventproc.models import CheckpointUpdate, OwnershipClaim
+from eventproc.testing import StoreFaults
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Noting, Scene, seconds
+
+MANUAL = CheckpointPolicy.manual()
+
+
+@pytest.mark.parametrize(
+    ("policy", "after_s", "expected"),
+    [
+        (CheckpointPolicy(max_events=2, interval=None), 1, 3),
+        (CheckpointPolicy(max_events=100, interval=None), 60, None),
+        (CheckpointPolicy(max_events=100, interval=timedelta(seconds=5)), 4, None),
+        (CheckpointPolicy(max_events=100, interval=timedelta(seconds=5)), 6, 3),
+        (MANUAL, 60, None),
+    ],
+)
+def test_the_policy_decides_when_progress_is_stored(policy, after_s, expected):
+    """By count or by time, whichever comes first; and at the close in every case."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(checkpoint_policy=policy, batch_size_max=1):
+            await seconds(1)
+            for _ in range(4):
+                await seconds(0.01)
+                scene.publish(1)
+            await seconds(after_s)
+            before_close = scene.checkpointed()
+        return before_close, scene.checkpointed()
+
+    assert run_virtual(story()) == (expected, 3)
+
+
+def test_a_handler_that_closes_may_still_checkpoint():
+    """Its state of the last moment is stored, and the reason says that this works."""
+
+    async def story():
+        scene = Scene()
+        reasons = []
+
+        class Closing(Noting):
+            async def close(self, context, reason):
+                reasons.append(reason)
+                context.state = b"last words"
+                await context.checkpoint()
+
+        scene.publish(1)
+        async with scene.processor(lambda: Closing(scene), checkpoint_policy=MANUAL):
+            await seconds(1)
+        return reasons, scene.checkpoint()
+
+    reasons, checkpoint = run_virtual(story())
+
+    assert reasons == [CloseReason.SHUTDOWN]
+    assert checkpoint.state == b"last words"
+
+
+def test_receivers_that_break_or_are_displaced_are_opened_again_in_place():
+    """The partition is not given up, nothing is skipped and nothing comes twice."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor() as processor:
+            for number in range(6):
+                scene.publish(3)
+                await seconds(2)
+                if number % 2:
+                    scene.hub.break_links()
+                else:
+                    scene.hub.displace("0", group=scene.group.name)
+            await seconds(5)
+            claims = processor.statistics().claim_count
+            errors = processor.statistics().pumps[0].receiver_error_count
+        return scene.numbers(), claims, errors
+
+    assert run_virtual(story()) == (list(range(18)), 1, 6)
+
+
+def test_an_outage_of_the_hub_is_waited_out():
+    """Opening is tried again with a growing wait."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor():
+            scene.publish(2)
+            await seconds(1)
+            scene.hub.begin_outage()
+            scene.publish(2)
+            await seconds(120)
+            scene.hub.end_outage()
+            await seconds(40)
+        return scene.numbers()
+
+    assert run_virtual(story()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("published_before", [0, 1, 5])
+def test_latest_is_pinned_so_that_an_early_death_loses_nothing(published_before):
+    """What came after the first start is handled, though its first owner died without a word."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(published_before)
+        latest: dict[str, Any] = {
+            "initial_position": EventPosition.latest(),
+            "checkpoint_policy": MANUAL,
+        }
+
+        class Stuck(Noting):
+            async def process_events(self, context, events):
+                await asyncio.sleep(3600)
+
+        first = scene.processor(lambda: Stuck(scene), owner_id="a", **latest)
+        await first.start()
+        await seconds(5)
+        scene.publish(3)
+        await seconds(1)
+        scene.store_by_owner["a"].is_out = True  # It is never heard of again.
+        async with scene.processor(owner_id="b", **latest):
+            await seconds(200)
+        await first.stop()
+        return scene.numbers()
+
+    assert run_virtual(story()) == list(range(published_before, published_before + 3))
+
+
+def test_an_operators_checkpoint_in_between_is_no_loss_of_the_partition():
+    """Whoever owns the partition goes on; here from a write that Azure's SDK might have made."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1)) as processor:
+            scene.publish(3)
+            await seconds(1)
+            found = scene.checkpoint()
+            assert found is not None
+            store = scene.store_by_owner["a"].store
+            await store.update_checkpoint(
+                scene.group,
+                CheckpointUpdate(
+                    partition_id="0",
+                    offset=str(found.offset),
+                    sequence_number=int(found.sequence_number or 0),
+                    replaces=found,
+                    writer="operator",
+                ),
+            )
+            scene.publish(2)
+            await seconds(1)
+            return scene.numbers(), scene.checkpointed(), processor.statistics().lost_count
+
+    assert run_virtual(story()) == ([0, 1, 2, 3, 4], 4, 0)
+
+
+def test_a_checkpoint_that_went_further_is_not_taken_back():
+    """What an operator skipped is not stored again; beyond it, progress is."""
+
+    async def story():
+        scene = Scene()
+        policy = CheckpointPolicy(max_events=1)
+        seen = []
+        async with scene.processor(checkpoint_policy=policy):
+            for count in (3, 2, 3):
+                scene.publish(count)
+                await seconds(5)
+                seen.append(scene.checkpointed())
+                if seen == [2]:
+                    ahead = CheckpointUpdate(
+                        partition_id="0",
+                        offset="99999",
+                        sequence_number=5,
+                        replaces=scene.checkpoint(),
+                        writer="operator",
+                    )
+                    await scene.store_by_owner["a"].store.update_checkpoint(scene.group, ahead)
+        return seen
+
+    assert run_virtual(story()) == [2, 5, 7]
+
+
+def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
+    """The call is cut at once, the close reason says why, and a checkpoint is refused there."""
+
+    async def story():
+        scene = Scene()
+        seen: list[object] = []
+
+        class Robbed(Noting):
+            async def process_events(self, context, events):
+                store = scene.store_by_owner["a"].store
+                (record,) = (await store.list_ownership(scene.group)).ownerships
+                thief = OwnershipClaim(
+                    partition_id="0", owner_id="thief", expected_etag=record.etag
+                )
+                await store.claim_ownership(scene.group, [thief])
+                await store.update_checkpoint(
+                    scene.group,
+                    CheckpointUpdate(
+                        partition_id="0",
+                        offset="1",
+                        sequence_number=0,
+                        replaces=scene.checkpoint(),
+                        writer="thief/1",
+                    ),
+                )
+                await context.checkpoint(events[-1])
+
+            async def close(self, context, reason):
+                await asyncio.sleep(3)
+                seen.append((reason, context.is_owned))
+                try:
+                    await context.checkpoint()
+                except OwnershipLostError as error:
+                    seen.append(error.partition_id)
+
+        scene.publish(3)
+        async with scene.processor(lambda: Robbed(scene)) as processor:
+            await seconds(15)
+            lost = processor.statistics().lost_count
+        return seen, scene.checkpointed(), lost
+
+    seen, stored, lost = run_virtual(story())
+
+    assert seen == [(CloseReason.OWNERSHIP_LOST, False), "0"]
+    assert stored == 0
+    assert lost == 1
+
+
+def test_a_theft_is_noticed_at_the_next_look_at_the_group():
+    """Sooner than at the next renewal; until then both would read."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor() as processor:
+            await seconds(1)
+            store = scene.store_by_owner["a"].store
+            (record,) = (await store.list_ownership(scene.group)).ownerships
+            thief = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
+            await store.claim_ownership(scene.group, [thief])
+            await seconds(11.5)
+            return processor.statistics().lost_count
+
+    assert run_virtual(story()) == 1
+
+
+def test_unknown_outcomes_are_settled_by_reading():
+    """Where half of all answers are lost, everything is handled once and stored in the end."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1))
+        async with processor:
+            scene.store_by_owner["a"].faults = StoreFaults(answer_lost_rate=0.5)
+            for _ in range(50):
+                scene.publish(1)
+                await seconds(3)
+            lost = processor.statistics().lost_count
+            scene.store_by_owner["a"].faults = StoreFaults()
+            await seconds(60)
+        return scene.numbers(), scene.checkpointed(), lost
+
+    assert run_virtual(story()) == (list(range(50)), 49, 0)
+
+
+def test_a_call_is_cut_when_its_lease_lapses_and_comes_again():
+    """Nobody acts on a partition that another one may have by now; the state does not count it."""
+
+    async def story():
+        scene = Scene()
+        seen = []
+
+        class Long(Noting):
+            async def process_events(self, context, events):
+                context.state = str(int(context.state or b"0") + 1).encode()
+                for _ in range(70):
+                    await asyncio.sleep(1.01)
+                    seen.append((asyncio.get_running_loop().time(), context.is_owned))
+                await super().process_events(context, events)
+
+        async with scene.processor(lambda: Long(scene)):
+            await seconds(1)
+            scene.publish(1)
+            await seconds(1)
+            scene.store_by_owner["a"].is_out = True
+            await seconds(100)
+            scene.store_by_owner["a"].is_out = False
+            await seconds(100)
+        return scene, seen
+
+    scene, seen = run_virtual(story())
+
+    assert all(is_owned for _, is_owned in seen)
+    assert not [at_s for at_s, _ in seen if 54 < at_s < 100]
+    assert scene.numbers() == [0]
+    assert scene.checkpoint().state == b"1"
+
+
+def test_a_slow_handler_keeps_its_partition():
+    """Renewals go on beside it, for longer than the expiration."""
+
+    async def story():
+        scene = Scene()
+
+        class Slow(Noting):
+            async def process_events(self, context, events):
+                await asyncio.sleep(300)
+                await super().process_events(context, events)
+
+        scene.publish(1)
+        async with scene.processor(lambda: Slow(scene)), scene.processor(owner_id="b"):
+            await seconds(400)
+        return scene.numbers()
+
+    assert run_virtual(story()) == [0]
+
+
+def test_a_pump_that_broke_begins_anew_after_its_rest():
+    """Not as late as the next look at the group would be."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(1)
+        times = []
+
+        class BreakingOnce(Noting):
+            def __init__(self):
+                super().__init__(scene)
+                times.append(asyncio.get_running_loop().time())
+                if len(times) == 1:
+                    raise RuntimeError
+
+        async with scene.processor(
+            BreakingOnce,
+            load_balancing_interval=timedelta(seconds=60),
+            ownership_expiration=timedelta(hours=1),
+        ):
+            await seconds(30)
+        return times, scene.numbers()
+
+    (broke_s, begun_s), numbers = run_virtual(story())
+
+    assert begun_s - broke_s <= 0.2
+    assert numbers == [0]

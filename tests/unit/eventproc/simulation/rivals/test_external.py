@@ -1,0 +1,201 @@
+"""Foreign processors behave as their SDKs are known to."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc import EventProcessor, EventProcessorConfig, PartitionHandler
+from eventproc.cli.verbs.simulate import memory_account
+from eventproc.models import ClaimResult, ConsumerGroup, WriteOutcome
+from eventproc.simulation import Script, parse_event, play, report_of
+from eventproc.simulation.rivals.external import ForeignProcessor
+from eventproc.simulation.rivals.systems import SYSTEMS
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing import run_virtual
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+GROUP = ConsumerGroup(fully_qualified_namespace="memory", eventhub_name="hub")
+
+
+def reports_of(name, *events, partitions=32, processors=4):
+    """Play events with a foreign system; return the report of each, the start first."""
+    script = Script(
+        partition_count=partitions,
+        processor_count=processors,
+        events=[parse_event(event) for event in events],
+        duration=timedelta(minutes=20),
+        config=EventProcessorConfig(uses_store_thread=False),
+        seed=7,
+    )
+    return report_of(play(script, memory_account, SYSTEMS[name]())).events
+
+
+def test_four_greedy_pythons_collide_at_the_start():
+    """Each of 4 tries to take all of 32, and 3 of them fail at each: 96 conflicting writes."""
+    (start,) = reports_of("azure-python-greedy")
+
+    assert (start.conflicts, start.spread_final) == (96, 0)
+    assert start.moves > start.moves_minimum
+
+
+def test_a_newcomer_steals_and_events_come_twice():
+    """There is no hand-over: events since the last checkpoint are handled again."""
+    _, join = reports_of("azure-dotnet-greedy", "join:1")
+
+    assert (join.moves, join.moves_minimum, join.steals_per_cycle_max) == (6, 6, 1)
+    assert join.duplicates > 0
+    assert join.seconds_to_balance < 2
+
+
+def test_a_leaver_releases_what_it_has():
+    """The others need not wait for the expiration, and it does not checkpoint."""
+    _, leave = reports_of("azure-java-greedy", "leave:1")
+
+    assert leave.seconds_to_balance < 15
+    assert leave.duplicates > 0
+
+
+def test_the_document_never_comes_to_balance():
+    """18 partitions and a fourth processor: 5, 5, 5, 3 for ever."""
+    _, join = reports_of("event-processor-load-balancing", "join:1", partitions=18, processors=3)
+
+    assert (join.cycles_to_balance, join.spread_final) == (None, 2)
+
+
+class Recorder(PartitionHandler):
+    """Counts events."""
+
+    handled: Counter
+
+    async def process_events(self, context, events):
+        """Take them all."""
+        self.handled.update((context.partition_id, event.sequence_number) for event in events)
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name.startswith("azure-")])
+def test_a_group_of_two_makes_shares_evenly_and_loses_nothing(name):
+    """Ours and two of theirs: all partitions are owned, evenly, and every event is handled."""
+    handled: Counter = Counter()
+
+    async def main():
+        loop = asyncio.get_running_loop()
+
+        def now():
+            return BEGIN + timedelta(seconds=loop.time())
+
+        account, hub = MemoryAccount(now=now), MemoryHub(10, clock=now)
+
+        async def on_events(partition_id, events):
+            handled.update((partition_id, event.sequence_number) for event in events)
+
+        theirs = [
+            ForeignProcessor(
+                source=MemoryEventSource(hub),
+                store=MemoryCheckpointStore(account),
+                on_events=on_events,
+                owner_id=f"theirs-{number}",
+                profile=SYSTEMS[name](),
+                interval=timedelta(seconds=10),
+                expiration=timedelta(seconds=60),
+                rng=Random(number),
+                clock=now,
+            )
+            for number in range(2)
+        ]
+        ours = EventProcessor(
+            source=MemoryEventSource(hub),
+            store=MemoryCheckpointStore(account),
+            handler=type("Recording", (Recorder,), {"handled": handled}),
+            owner_id="ours",
+            config=EventProcessorConfig(uses_store_thread=False),
+            rng=Random(7),
+        )
+        group: list[EventProcessor | ForeignProcessor] = [*theirs, ours]
+        for processor in group:
+            await processor.start()
+        for number in range(600):
+            hub.publish(b"", partition_id=str(number % 10))
+            await asyncio.sleep(0.5)
+        await asyncio.sleep(60)
+        ownerships = account.records(GROUP).ownership_by_partition.values()
+        counts = Counter(ownership.owner_id for ownership in ownerships)
+        for processor in group:
+            await processor.stop()
+        return counts
+
+    counts = run_virtual(main())
+
+    assert sorted(counts.values()) == [3, 3, 4]
+    assert counts.keys() == {"ours", "theirs-0", "theirs-1"}
+    assert {
+        p: len([x for x in handled if x[0] == p]) for p in map(str, range(10))
+    } == dict.fromkeys(map(str, range(10)), 60)
+
+
+class Silent(MemoryCheckpointStore):
+    """Carries claims out, and reports every outcome as unknown."""
+
+    async def claim_ownership(self, group, claims):
+        """Write, and leave the outcome open."""
+        results = await super().claim_ownership(group, claims)
+        return [ClaimResult(claim=r.claim, outcome=WriteOutcome.UNKNOWN) for r in results]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_serving"), [("azure-python-greedy", True), ("azure-dotnet-greedy", False)]
+)
+def test_python_takes_silence_for_success(name, is_serving):
+    """Where a claim is not answered, Python reads the partition at once and the others do not."""
+
+    async def main():
+        hub = MemoryHub(2)
+        processor = ForeignProcessor(
+            source=MemoryEventSource(hub),
+            store=Silent(),
+            on_events=lambda *_: asyncio.sleep(0),
+            owner_id="a",
+            profile=SYSTEMS[name](),
+            interval=timedelta(seconds=10),
+            expiration=timedelta(seconds=60),
+            rng=Random(1),
+            clock=lambda: datetime.now(UTC),
+        )
+        await processor.start()
+        await asyncio.sleep(0.01)
+        served = processor.served
+        await processor.stop()
+        return bool(served)
+
+    assert run_virtual(main()) is is_serving
+
+
+def test_a_stale_checkpoint_is_accepted():
+    """A foreign client overwrites a newer checkpoint with its own older one."""
+
+    async def main():
+        hub = MemoryHub(1)
+        events = [hub.publish(b"", partition_id="0")[1] for _ in range(3)]
+        async with MemoryCheckpointStore() as store:
+            processor = ForeignProcessor(
+                source=MemoryEventSource(hub),
+                store=store,
+                on_events=lambda *_: asyncio.sleep(0),
+                owner_id="a",
+                profile=SYSTEMS["azure-dotnet-greedy"](),
+                interval=timedelta(seconds=10),
+                expiration=timedelta(seconds=60),
+                rng=Random(1),
+                clock=lambda: datetime.now(UTC),
+            )
+            found = []
+            for event in (events[2], events[0]):
+                await processor._checkpoint("0", event, None)
+                stored = await store.read_checkpoint(GROUP, "0")
+                found.append(stored and stored.sequence_number)
+            return found
+
+    assert run_virtual(main()) == [2, 0]

@@ -1,0 +1,83 @@
+"""The figures of a history that was written by hand."""
+
+from eventproc.simulation.history import (
+    Change,
+    Count,
+    History,
+    Listing,
+    Membership,
+    ScriptEvent,
+    Wait,
+)
+from eventproc.simulation.report import report_of, spread_over_time
+
+
+def history_of_a_join() -> History:
+    """Two partitions of A; B joins at 10 and has one of them at 12."""
+    ids = ("0", "1")
+    return History(
+        duration_s=3600,
+        script_events=[ScriptEvent(at_s=0, name="start:1"), ScriptEvent(at_s=10, name="join:1")],
+        memberships=[
+            Membership(at_s=0, members=frozenset("A"), partition_ids=ids),
+            Membership(at_s=10, members=frozenset("AB"), partition_ids=ids),
+        ],
+        changes=[
+            Change(at_s=1, partition_id="0", owner_id="A"),
+            Change(at_s=1, partition_id="1", owner_id="A"),
+            Change(at_s=12, partition_id="1", owner_id="B"),
+        ],
+        listings=[
+            Listing(at_s=0.5, owner_id="A", is_ownership=True),
+            Listing(at_s=10.5, owner_id="B", is_ownership=False),
+            Listing(at_s=11, owner_id="B", is_ownership=True),
+        ],
+        writes=[Count(at_s=1, count=2), Count(at_s=12, count=1)],
+        waits=[Wait(at_s=13, seconds=1.5)],
+    )
+
+
+def test_a_join_is_reckoned_apart_from_the_start():
+    """Moves, time, looks and operations belong to the window in which they were."""
+    start, join = report_of(history_of_a_join()).events
+
+    assert (start.moves, start.moves_minimum, start.seconds_to_balance) == (2, 2, 1)
+    assert (join.moves, join.moves_minimum, join.moved_twice) == (1, 1, 0)
+    assert (join.cycles_to_balance, join.seconds_to_balance) == (1, 2)
+    assert (join.lists, join.writes, join.worst_gap_seconds, join.spread_final) == (2, 1, 1.5, 0)
+
+
+def test_a_partition_that_moves_on_was_moved_twice():
+    """One move more than the minimum, and the partition that made it is counted."""
+    history = history_of_a_join()
+    history.changes += [
+        Change(at_s=14, partition_id="1", owner_id="A"),
+        Change(at_s=15, partition_id="1", owner_id="B"),
+    ]
+    join = report_of(history).events[1]
+
+    assert (join.moves, join.moves_minimum, join.moved_twice) == (3, 1, 1)
+    assert join.seconds_to_balance == 5
+
+
+def test_what_stays_uneven_was_never_balanced():
+    """Without the hand-over the newcomer has nothing."""
+    history = history_of_a_join()
+    del history.changes[-1]
+    join = report_of(history).events[1]
+
+    assert (join.seconds_to_balance, join.cycles_to_balance, join.spread_final) == (None, None, 2)
+
+
+def test_the_spread_is_none_while_a_partition_is_nobodys():
+    """Each change of ownership or membership is a step."""
+    assert spread_over_time(history_of_a_join()) == [(0, None), (1, 0), (10, 2), (12, 0)]
+
+
+def test_operations_are_told_for_an_hour():
+    """Two hours halve what is counted."""
+    history = history_of_a_join()
+    history.duration_s = 7200
+    totals = report_of(history).totals
+
+    assert (totals.lists_per_hour, totals.writes_per_hour) == (2, 2)

@@ -1,0 +1,91 @@
+"""How many events are asked for: bounded in number and in bytes, and never none for ever."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.sources.eventhubs.direct_path.credit import TOO_FULL, UNKNOWN_SIZE, Credit
+
+MEGABYTE = 1024 * 1024
+
+
+def test_the_first_grant_is_for_events_of_a_fair_size():
+    """Nobody knows yet whether they are a hundred bytes each or a megabyte."""
+    assert Credit(1000, 8 * MEGABYTE).to_grant(0) == 8 * MEGABYTE // UNKNOWN_SIZE
+    assert Credit(100, 8 * MEGABYTE).to_grant(0) == 100
+
+
+def test_small_events_are_bounded_by_their_number():
+    """As soon as one has come."""
+    account = Credit(1000, 8 * MEGABYTE)
+    account.add(128, 128 * 100)
+
+    assert account.to_grant(0) == 1000 - 128
+
+
+def test_credit_is_taken_back_when_events_grow():
+    """What was granted for small ones would fill the memory."""
+    account = Credit(1000, 8 * MEGABYTE)
+    account.add(1, 100)
+    account.add(1, MEGABYTE)
+
+    assert account.to_grant(998) == 6
+
+
+def test_sizes_that_vary_a_little_cost_no_frames():
+    """Credit that fits well enough stays."""
+    account = Credit(1000, MEGABYTE)
+    account.add(1, 2000)
+    granted = account.to_grant(0)
+    account.add(1, 2600)
+
+    assert granted is not None
+    assert account.to_grant(granted - 1) is None
+
+
+def test_events_that_shrink_are_believed_in_time():
+    """One large event among small ones must not slow the link down for good."""
+    account = Credit(1000, MEGABYTE)
+    account.add(1, MEGABYTE)
+    account.remove(1, MEGABYTE)
+    account.add(1, 100)
+    account.remove(1, 100)
+
+    assert account.capacity == 1
+
+    for _ in range(40):
+        account.add(10, 1000)
+        account.remove(10, 1000)
+
+    assert account.capacity == 1000
+
+
+@given(
+    events_max=st.integers(1, 1000),
+    bytes_max=st.integers(1, 10_000),
+    sizes=st.lists(st.integers(0, 20_000), min_size=1, max_size=60),
+    appetite=st.integers(1, 9),
+)
+def test_a_service_that_obeys_never_fills_the_memory(events_max, bytes_max, sizes, appetite):
+    """Whatever the sizes, in whatever order; and every event comes in the end."""
+    account, granted = Credit(events_max, bytes_max), 0
+    held: list[int] = []
+    left = list(sizes)
+    most = max(sizes)
+    while left or held:
+        wanted = account.to_grant(granted)
+        if wanted is not None:
+            granted = wanted
+
+        assert granted + len(held) <= events_max or granted <= 1
+
+        if granted and left and not account.is_too_full:
+            held.append(left.pop(0))
+            account.add(1, held[-1])
+            granted -= 1
+        else:
+            assert held, "nothing is asked for although there is nothing to do"
+            taken, held = held[:appetite], held[appetite:]
+            account.remove(len(taken), sum(taken))
+
+        assert account.held_bytes == sum(held)
+        assert account.held_bytes < TOO_FULL * bytes_max + most + 1

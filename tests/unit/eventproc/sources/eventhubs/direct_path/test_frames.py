@@ -1,0 +1,179 @@
+"""Frames out of a stream of bytes: each event whole, in order, and nothing else lost."""
+
+import struct
+from typing import NamedTuple, cast
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError
+from eventproc.sources.eventhubs.direct_path.frames import FRAME_SIZE_MAX, FrameParser
+from tests.unit.eventproc.sources.eventhubs.messages import frame
+
+CHANNEL = 3
+HANDLE = 2
+
+
+class Transfer(NamedTuple):
+    """A transfer in one of the many forms that the standard allows."""
+
+    payload: bytes
+    handle: bytes = b"\x52\x02"
+    delivery_id: bytes = b"\x52\x07"
+    tag: bytes = b"\xa0\x04abcd"
+    message_format: bytes = b"\x43"
+    settled: bytes = b"\x41"
+    more: bytes = b"\x42"
+    mode: bytes = b"\x40"
+    state: bytes = b"\x40"
+    resume: bytes = b"\x42"
+    aborted: bytes = b"\x42"
+    batchable: bytes = b"\x42"
+    given_count: int = 11
+    is_large: bool = False
+    has_large_descriptor: bool = False
+
+    def encoded(self, *, channel: int = CHANNEL, body_at: int = 2) -> bytes:
+        fields = b"".join(cast("tuple[bytes, ...]", self[1 : 1 + self.given_count]))
+        if self.is_large:
+            counted = b"\xd0" + struct.pack(">II", len(fields) + 4, self.given_count)
+        else:
+            counted = b"\xc0" + bytes([len(fields) + 1, self.given_count])
+        descriptor = b"\x80" + bytes(7) if self.has_large_descriptor else b"\x53"
+        body = b"\x00" + descriptor + b"\x14" + counted + fields + self.payload
+        return frame(body, channel, body_at=body_at)
+
+
+numbers = st.sampled_from([b"\x40", b"\x43", b"\x52\x09", b"\x70\x00\x01\x02\x03"])
+no = st.sampled_from([b"\x40", b"\x42", b"\x56\x00"])
+either = st.one_of(no, st.sampled_from([b"\x41", b"\x56\x01"]))
+# What an event may hold is anything, also what looks like fields of a transfer.
+payloads = st.one_of(
+    st.binary(max_size=40), st.sampled_from([b"\x42\x40", b"\x41", b"\x00\x53\x14"])
+)
+whole = st.builds(
+    Transfer,
+    payload=payloads,
+    handle=st.sampled_from([b"\x52\x02", b"\x70\x00\x00\x00\x02"]),
+    delivery_id=numbers,
+    tag=st.one_of(
+        st.just(b"\x40"), st.binary(max_size=32).map(lambda tag: b"\xa0" + bytes([len(tag)]) + tag)
+    ),
+    message_format=numbers,
+    settled=either,
+    more=no,
+    mode=st.sampled_from([b"\x40", b"\x50\x00"]),
+    state=st.sampled_from([b"\x40", b"\x00\x53\x24\x45"]),
+    resume=either,
+    aborted=no,
+    batchable=either,
+    given_count=st.integers(1, 11),
+    is_large=st.booleans(),
+    has_large_descriptor=st.booleans(),
+)
+others = st.sampled_from(
+    [
+        frame(b"", 0),
+        frame(b"\x00\x53\x13\x45", CHANNEL),
+        frame(b"\x00\x53\x16\xc0\x03\x01\x52\x02", CHANNEL),
+        Transfer(b"elsewhere").encoded(channel=CHANNEL + 1),
+        Transfer(b"another link's", handle=b"\x52\x01").encoded(),
+        Transfer(b"no frame of AMQP").encoded()[:5]
+        + b"\x01"
+        + Transfer(b"no frame of AMQP").encoded()[6:],
+    ]
+)
+
+
+def cut_all(stream: bytes, cuts: list[int]) -> tuple[list[bytes], list[bytes], int]:
+    """Give the stream in pieces; return events, other frames, and how many transfers there were."""
+    parser = FrameParser(CHANNEL, HANDLE)
+    events, rest, left, transfer_count = [], [], b"", 0
+    edges = sorted(cut % (len(stream) + 1) for cut in cuts)
+    for begin, end in zip([0, *edges], [*edges, len(stream)], strict=True):
+        left += stream[begin:end]
+        found = parser.parse(left)
+        left = left[found.used :]
+        events += found.payloads
+        rest += found.others
+        transfer_count += found.transfer_count
+
+        assert found.delivery_count == len(found.payloads)
+    assert left == b""
+    return events, rest, transfer_count
+
+
+@given(st.lists(st.one_of(whole, others)), st.lists(st.integers(0, 2000), max_size=8))
+def test_every_form_of_a_transfer_gives_its_event(frames, cuts):
+    """In any mixture with other frames, and wherever the stream is torn apart."""
+    sent = [each for each in frames if isinstance(each, Transfer)]
+    stream = b"".join(each.encoded() if isinstance(each, Transfer) else each for each in frames)
+    events, rest, transfer_count = cut_all(stream, cuts)
+
+    assert events == [each.payload for each in sent]
+    assert rest == [each for each in frames if not isinstance(each, Transfer)]
+    assert transfer_count == len(sent)
+
+
+@given(st.lists(st.binary(max_size=9), min_size=2, max_size=5), st.lists(st.integers(0, 300)))
+def test_an_event_in_several_frames_is_joined(parts, cuts):
+    """Frames of other links may come between them."""
+    frames = [Transfer(part, more=b"\x41", delivery_id=b"\x40") for part in parts[:-1]]
+    frames.append(Transfer(parts[-1]))
+    between = Transfer(b"another's", handle=b"\x52\x05").encoded()
+    stream = between.join(each.encoded() for each in frames) + Transfer(b"next").encoded()
+    events, rest, transfer_count = cut_all(stream, cuts)
+
+    assert events == [b"".join(parts), b"next"]
+    assert rest == [between] * (len(parts) - 1)
+    assert transfer_count == len(parts) + 1
+
+
+def test_an_event_that_is_taken_back_never_was():
+    """It counts as a delivery, and the next is whole."""
+    parser = FrameParser(CHANNEL, HANDLE)
+    frames = (Transfer(b"half", more=b"\x41"), Transfer(b"", aborted=b"\x41"), Transfer(b"next"))
+    found = parser.parse(b"".join(each.encoded() for each in frames))
+
+    assert found.payloads == [b"next"]
+    assert (found.transfer_count, found.delivery_count) == (3, 2)
+
+
+def test_a_frame_may_have_an_extended_head():
+    """Nobody sends one; the standard allows it."""
+    found = FrameParser(CHANNEL, HANDLE).parse(Transfer(b"event").encoded(body_at=4))
+
+    assert found.payloads == [b"event"]
+
+
+def test_a_whole_event_is_recognised_at_a_glance(monkeypatch):
+    """What the service and the emulator send never takes the slow way."""
+    monkeypatch.setattr(FrameParser, "_take_other", None)
+    service = Transfer(b"event", handle=b"\x43", tag=b"\xa0\x10" + bytes(16), given_count=6)
+    emulator = Transfer(b"event", handle=b"\x70" + bytes(4), delivery_id=b"\x70\x00\x00\x00\x01")
+
+    assert FrameParser(CHANNEL, 0).parse(service.encoded()).payloads == [b"event"]
+    assert FrameParser(CHANNEL, 0).parse(emulator.encoded()).payloads == [b"event"]
+
+
+@pytest.mark.parametrize("size", [0, 7, FRAME_SIZE_MAX + 1, 0x41_4D_51_50])
+def test_what_is_no_frame_is_refused(size):
+    """Else one would wait for ever for the rest of it."""
+    with pytest.raises(MalformedError, match=str(size)):
+        FrameParser(CHANNEL, HANDLE).parse(struct.pack(">II", size, 0x02000003))
+
+
+@given(st.binary(max_size=60))
+@example(b"\x00\x00\x00\x0c\x02\x00\x00\x03\x00\x53\x14\xc0")
+@example(b"\x00\x00\x00\x0e\x02\x00\x00\x03\x00\x53\x14\xc0\xff\x02")
+def test_noise_is_cut_or_refused(noise):
+    """By no other error, and never without end."""
+    parser = FrameParser(CHANNEL, HANDLE)
+    for stream in (noise, struct.pack(">II", len(noise) + 8, 0x02000003) + noise):
+        try:
+            found = parser.parse(stream)
+        except MalformedError:
+            continue
+
+        assert found.used <= len(stream)

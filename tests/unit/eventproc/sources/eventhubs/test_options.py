@@ -1,0 +1,68 @@
+"""Options that cannot work are refused when they are built."""
+
+import ssl
+from datetime import timedelta
+
+import pytest
+
+from eventproc.errors import ConfigurationError
+from eventproc.sources.eventhubs import EventHubOptions, HttpProxy, ReceivePath
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"prefetch": 0}, "prefetch is 0"),
+        ({"prefetch": 10_001}, "prefetch is 10001"),
+        ({"silence_max": timedelta(milliseconds=999)}, "silence_max"),
+        ({"connect_timeout": timedelta(0)}, "connect_timeout"),
+        ({"ca_bundle": "ca.pem", "ssl_context": ssl.create_default_context()}, "not both"),
+    ],
+)
+def test_an_option_that_cannot_work_is_refused(wrong, named):
+    """The message names it."""
+    with pytest.raises(ConfigurationError, match=named):
+        EventHubOptions(**wrong)
+
+
+def test_a_proxy_s_password_is_not_shown():
+    """Options end up in logs."""
+    options = EventHubOptions(http_proxy=HttpProxy(host="p", port=8080, password="hush"))
+
+    assert "hush" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        (None, ReceivePath.DIRECT),
+        ("", ReceivePath.DIRECT),
+        ("direct", ReceivePath.DIRECT),
+        ("Public ", ReceivePath.PUBLIC),
+    ],
+)
+def test_the_environment_says_how_to_receive_where_the_program_does_not(monkeypatch, given, path):
+    """An empty variable is one that is not set, as in most deployments."""
+    monkeypatch.delenv("EVENTPROC_RECEIVE_PATH", raising=False)
+    if given is not None:
+        monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", given)
+
+    assert EventHubOptions().receive_path is path
+
+
+@pytest.mark.parametrize("path", ReceivePath)
+def test_what_the_program_says_counts_more_than_the_environment(monkeypatch, path):
+    """Whoever names a path needs that one."""
+    monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "nonsense")
+
+    assert EventHubOptions(receive_path=path).receive_path is path
+
+
+def test_an_environment_that_asks_for_an_unknown_path_is_refused(monkeypatch):
+    """With its name, what it says, and what it may say."""
+    monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "promised")
+
+    with pytest.raises(
+        ConfigurationError, match=r"_RECEIVE_PATH is 'promised': set it to direct or public"
+    ):
+        EventHubOptions()

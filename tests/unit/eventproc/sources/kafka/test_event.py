@@ -1,0 +1,87 @@
+"""A Kafka message as an event: what is where, and what has no counterpart."""
+
+import pickle
+from datetime import UTC, datetime
+
+import pytest
+
+from eventproc.models import EVENT_FIELDS, ReceivedEvent
+from eventproc.sources.kafka.event import KEY, TOMBSTONE, KafkaEvent
+from tests.unit.eventproc.sources.kafka.messages import FakeMessage
+
+
+def test_each_part_has_its_place():
+    """Offset, time, key, headers and value."""
+    event = KafkaEvent(
+        FakeMessage(
+            42,
+            b"body",
+            key=b"customer-7",
+            headers=[("content-type", b"text/plain"), ("raw", b"\xff"), ("none", None)],
+            ms=1_500,
+        )
+    )
+
+    assert (event.sequence_number, event.offset) == (42, "kafka:42")
+    assert event.body == b"body"
+    assert event.partition_key == "customer-7"
+    assert event.enqueued_time == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
+    assert event.properties == {"content-type": "text/plain", "raw": b"\xff", "none": None}
+    assert event.content_type == "text/plain"
+    assert event.system_properties == {}
+
+
+def test_a_tombstone_is_not_an_empty_value():
+    """Both have an empty body; only one deletes its key."""
+    tombstone = KafkaEvent(FakeMessage(1, None, key=b"k"))
+    empty = KafkaEvent(FakeMessage(2, b"", key=b"k"))
+
+    assert (tombstone.body, tombstone.system_properties) == (b"", {TOMBSTONE: True})
+    assert (empty.body, empty.system_properties) == (b"", {})
+
+
+def test_a_key_that_is_no_text_keeps_its_bytes():
+    """Key lanes go by the text, so two keys need two texts."""
+    one, other = (KafkaEvent(FakeMessage(1, key=key)) for key in (b"\xff", b"\xfe"))
+
+    assert one.partition_key != other.partition_key
+    assert one.system_properties[KEY] == b"\xff"
+    assert one.partition_key is not None
+    one.partition_key.encode()
+
+
+def test_a_header_that_comes_twice_has_both_values_in_order():
+    """Kafka allows that; none is lost."""
+    headers = [("a", b"1"), ("b", b"x"), ("a", b"2"), ("a", None)]
+
+    properties = KafkaEvent(FakeMessage(1, headers=headers)).properties
+
+    assert properties == {"a": ("1", "2", None), "b": "x"}
+
+
+def test_a_message_without_a_time_has_the_oldest():
+    """As from a broker that knows no times."""
+    assert KafkaEvent(FakeMessage(1, ms=-1)).enqueued_time.year == 1970
+
+
+def test_a_time_beyond_all_times_is_the_last_one():
+    """A producer that counts in microseconds must not end the reading of its partition."""
+    assert KafkaEvent(FakeMessage(1, ms=1_700_000_000_000_000)).enqueued_time.year == 9999
+
+
+@pytest.mark.parametrize("name", EVENT_FIELDS)
+def test_each_field_can_be_the_first_to_be_read(name):
+    """And then the event is equal to a plain one, and travels as one."""
+    event = KafkaEvent(FakeMessage(7, b"v", key=b"k", headers=[("a", b"1")], ms=5))
+    value = getattr(event, name)
+    plain = pickle.loads(pickle.dumps(event))
+
+    assert type(plain) is ReceivedEvent
+    assert plain == event
+    assert getattr(plain, name) == value
+
+
+def test_there_is_nothing_beside_the_fields():
+    """A misspelt name is told as such."""
+    with pytest.raises(AttributeError, match="bodi"):
+        KafkaEvent(FakeMessage(1)).bodi  # noqa: B018 - the point

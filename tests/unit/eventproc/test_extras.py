@@ -1,0 +1,90 @@
+"""A package that is missing is named with the command that brings it."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from eventproc.errors import ConfigurationError
+from eventproc.extras import needing
+
+
+def test_a_missing_package_is_named_with_its_extra():
+    """Who installed the library without extras learns what to type."""
+    with (
+        pytest.raises(
+            ConfigurationError, match=r"'blob' .*nobody_has.*install 'eventproc\[blob\]'"
+        ),
+        needing("blob"),
+    ):
+        importlib.import_module("a_package_that_nobody_has")
+
+
+def test_a_missing_module_of_our_own_is_a_mistake_of_ours():
+    """No extra brings it."""
+    with pytest.raises(ModuleNotFoundError), needing("blob"):
+        importlib.import_module("eventproc.a_module_that_is_not_there")
+
+
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "{package}":
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+{action}
+"""
+"""A program on a machine that lacks a package."""
+
+
+def said_without(package, action):
+    """Return the last line of what such a program writes to standard error, and its code."""
+    program = WITHOUT.format(package=package, action=action)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    return done.stderr.splitlines()[-1], done.returncode
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "extra"),
+    [
+        ("azure", "checkpointstores.blob", "blob"),
+        ("aiohttp", "checkpointstores.blob", "blob"),
+        ("azure", "eventproc.dead_letters.blob", "blob"),
+        ("azure", "eventproc.sources.eventhubs", "eventhubs"),
+        ("azure", "spark_integration", "eventhubs"),
+        ("confluent_kafka", "eventproc.sources.kafka", "kafka"),
+        ("matplotlib", "eventproc.simulation.draw.plot", "plot"),
+    ],
+)
+def test_a_module_of_an_extra_says_how_to_install_it(package, module, extra):
+    """In a program of one's own; ``except ImportError`` catches it as any other."""
+    last, _ = said_without(package, f"import {module}")
+    caught, code = said_without(
+        package, f"try: import {module}\nexcept ImportError as e: sys.exit(e.name)"
+    )
+
+    assert last.startswith("eventproc.extras.MissingExtraError: this needs the extra ")
+    assert last.endswith(f"pip install 'eventproc[{extra}]'")
+    assert caught.startswith(package)
+    assert code == 1
+
+
+def test_the_command_names_the_extra_in_one_line():
+    """And no module that nobody could install by that name."""
+    action = (
+        "from eventproc.cli import main\n"
+        "key = 'AccountName=a;AccountKey=a2V5'\n"
+        "sys.exit(main(['status', '--eventhub', 'h', '--store', 'blob:abc', "
+        "'--namespace', 'n', '--storage-connection-string', key]))"
+    )
+    last, code = said_without("azure", action)
+
+    assert last.startswith("eventproc: this needs the extra 'blob' (there is no module 'azure")
+    assert last.endswith("pip install 'eventproc[blob]'")
+    assert code == 2

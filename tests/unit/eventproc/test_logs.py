@@ -1,0 +1,204 @@
+"""Log events: as records for the program's own logging, and as lines for people and programs."""
+
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from eventproc.errors import ConfigurationError
+from eventproc.logs import JsonLines, TextLines, configure, get_logger
+
+FAILING = """
+import os, signal
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import EventProcessor, PartitionHandler
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+
+{before}
+hub = MemoryHub(1)
+hub.publish(b"order")
+signals = [signal.SIGTERM]
+
+class OrderHandler(PartitionHandler):
+    async def process_event(self, context, event):
+        raise LookupError("no such customer:\\n4711")
+
+    async def process_error(self, context, error):
+        signals and os.kill(os.getpid(), signals.pop())
+
+EventProcessor(
+    source=MemoryEventSource(hub), store=MemoryCheckpointStore(), handler=OrderHandler
+).run()
+"""
+"""A program of a user's own whose handler fails at the first event, and which stops then."""
+
+
+def said(before: str) -> list[str]:
+    """Return the lines that such a program writes to standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING.replace("{before}", before)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stderr.splitlines()
+
+
+def failure():
+    """Return what ``sys.exc_info`` says of an error."""
+    try:
+        int("oops")
+    except ValueError as error:
+        return error
+    raise AssertionError
+
+
+@pytest.fixture
+def logger(caplog):
+    """A logger of ours whose every event is heard."""
+    caplog.set_level(logging.DEBUG, "eventproc")
+    return get_logger("eventproc.x", owner_id="a", consumer_group="$Default", partition_id="3")
+
+
+@pytest.fixture
+def unconfigured():
+    """Take back what ``configure`` does to the process."""
+    ours = logging.getLogger("eventproc")
+    handlers, level, propagate = list(ours.handlers), ours.level, ours.propagate
+    yield ours
+    ours.handlers[:] = handlers
+    ours.setLevel(level)
+    ours.propagate = propagate
+
+
+def test_a_failing_handler_is_seen_without_any_logging_set_up():
+    """One line each: when, how bad, who says so, which event of which partition, what and where."""
+    (failed,) = said("")
+
+    assert "WARNING eventproc.processor: handler_failed partition_id=0 " in failed
+    assert "sequence_number=0 attempt=1 error=LookupError('no such customer:\\n4711')" in failed
+    assert failed.endswith("(raised at <string>:14 in process_event)")
+
+
+def test_pythons_own_set_up_says_it_all_with_the_traceback():
+    """``basicConfig`` and nothing else."""
+    lines = said("import logging; logging.basicConfig()")
+
+    assert lines[0].startswith("WARNING:eventproc.processor:handler_failed partition_id=0 ")
+    assert "LookupError('no such customer" in lines[0]
+    assert "Traceback (most recent call last):" in lines
+    assert "LookupError: no such customer:" in lines
+    assert "RuntimeError: no running event loop" not in lines
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "import logging; logging.getLogger('eventproc').addHandler(logging.NullHandler())",
+        "import logging; logging.getLogger().addHandler(logging.NullHandler())",
+        "import logging; logging.lastResort = None",
+        "import logging; logging.getLogger('eventproc').setLevel('CRITICAL')",
+    ],
+)
+def test_a_program_that_wants_silence_has_it(before):
+    """A handler of the program's own takes the place of the last resort, whatever it does."""
+    assert said(before) == []
+
+
+def test_configure_writes_text_and_leaves_the_root_logger_alone():
+    """Every event from INFO on; what other libraries log is the program's business."""
+    lines = said(
+        "import logging\nfrom eventproc.logs import configure\nconfigure('text')\n"
+        "assert logging.getLogger().handlers == []\nlogging.getLogger('other').info('hidden')"
+    )
+
+    assert "INFO    eventproc.processor: processor_started partition_count=1" in lines[0]
+    assert "hidden" not in "".join(lines)
+
+
+def test_configure_writes_json_with_the_traceback_on_the_line():
+    """One object for each event."""
+    told = [json.loads(line) for line in said("import eventproc.logs as l; l.configure('json')")]
+    (failed,) = [each for each in told if each["event"] == "handler_failed"]
+
+    assert (failed["level"], failed["logger"]) == ("warning", "eventproc.processor")
+    assert (failed["partition_id"], failed["sequence_number"], failed["attempt"]) == ("0", 0, 1)
+    assert "LookupError: no such customer" in failed["exception"]
+
+
+def test_configure_counts_once_however_often_it_is_called(unconfigured):
+    """The last call holds, and no line comes twice."""
+    before = len(unconfigured.handlers)
+    configure("text")
+    configure("json", level="error")
+
+    assert len(unconfigured.handlers) == before + 1
+    assert unconfigured.level == logging.ERROR
+
+
+@pytest.mark.parametrize("wrong", [{"line_format": "xml"}, {"level": "loud"}, {"level": 30}])
+def test_configure_refuses_what_it_does_not_know(wrong):
+    """With what there is."""
+    with pytest.raises(ConfigurationError, match=r"give '(text|debug)'"):
+        configure(**wrong)
+
+
+def test_a_record_has_the_event_its_fields_and_the_error(logger, caplog):
+    """As attributes; its message has them as text, but for what is the same on every line."""
+    error = failure()
+    logger.warning("handler_failed", attempt=2, error="two\nlines", skipped=None, exc_info=error)
+    (record,) = caplog.records
+
+    assert record.getMessage() == "handler_failed partition_id=3 attempt=2 error=two lines"
+    assert (record.event, record.partition_id, record.owner_id) == ("handler_failed", "3", "a")
+    assert record.exc_info[1] is error
+    assert record.msg == "handler_failed %s"  # The same for each: tools group by it.
+
+
+def test_a_line_for_people_names_the_logger_and_the_level_once(logger, caplog):
+    """Time, level, logger, event, fields."""
+    logger.info("partition_claimed")
+    line = TextLines().format(caplog.records[0])
+
+    assert line[12:] == " INFO    eventproc.x: partition_claimed partition_id=3"
+
+
+def test_fields_of_other_libraries_records_are_shown_as_well():
+    """What a handler logs with ``extra=`` by its own logger."""
+    record = logging.makeLogRecord({"name": "orders", "levelname": "INFO", "msg": "paid"})
+    record.order = 7
+
+    assert TextLines().format(record).endswith("INFO    orders: paid order=7")
+
+
+def test_an_exception_follows_a_line_for_people(logger, caplog):
+    """With its traceback."""
+    logger.warning("handler_failed", exc_info=failure())
+    line = TextLines().format(caplog.records[0])
+
+    assert line.splitlines()[-1] == "ValueError: invalid literal for int() with base 10: 'oops'"
+
+
+def test_a_line_for_programs_is_one_object(logger, caplog):
+    """Every field beside time, level and event; a traceback stays on the line."""
+    logger.warning("partition_claimed", lag=5, exc_info=failure())
+    line = JsonLines().format(caplog.records[0])
+    told = json.loads(line)
+
+    assert "\n" not in line
+    assert (told["event"], told["level"], told["owner_id"], told["lag"]) == (
+        "partition_claimed",
+        "warning",
+        "a",
+        5,
+    )
+    assert told["exception"].endswith("'oops'")
+
+
+def test_what_json_cannot_say_is_said_as_text(logger, caplog):
+    """A field may be anything."""
+    logger.info("partition_claimed", error=ValueError("x"))
+
+    assert json.loads(JsonLines().format(caplog.records[0]))["error"] == "x"

@@ -1,0 +1,316 @@
+"""Every setting of every public class is held against its annotation when a value is built."""
+
+import inspect
+import math
+import time
+from dataclasses import fields
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc import (
+    Backoff,
+    CheckpointPolicy,
+    ConfigurationError,
+    ConsumerGroup,
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+    LeaseMode,
+    LoadBalancingStrategy,
+    PartitionHandler,
+)
+from eventproc.admin import CheckpointMove
+from eventproc.dead_letters import FunctionDeadLetterSink
+from eventproc.dead_letters.blob import BlobDeadLetterSink
+from eventproc.emulator import EmulatorConfiguration, HubConfiguration, Retention
+from eventproc.settings import SECRET as HIDDEN
+from eventproc.settings import checked
+from eventproc.simulation import Action, PriceList, Script, ScriptedEvent
+from eventproc.sources.eventhubs import (
+    EventHubDeadLetterSink,
+    EventHubOptions,
+    EventHubSource,
+    HttpProxy,
+)
+from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing import HandlerTestHarness, StoreFaults
+from spark_integration import Secret, SourceRecipe, StoreRecipe, run_on_executors
+from spark_integration.sink.options import GroupRecipe, SinkOptions
+
+SECRET = Secret("env:HUB")
+KEY = AzureNamedKeyCredential("name", "key")
+GROUP = GroupRecipe(consumer_group="g", connection=SECRET)
+SQLITE = StoreRecipe(spec="sqlite:x")
+
+
+class Nothing(PartitionHandler):
+    """Handles everything."""
+
+    async def process_event(self, context, event):
+        """Do nothing."""
+
+
+CLASSES = [
+    (Backoff, {}),
+    (CheckpointPolicy, {}),
+    (ConsumerGroup, {"fully_qualified_namespace": "n", "eventhub_name": "h"}),
+    (EmulatorConfiguration, {"hubs": (HubConfiguration("h"),)}),
+    (EventHubOptions, {}),
+    (EventPosition, {}),
+    (EventProcessorConfig, {}),
+    (FailurePolicy, {}),
+    (GroupRecipe, {"consumer_group": "g", "connection": SECRET}),
+    (HttpProxy, {"host": "h", "port": 1}),
+    (HubConfiguration, {"name": "h"}),
+    (KafkaOptions, {}),
+    (CheckpointMove, {"partition_id": "0", "offset": "1", "sequence_number": 1}),
+    (PriceList, {}),
+    (Retention, {}),
+    (Script, {"partition_count": 1, "processor_count": 1}),
+    (ScriptedEvent, {"action": Action.JOIN, "count": 1}),
+    (Secret, {"reference": "x"}),
+    (SinkOptions, {"handler": "a:B", "group": GROUP, "store": SQLITE}),
+    (SourceRecipe, {"connection": SECRET}),
+    (StoreFaults, {}),
+    (StoreRecipe, {"spec": "sqlite:x"}),
+]
+"""Settings classes, each with what it cannot do without."""
+
+BLOB = {"account_url": "https://a.blob.core.windows.net", "container": "abc"}
+HUB = {"fully_qualified_namespace": "n.servicebus.windows.net", "eventhub_name": "h"}
+
+FUNCTIONS = [
+    (BlobCheckpointStore, BLOB),
+    (BlobDeadLetterSink, BLOB),
+    (EventHubDeadLetterSink, {**HUB, "credential": KEY}),
+    (EventHubSource, {**HUB, "credential": KEY}),
+    (
+        EventProcessor,
+        {
+            "source": MemoryEventSource(MemoryHub()),
+            "store": MemoryCheckpointStore(),
+            "handler": Nothing,
+        },
+    ),
+    (FunctionDeadLetterSink, {"function": print}),
+    (HandlerTestHarness, {"handler": Nothing}),
+    (KafkaEventSource, {"bootstrap_servers": "localhost:1", "topic": "t"}),
+    (MemoryAccount, {}),
+    (MemoryCheckpointStore, {}),
+    (MemoryEventSource, {"hub": MemoryHub()}),
+    (MemoryHub, {}),
+    (SqliteCheckpointStore, {"path": "x.db"}),
+    (
+        run_on_executors,
+        {
+            "spark": None,
+            "processors": 1,
+            "source": SourceRecipe(connection=SECRET),
+            "store": SQLITE,
+            "handler": Nothing,
+        },
+    ),
+]
+"""Functions and classes whose arguments are settings, each with what it cannot do without."""
+
+UNCHECKED = {"spark"}
+"""Of a class that is not imported before it is needed."""
+
+
+class Strange:
+    """Of no setting's type."""
+
+
+def build(what, **settings):
+    """Build it of whatever is given; no type checker looks."""
+    return what(**settings)
+
+
+def settings_of(what):
+    """Return the names of the settings of a class or a function."""
+    return [each for each in inspect.signature(what).parameters if each not in UNCHECKED]
+
+
+def pairs(table):
+    """Return each class with each of its settings, and what it cannot do without."""
+    return [
+        pytest.param(what, name, given, id=f"{what.__name__}-{name}")
+        for what, given in table
+        for name in settings_of(what)
+    ]
+
+
+@pytest.mark.parametrize(("what", "name", "given"), pairs(CLASSES + FUNCTIONS))
+def test_a_value_of_a_wrong_type_is_refused_whatever_the_setting(what, name, given):
+    """The message begins with the setting, and says what to give in place of that."""
+    with pytest.raises(ConfigurationError, match=rf"^{name} is .*: give ."):
+        what(**{**given, name: Strange()})
+
+
+REFUSALS = {CheckpointMove: [ValueError]}
+"""What else a class may raise: a checkpoint refuses what it cannot say in its own way."""
+
+MISTAKES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.binary(),
+    st.timedeltas(),
+    st.datetimes(),
+    st.lists(st.integers()),
+    st.tuples(st.text()),
+    st.dictionaries(st.text(), st.text()),
+    st.sampled_from([int, ValueError, LeaseMode.SESSION, FailurePolicy(), Strange()]),
+)
+
+
+@pytest.mark.parametrize(("what", "given_always"), CLASSES)
+@given(data=st.data())
+def test_whatever_is_given_is_taken_or_refused_by_name(what, given_always, data):
+    """No value of any kind ends in another error than ours, or stays as what it must not be."""
+    name = data.draw(st.sampled_from(settings_of(what)))
+    value = data.draw(MISTAKES)
+    try:
+        built = what(**{**given_always, name: value})
+    except (ConfigurationError, *REFUSALS.get(what, ())):
+        return
+
+    assert type(getattr(built, name)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"load_balancing_strategy": "ballanced"},
+            "give 'balanced', 'greedy' or 'cooperative' (LoadBalancingStrategy)",
+        ),
+        ({"failure_policy": None}, "failure_policy is None: give a FailurePolicy"),
+        ({"key_concurrency": "4"}, "key_concurrency is '4': give a whole number of 1 or more"),
+        ({"key_concurrency": True}, "key_concurrency is True: give a whole number of 1 or more"),
+        ({"idle_timeout": 5}, "idle_timeout is 5: give a timedelta above 0 s or None"),
+        ({"rate_max": math.nan}, "rate_max is nan: give a positive number of events a second"),
+        ({"rate_max": math.inf}, "rate_max is inf: give a positive number of events a second"),
+        ({"rate_max": True}, "rate_max is True: give a positive number of events a second"),
+        ({"static_membership": 1}, "static_membership is 1: give True or False"),
+        ({"key_selector": "name"}, "key_selector is 'name': give a function"),
+        (
+            {"initial_positions": {"0": "latest"}},
+            "initial_positions is {'0': 'latest'}: give a mapping from text to an EventPosition",
+        ),
+        (
+            {"initial_positions": {0: EventPosition.latest()}},
+            "give a mapping from text to an EventPosition",
+        ),
+        ({"drain_delay": timedelta(-1)}, "give a timedelta of 0 s or more or None"),
+    ],
+)
+def test_what_is_refused_is_told_with_the_value_and_what_is_allowed(given, said):
+    """In the words of a reader who has only this line."""
+    with pytest.raises(ConfigurationError) as refused:
+        EventProcessorConfig(**given)
+
+    assert said in str(refused.value)
+
+
+def test_the_text_of_an_enums_value_is_taken_for_its_member():
+    """``"balanced"`` is BALANCED, and never the strategy of a branch that nobody meant."""
+    config = build(EventProcessorConfig, load_balancing_strategy="balanced", lease_mode="session")
+
+    assert config.load_balancing_strategy is LoadBalancingStrategy.BALANCED
+    assert config.lease_mode is LeaseMode.SESSION
+    assert build(FailurePolicy, action="skip").action is FailureAction.SKIP
+
+
+def test_transient_errors_are_classes_in_a_tuple():
+    """One class alone, or an instance, would never match."""
+    for wrong in (OSError, [OSError], (OSError("x"),), (KeyboardInterrupt,)):
+        with pytest.raises(ConfigurationError, match=r"transient is .*a subclass of Exception"):
+            build(FailurePolicy, transient=wrong)
+
+
+def test_no_message_shows_a_secret():
+    """A key that was put where it does not belong must not reach a log."""
+    key = "Endpoint=sb://h;SharedAccessKey=hush"
+    tries: list[tuple[Any, dict[str, Any]]] = [
+        (SourceRecipe, {"connection": key}),
+        (StoreRecipe, {"spec": "blob:x", "storage": key}),
+        (HttpProxy, {"host": "h", "port": 1, "password": key.encode()}),
+        (EventHubSource.from_connection_string, {"conn_str": key.encode()}),
+        (BlobCheckpointStore, {**BLOB, "credential": [key]}),
+        (KafkaEventSource, {"bootstrap_servers": "b:1", "topic": "t", "config": [key]}),
+    ]
+    for what, settings in tries:
+        with pytest.raises(ConfigurationError) as refused:
+            build(what, **settings)
+
+        assert "hush" not in str(refused.value)
+
+
+def test_no_message_shows_a_secret_that_may_be_left_out():
+    """``| None`` around a secret, or a place beside other types, makes it no less secret."""
+
+    @checked
+    def connect(key: Annotated[str, HIDDEN] | None = None) -> bool:
+        """Whether there is a key."""
+        return key is not None
+
+    with pytest.raises(ConfigurationError, match="key is a bytes: give text or None") as refused:
+        build(connect, key=b"hush")
+
+    assert "hush" not in str(refused.value)
+    assert (connect(), connect("hush")) == (False, True)
+
+
+def test_a_checked_function_stays_what_it_is():
+    """Its name, its parameters, its defaults, and what Python says of a call that does not fit."""
+
+    @checked
+    def double(number: int = 2, *others: str) -> int:
+        """Double a number."""
+        return 2 * number
+
+    assert (double(), double(4), double.__doc__) == (4, 8, "Double a number.")
+    assert str(inspect.signature(double)) == "(number: int = 2, *others: str) -> int"
+    with pytest.raises(TypeError, match="double"):
+        build(double, nothing=1)
+
+
+def test_a_frozen_value_is_checked_once_and_stays_frozen_and_comparable():
+    """What was given as text equals what was given as a member."""
+    as_text, as_member = {"lease_mode": "session"}, {"lease_mode": LeaseMode.SESSION}
+
+    assert build(EventProcessorConfig, **as_text) == build(EventProcessorConfig, **as_member)
+    assert {each.name for each in fields(Backoff)} == {"initial", "maximum"}
+
+
+def test_paths_clocks_and_random_sources_of_the_right_kind_are_taken(tmp_path):
+    """A path may be text or a path; a whole number is a number."""
+    SqliteCheckpointStore(Path(tmp_path) / "a.db")
+    MemoryAccount(now=datetime.now)
+    config = EventProcessorConfig(rate_max=5)
+    processor = EventProcessor(
+        source=MemoryEventSource(MemoryHub()),
+        store=MemoryCheckpointStore(),
+        handler=Nothing,
+        config=config,
+        rng=Random(1),
+        clock=time.monotonic,
+    )
+
+    assert processor.owner_id

@@ -1,0 +1,158 @@
+"""The options of the sink: parsing, defaults, and error messages."""
+
+import pickle
+from datetime import timedelta
+
+import pytest
+
+from eventproc import BlockingPartitionHandler, FailureAction, PartitionHandler
+from eventproc.errors import ConfigurationError
+from eventproc.models import ConsumerGroup
+from eventproc.partition.handler_threads import ThreadedHandler
+from spark_integration import CheckpointingSink
+from spark_integration.sink.options import parse_sink_options
+
+CONNECTION = (
+    "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=listen;"
+    "SharedAccessKey=c2VjcmV0;EntityPath=orders"
+)
+LEAST = {
+    "handler": f"{__name__}:Orders",
+    "checkpointStore": "sqlite:group.db",
+    "connectionString": CONNECTION,
+}
+
+
+class Orders(PartitionHandler):
+    """A user's handler."""
+
+    async def process_event(self, context, event):
+        """Do nothing."""
+
+
+class Blocking(BlockingPartitionHandler):
+    """Another one."""
+
+    def process_event(self, context, event):
+        """Do nothing."""
+
+
+class Columns(PartitionHandler):
+    """Takes Arrow batches, and nothing else."""
+
+    async def process_columns(self, context, columns):
+        """Do nothing."""
+
+
+def test_three_options_are_required():
+    """The connection string gives the hub's names; Spark's own options are ignored."""
+    options = parse_sink_options({**LEAST, "checkpointLocation": "/tmp/x", "queryName": "y"})
+
+    assert options.group.make() == ConsumerGroup(
+        fully_qualified_namespace="contoso.servicebus.windows.net", eventhub_name="orders"
+    )
+    assert options.failure_policy.attempts_max == 3
+    assert type(options.make_handler()) is Orders
+    assert options.make_dead_letters() is None
+
+
+def test_every_option_is_parsed():
+    """In any case, and with the prefix of the Scala connector."""
+    given = {
+        "HANDLER": f"{__name__}:Blocking",
+        "checkpointstore": "blob:checkpoints",
+        "storageConnectionString": "env:STORAGE",
+        "fullyQualifiedNamespace": "ns",
+        "eventhubs.eventHubName": "hub",
+        "eventhubs.consumerGroup": "spark",
+        "maxEventsPerCall": "7",
+        "maxAttempts": "1",
+        "onFailure": "deadLetter",
+        "deadLetters": "json:loads",
+        "deferCheckpoints": "true",
+        "operationTimeout": "2m",
+    }
+    options = parse_sink_options(given)
+
+    assert pickle.loads(pickle.dumps(options)) == options
+    assert (options.group.make().name, options.group.make().eventhub_name) == ("spark", "hub")
+    assert isinstance(options.make_handler(), ThreadedHandler)
+    assert (options.events_per_call_max, options.patience) == (7, timedelta(minutes=2))
+    assert options.failure_policy.action is FailureAction.DEAD_LETTER
+    assert options.defers_checkpoints
+    assert "c2VjcmV0" not in repr(parse_sink_options(LEAST))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"handler": None}, "handler"),
+        ({"checkpointStore": None}, "checkpointStore"),
+        ({"connectionString": None}, "which hub's checkpoints"),
+        ({"fullyQualifiedNamespace": "ns"}, "which hub's checkpoints"),
+        ({"connectionString": None, "fullyQualifiedNamespace": "ns"}, "eventHubName"),
+        ({"handlers": "x:y"}, "did you mean handler"),
+        ({"onFailure": "retry"}, "stop, skip or deadLetter"),
+        ({"onFailure": "deadLetter"}, "need each other"),
+        ({"deadLetters": "json:loads"}, "need each other"),
+        ({"maxAttempts": "0"}, "of 1 or more"),
+        ({"path": "y"}, "'path' is not an option of the eventproc sink: remove it"),
+        ({"storageConnectionString": "x"}, "no effect on checkpointStore=sqlite:group.db: remove"),
+    ],
+)
+def test_what_cannot_work_is_refused(change, words):
+    """Invalid options raise when the query starts, and the message names the option."""
+    given = {name: value for name, value in {**LEAST, **change}.items() if value is not None}
+    with pytest.raises(ConfigurationError, match=words):
+        parse_sink_options(given)
+
+
+def test_a_factory_of_something_else_than_a_handler_is_refused():
+    """When the handler is made; the message names the type of the result."""
+    options = parse_sink_options({**LEAST, "handler": "builtins:dict"})
+    with pytest.raises(ConfigurationError, match="dict is not a handler: let it inherit"):
+        options.make_handler()
+
+
+class OfColumns(PartitionHandler):
+    """Takes Arrow batches in place of events."""
+
+    async def process_columns(self, context, columns):
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"maxEventsPerCall": "7"},
+        {"maxAttempts": "5"},
+        {"onFailure": "skip"},
+        {"onFailure": "deadLetter", "deadLetters": "json:loads"},
+    ],
+)
+def test_options_without_effect_on_a_handler_of_columns_are_refused(option):
+    """Single events cannot be retried, skipped or dead-lettered there."""
+    parse_sink_options({**LEAST, **option}).make_handler()
+    options = parse_sink_options({**LEAST, **option, "handler": f"{__name__}:OfColumns"})
+    with pytest.raises(ConfigurationError, match=f"^{next(iter(option))} without effect.*Remove"):
+        options.make_handler()
+
+
+def test_spark_s_own_options_are_refused_where_they_do_not_come_from_spark():
+    """``CheckpointingSink`` would ignore a checkpointLocation, so it is an error there."""
+    with pytest.raises(ConfigurationError, match="'checkpointlocation' is not an option"):
+        CheckpointingSink(Orders, checkpointStore="sqlite:x", checkpointLocation="/tmp/x")
+
+
+def test_a_handler_with_process_columns_alone_is_accepted():
+    """Spark calls only process_columns."""
+    options = parse_sink_options({**LEAST, "handler": f"{__name__}:Columns"})
+
+    assert type(options.make_handler()) is Columns
+
+
+def test_an_unusable_handler_class_is_refused_on_the_driver():
+    """The error comes when the options are parsed, before any task runs."""
+    given = {name: value for name, value in LEAST.items() if name != "handler"}
+    with pytest.raises(ConfigurationError, match="PartitionHandler handles nothing: define"):
+        parse_sink_options(given, handler=PartitionHandler)

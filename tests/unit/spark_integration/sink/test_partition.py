@@ -1,0 +1,281 @@
+"""One partition in one task, without Spark: what is handed over, committed, and refused."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    CloseReason,
+)
+from eventproc.errors import StoreUnavailableError
+from eventproc.models import (
+    CheckpointResult,
+    CheckpointUpdate,
+    ConsumerGroup,
+    SequenceRange,
+    WriteOutcome,
+)
+from spark_integration.errors import (
+    FencedError,
+    OrderLostError,
+)
+from spark_integration.sink.records import TaskReport, commit_update, commits, parse_writer
+from spark_integration.sink.store import Checkpoints
+from tests.unit.spark_integration.sink.sink_bench import (
+    GROUP,
+    TASK,
+    Seen,
+    SinkHarness,
+    rows,
+    sink_harness,
+)
+
+
+async def test_what_is_handled_is_reported_and_committed():
+    """The commit has position and state of the last event, and a delivery count of 0."""
+    harness, seen = await sink_harness(), Seen()
+    partition = harness.partition(seen)
+    await partition.take(rows(0, 3))
+    await partition.take(rows(3, 5))
+    marked = await harness.position()
+    await harness.commit(partition)
+
+    assert marked == (-1, None, 1)
+    assert seen.numbers == [0, 1, 2, 3, 4]
+    assert seen.closed == [CloseReason.SHUTDOWN]
+    assert seen.replays == {False}
+    assert await harness.position() == (4, b"5", 0)
+
+
+@pytest.mark.parametrize("begin", [0, 3])
+async def test_rows_that_a_checkpoint_covers_are_not_handed_over(begin):
+    """Rows below its position, and completed ranges of a processor with key lanes above it."""
+    harness, seen = await sink_harness(), Seen()
+    await harness.write(2, completed=(SequenceRange(5, 6),))
+    partition = harness.partition(seen)
+    await partition.take(rows(begin, 9))
+    await harness.commit(partition)
+
+    assert seen.numbers == [3, 4, 7, 8]
+    assert partition.repeated_count == 5 - begin
+    assert await harness.position() == (8, b"4", 0)
+
+
+async def test_a_batch_without_anything_new_leaves_no_trace():
+    """No begin record is written and no handler made; the next batch is not a replay."""
+    harness = await sink_harness()
+    await harness.write(9)
+    before = await harness.read()
+    partition = harness.partition(Seen())
+    await partition.take(rows(0, 10))
+    await harness.commit(partition)
+
+    assert await harness.read() == before
+
+
+@pytest.mark.parametrize("begin", [0, 10])
+async def test_what_was_begun_and_not_committed_is_a_replay(begin):
+    """In another run of the query and in another attempt; the state starts as committed."""
+    harness = await sink_harness()
+    if begin:
+        await harness.write(begin - 1, state=b"10")
+    tasks = (TASK, TASK, replace(TASK, run_id="later"))
+    marks = []
+    for task in tasks:
+        seen = Seen()
+        partition = harness.partition(seen, task)
+        await partition.take(rows(begin, begin + 3))
+        await partition.finish(CloseReason.HANDLER_FAILED)
+        marks.append(seen.replays)
+    again = Seen()
+    partition = harness.partition(again, TASK)
+    await partition.take(rows(begin, begin + 3))
+    await harness.commit(partition)
+
+    assert [*marks, again.replays] == [{False}, {True}, {True}, {True}]
+    assert await harness.position() == (begin + 2, b"%d" % (begin + 3), 0)
+
+
+async def test_a_frozen_task_is_fenced_by_a_later_begin_record():
+    """Whether or not the other task has committed; its checkpoint is not overwritten."""
+    for has_committed in (False, True):
+        harness, later = await sink_harness(), replace(TASK, run_id="later")
+        sleeper, other = harness.partition(Seen()), harness.partition(Seen(), later)
+        await sleeper.take(rows(0, 5))
+        await other.take(rows(0, 5))
+        if has_committed:
+            await harness.commit(other, later)
+        before = await harness.read()
+        with pytest.raises(FencedError, match="spark/q/7/later/0"):
+            await harness.commit(sleeper)
+
+        assert await harness.read() == before
+
+
+async def test_a_processor_that_writes_meanwhile_fences_a_batch():
+    """The processor works for the same consumer group; the batch's commit raises."""
+    harness = await sink_harness()
+    partition = harness.partition(Seen())
+    await partition.take(rows(0, 5))
+    await harness.write(2)
+    with pytest.raises(FencedError, match="owner/0/pump"):
+        await harness.commit(partition)
+
+    assert (await harness.position())[0] == 2
+
+
+async def test_an_old_driver_is_refused_before_it_handles_anything():
+    """The checkpoint names a later batch of the query."""
+    harness, seen = await sink_harness(), Seen()
+    later = replace(TASK, batch_id=8, run_id="later")
+    partition = harness.partition(Seen(), later)
+    await partition.take(rows(0, 5))
+    await harness.commit(partition, later)
+    with pytest.raises(FencedError, match="batch 8"):
+        await harness.partition(seen).take(rows(5, 6))
+
+    assert seen.numbers == []
+
+
+async def test_a_commit_that_comes_twice_is_done():
+    """For example because the answer to the first one was lost."""
+    harness = await sink_harness()
+    partition = harness.partition(Seen())
+    await partition.take(rows(0, 5))
+    report = await partition.finish(CloseReason.SHUTDOWN)
+    assert report is not None
+    for _ in range(2):
+        await harness.checkpoints.commit(commit_update(TASK, report))
+
+    assert await harness.position() == (4, b"5", 0)
+
+
+async def test_rows_out_of_order_are_refused():
+    """Within a task, and if two tasks have rows of one partition."""
+    harness = await sink_harness()
+    partition = harness.partition(Seen())
+    await partition.take(rows(5, 7))
+    with pytest.raises(OrderLostError, match="row 3 came after 6"):
+        await partition.take(rows(3, 4))
+    other = replace(TASK, task=1)
+    harness = await sink_harness()
+    await harness.partition(Seen()).take(rows(0, 3))
+    with pytest.raises(OrderLostError, match="tasks 0 and 1"):
+        await harness.partition(Seen(), other).take(rows(3, 5))
+    harness = await sink_harness()
+    reports = []
+    for task, begin in ((TASK, 3), (other, 6)):  # A group without a checkpoint, so without marks.
+        partition = harness.partition(Seen(), task)
+        await partition.take(rows(begin, begin + 3))
+        report = await partition.finish(CloseReason.SHUTDOWN)
+        assert report is not None
+        reports.append(
+            TaskReport(task=task, partitions=(report,), repeated_count=0, is_replay=False)
+        )
+    with pytest.raises(OrderLostError, match="tasks 0 and 1"):
+        commits(reports)
+
+
+@pytest.mark.parametrize(
+    "writer", [None, "", "owner/0/x", "spark/a/b/c/d", "spark/q/1/r", "a/b/c/d/e"]
+)
+def test_writers_other_than_tasks_are_not_parsed(writer):
+    """parse_writer returns None for them."""
+    assert parse_writer(writer) is None
+    assert parse_writer(TASK.writer) == TASK
+
+
+class Doubtful(MemoryCheckpointStore):
+    """Answers no write, or carries it out and does not answer, so many times."""
+
+    unanswered = 0
+    is_carried_out = True
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        if not self.unanswered:
+            return await super().update_checkpoint(group, update)
+        self.unanswered -= 1
+        if self.is_carried_out:
+            await super().update_checkpoint(group, update)
+        return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+
+
+@pytest.mark.parametrize("is_carried_out", [True, False])
+async def test_an_answer_that_is_lost_changes_nothing(is_carried_out):
+    """A task's own begin record is not a replay, and its own commit does not fence it."""
+    store, seen = Doubtful(), Seen()
+    await store.open()
+    store.is_carried_out = is_carried_out
+    harness = SinkHarness(store)
+    partition = harness.partition(seen)
+    store.unanswered = 1
+    await partition.take(rows(0, 5))
+    store.unanswered = 1
+    await harness.commit(partition)
+
+    assert (seen.numbers, seen.replays) == ([0, 1, 2, 3, 4], {False})
+    assert await harness.position() == (4, b"5", 0)
+
+
+async def test_a_store_that_stays_unreachable_fails_the_batch():
+    """After ``operationTimeout``; the batch is delivered again later."""
+    store = Doubtful()
+    await store.open()
+    store.unanswered = 1_000
+    harness = SinkHarness(store)
+    harness.checkpoints = Checkpoints(store, GROUP, timedelta(milliseconds=1))
+    with pytest.raises(StoreUnavailableError, match="does not answer"):
+        await harness.partition(Seen()).take(rows(0, 5))
+
+
+async def test_two_attempts_at_a_task_share_a_begin_record():
+    """Either report can be committed: a speculative attempt does not fence the other one."""
+    harness = await sink_harness()
+    slow, fast = harness.partition(Seen()), harness.partition(Seen())
+    await slow.take(rows(0, 2))
+    await fast.take(rows(0, 5))
+    await slow.take(rows(2, 5))
+    await harness.commit(slow)
+
+    assert await harness.position() == (4, b"5", 0)
+
+
+async def test_what_another_attempt_at_the_task_committed_is_not_taken_for_the_commit():
+    """It has the same writer but another position, so later rows are not committed."""
+    harness = await sink_harness()
+    whole, part = harness.partition(Seen()), harness.partition(Seen())
+    await whole.take(rows(0, 5))
+    await part.take(rows(0, 3))
+    await harness.commit(part)
+
+    with pytest.raises(FencedError, match="4 is not written over it"):
+        await harness.commit(whole)
+    assert await harness.position() == (2, b"3", 0)
+
+
+async def test_events_that_a_processor_handles_before_the_begin_record_are_not_repeated():
+    """The checkpoint moved between the read and the begin record; covered rows are left out."""
+    harness, seen = await sink_harness(), Seen()
+    await harness.write(1)
+    partition = harness.partition(seen)
+    await partition.take(rows(0, 2))
+    await harness.write(3)
+    await partition.take(rows(2, 6))
+    await harness.commit(partition)
+
+    assert seen.numbers == [4, 5]
+    assert (await harness.position())[0] == 5
+
+
+async def test_begin_records_keep_the_delivery_count():
+    """A processor gives up events for high counts, and Spark's retries are not crashes."""
+    harness = await sink_harness()
+    await harness.write(1, delivery_count=3)
+    for _ in range(2):
+        await harness.partition(Seen()).take(rows(2, 4))
+
+    assert (await harness.position())[2] == 3
