@@ -18,6 +18,7 @@ from typing import Final
 from eventproc.concurrency.tasks import end, together
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoint_rules import pumps_writer
+from eventproc.core.progress import PartitionProgress
 from eventproc.errors import (
     ConfigurationError,
     DuplicateOwnerError,
@@ -40,11 +41,11 @@ from eventproc.ownership.compatibility import check_compatibility
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
 from eventproc.partition.checkpointer import Checkpointer
-from eventproc.partition.context import PartitionIdentity
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.pumps import Pumps
+from eventproc.partition.scope import PartitionIdentity
 from eventproc.partition.stop_scope import LeaseDeadline
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.runtime.descriptors import warn_if_scarce
@@ -360,6 +361,7 @@ class Session:
         verify = partial(self._verify, partition_id)
         checkpointer = Checkpointer(
             partition_id,
+            PartitionProgress(has_state=self._config.key_concurrency == 1),
             writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
             read=partial(self._read_checkpoint, partition_id),
             write=parts.watch.write(self._write_checkpoint, partition_id),
