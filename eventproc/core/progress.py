@@ -210,7 +210,9 @@ class PartitionProgress:
             return events
         completed = {e.sequence_number for e in events if self._was_completed(e.sequence_number)}
         self._done |= completed
+        delivery_count = self.delivery_count
         self._rise()
+        self.count_delivery(delivery_count)  # The next event is as suspect as before.
         return [event for event in events if event.sequence_number not in completed]
 
     def is_unhandled(self, event: ReceivedEvent) -> bool:
@@ -223,7 +225,7 @@ class PartitionProgress:
         handled = self._place.sequence_number
         if not events or (handled is not None and events[-1].sequence_number <= handled):
             return ()
-        return [event for event in events if self.is_unhandled(event)]
+        return tuple(event for event in events if self.is_unhandled(event))
 
     def done(self, events: Sequence[ReceivedEvent]) -> int:
         """Note that these admitted events are done, and that the state includes them.
