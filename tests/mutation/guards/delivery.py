@@ -44,7 +44,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="who is told of its loss writes no more",
         killers=(
-            "tests/unit/eventproc/partition/test_checkpointer.py::test_who_is_told_of_its_loss_writes_no_more",
+            "tests/unit/eventproc/partition/test_checkpointer.py::test_after_the_loss_of_the_partition_nothing_is_written",
         ),
         without_it="one more write of a former owner reaches the store",
         words="""                if self._is_lost:
