@@ -54,7 +54,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *stores.MEMORY,
         *stores.SQLITE,
         *stores.BLOB,
-        *stores.BLOB_DOOR,
+        *stores.BLOB_CLIENT,
         *stores.BLOB_RECORDS,
         *stores.BLOB_CHECKPOINT,
         *stores.BLOB_MEANING,

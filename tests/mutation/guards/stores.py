@@ -70,7 +70,7 @@ SQLITE = guards_in(
 
 BLOB = guards_in(
     "checkpointstores/blob/store.py",
-    [CONTRACT, "tests/contract/test_blob_door.py", "tests/contract/test_blob_formats.py"],
+    [CONTRACT, "tests/contract/test_blob_opening.py", "tests/contract/test_blob_formats.py"],
     Guard(
         name="blob: a first write only if there is no such blob",
         without_it=LOST_UPDATE,
@@ -124,10 +124,10 @@ BLOB = guards_in(
     ),
 )
 
-BLOB_DOOR = guards_in(
+BLOB_CLIENT = guards_in(
     "checkpointstores/blob/store.py",
     # Not the contract: with the vendor's patience each lost answer takes it half a minute.
-    ["tests/contract/test_blob_door.py::test_nobody_there_is_not_a_wrong_setting"],
+    ["tests/contract/test_blob_opening.py::test_a_service_that_does_not_answer_is_unavailable"],
     Guard(
         name="blob: one policy repeats requests, ours",
         without_it="a lost answer is hidden, and one's own write is taken for a lost race",
@@ -139,7 +139,7 @@ BLOB_DOOR = guards_in(
 
 BLOB_RECORDS = guards_in(
     "checkpointstores/blob/records.py",
-    [CONTRACT, "tests/contract/test_blob_door.py", "tests/contract/test_blob_formats.py"],
+    [CONTRACT, "tests/contract/test_blob_opening.py", "tests/contract/test_blob_formats.py"],
     Guard(
         name="blob: one's own write is recognised after a lost answer",
         without_it="a lost answer costs a partition",
@@ -178,7 +178,7 @@ BLOB_RECORDS = guards_in(
 
 BLOB_CHECKPOINT = guards_in(
     "checkpointstores/blob/checkpoint.py",
-    [CONTRACT, "tests/contract/test_blob_formats.py", "tests/contract/test_blob_door.py"],
+    [CONTRACT, "tests/contract/test_blob_formats.py", "tests/contract/test_blob_opening.py"],
     Guard(
         name="blob: a checkpoint is recognised by its writer, not by its content",
         without_it="a former owner takes its successor's adoption for its own write",
@@ -191,7 +191,7 @@ BLOB_CHECKPOINT = guards_in(
 
 BLOB_MEANING = guards_in(
     "checkpointstores/blob/container.py",
-    ["tests/unit/checkpointstores", "tests/contract/test_blob_door.py"],
+    ["tests/unit/checkpointstores", "tests/contract/test_blob_opening.py"],
     Guard(
         name="blob: only a blob that changed is a lost race",
         without_it="a lease on a blob, or a container that goes, costs partitions",
