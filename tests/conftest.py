@@ -115,7 +115,7 @@ def _no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
         )
         # In a running loop, a test harness works in a thread, and the test waits for it.
         guard.functions["threading.Lock.acquire"].can_block_in(
-            "stage/stage.py", {"_call", "__exit__"}
+            "harness/harness.py", {"_call", "__exit__"}
         )
         yield
 

@@ -20,7 +20,7 @@ FILES_BY_VENDOR = {
     "azure.eventhub": [
         "eventproc/sources/eventhubs*",
         "eventproc/cli/demo/publisher.py",  # publishes with the genuine producer
-        "eventproc/simulation/rivals/azure_python_rule.py",  # the genuine rule
+        "eventproc/simulation/other_systems/azure_python_rule.py",  # the genuine rule
     ],
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],

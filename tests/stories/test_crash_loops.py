@@ -297,6 +297,34 @@ def test_in_lanes_only_what_is_not_done_can_be_the_culprit():
     assert run_virtual(story()) == ([4], list(range(5, 20)))
 
 
+def test_events_that_a_dead_owner_completed_at_the_end_move_the_position():
+    """The position reaches the last event, though the events below it alone had to be handled."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(20)
+        async with MemoryCheckpointStore(scene.account) as store:
+            update = CheckpointUpdate(
+                partition_id="0",
+                offset="4096",
+                sequence_number=0,
+                replaces=None,
+                writer="dead",
+                completed=(SequenceRange(17, 19),),
+                delivery_count=1,
+            )
+            await store.update_checkpoint(scene.group, update)
+        async with scene.processor(failure_policy=STOP, key_concurrency=3):
+            await seconds(30)
+            return scene.checkpoint(), scene.numbers()
+
+    checkpoint, numbers = run_virtual(story())
+
+    assert checkpoint is not None
+    assert (checkpoint.sequence_number, checkpoint.completed) == (19, ())
+    assert numbers == list(range(1, 17))
+
+
 class Checkpointing(Deadly):
     """Asks for a checkpoint after some of the events, other ones in each life."""
 
