@@ -333,10 +333,10 @@ class PartitionPump:
         try:
             if self._guard is not None and not self._guard.is_done:
                 await self._guard.hand(wanted, self._deliver_and_wait, self._give_up_event)
-            elif self._lanes is not None:
-                await self._lanes.take_in(events)
-            else:
+            elif self._lanes is None:
                 await self._delivery.hand(wanted, self._context)
+            if self._lanes is not None:  # With the events that a former owner completed.
+                await self._lanes.take_in(events)
         finally:
             self._is_delivering = False
 

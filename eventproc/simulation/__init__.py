@@ -6,10 +6,10 @@ the foreign processors that can be simulated in place of ours.
 """
 
 from eventproc.simulation.history import History
+from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor
+from eventproc.simulation.other_systems.systems import SYSTEMS
 from eventproc.simulation.price import PriceList
 from eventproc.simulation.report import EventReport, Report, Totals, report_of
-from eventproc.simulation.rivals.external import ClientProfile, ForeignProcessor
-from eventproc.simulation.rivals.systems import SYSTEMS
 from eventproc.simulation.script import Action, Script, ScriptedEvent, parse_event
 from eventproc.simulation.world import StoreFactory, World, play
 

@@ -18,7 +18,7 @@ from eventproc.ports import CheckpointStore
 from eventproc.processor import EventProcessor
 from eventproc.simulation.history import History
 from eventproc.simulation.observer import Observer
-from eventproc.simulation.rivals.external import ClientProfile, ForeignProcessor
+from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor
 from eventproc.simulation.script import RESTART_AFTER_S, Action, Script, ScriptedEvent
 from eventproc.simulation.store_connection import StoreConnection
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
@@ -314,7 +314,7 @@ def play(
 ) -> History:
     """Run a script on virtual time. The same script gives the same history.
 
-    With *profile* it runs foreign clients: see ``eventproc.simulation.rivals.systems``.
+    With *profile* it runs foreign clients: see ``eventproc.simulation.other_systems.systems``.
     """
 
     async def main() -> History:

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from eventproc import EventProcessor
-from eventproc.simulation.rivals.external import ForeignProcessor
+from eventproc.simulation.other_systems.external import ForeignProcessor
 from eventproc.statistics import ProcessorStatistics
 from eventproc.testing.processes import Process
 from tests.simulation.actor import Actor

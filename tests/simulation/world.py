@@ -31,8 +31,8 @@ from eventproc.models import (
     LeaseMode,
     LoadBalancingStrategy,
 )
-from eventproc.simulation.rivals.external import ForeignProcessor
-from eventproc.simulation.rivals.systems import SYSTEMS
+from eventproc.simulation.other_systems.external import ForeignProcessor
+from eventproc.simulation.other_systems.systems import SYSTEMS
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import Process, Wire

@@ -10,8 +10,8 @@ from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.handler import BlockingPartitionHandler, PartitionHandler
 from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, DeadLetter, ReceivedEvent
 from eventproc.sources.memory import MemoryHub
-from eventproc.testing.stage.handlers import HandlerMonitor
-from eventproc.testing.stage.record import Closing, HandlerCall, Record
+from eventproc.testing.harness.handlers import HandlerMonitor
+from eventproc.testing.harness.record import Closing, HandlerCall, Record
 
 
 class HarnessView:

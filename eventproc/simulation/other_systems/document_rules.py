@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from random import Random
 
 from eventproc.core.plan import rank
-from eventproc.simulation.rivals.rules import Decision, ObservedGroup
+from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
 
 
 def event_processor_load_balancing(seen: ObservedGroup, rng: Random) -> Decision:

@@ -1,5 +1,5 @@
 """A whole group on virtual time, for tests of handlers."""
 
-from eventproc.testing.stage.stage import HandlerTestHarness
+from eventproc.testing.harness.harness import HandlerTestHarness
 
 __all__ = ["HandlerTestHarness"]

@@ -11,8 +11,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
-from eventproc.simulation.rivals import azure_rules, document_rules
-from eventproc.simulation.rivals.external import CheckpointReading, ClientProfile, Renewal
+from eventproc.simulation.other_systems import azure_rules, document_rules
+from eventproc.simulation.other_systems.external import CheckpointReading, ClientProfile, Renewal
 
 
 def _azure_python(*, is_greedy: bool) -> ClientProfile:

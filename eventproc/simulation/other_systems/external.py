@@ -27,7 +27,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore, EventSource, PartitionReceiver
-from eventproc.simulation.rivals.rules import Decision, ObservedGroup, Record, Rule
+from eventproc.simulation.other_systems.rules import Decision, ObservedGroup, Record, Rule
 
 OnEvents = Callable[[str, Sequence[ReceivedEvent]], Awaitable[None]]
 """Handles events; called with the partition id and the events."""

@@ -20,7 +20,7 @@ from eventproc.handler import (
 )
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.handler_threads import HandlerThread, ThreadContext, ThreadedHandler
-from eventproc.testing.stage.record import Record
+from eventproc.testing.harness.record import Record
 from eventproc.validation.handlers import check_made
 
 _MONITOR: Final = "_eventproc_monitor"

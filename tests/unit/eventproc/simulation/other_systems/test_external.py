@@ -12,8 +12,8 @@ from eventproc import EventProcessor, EventProcessorConfig, PartitionHandler
 from eventproc.cli.verbs.simulate import memory_account
 from eventproc.models import ClaimResult, ConsumerGroup, WriteOutcome
 from eventproc.simulation import Script, parse_event, play, report_of
-from eventproc.simulation.rivals.external import ForeignProcessor
-from eventproc.simulation.rivals.systems import SYSTEMS
+from eventproc.simulation.other_systems.external import ForeignProcessor
+from eventproc.simulation.other_systems.systems import SYSTEMS
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import run_virtual
 

@@ -105,7 +105,7 @@ def test_an_event_that_kills_processes_is_given_up():
 
 
 @pytest.mark.parametrize("base", [PartitionHandler, BlockingPartitionHandler])
-def test_key_lanes_play_on_a_stage(base):
+def test_key_lanes_run_in_the_harness(base):
     """Keys side by side, each in order, through a crash and a move."""
     seen = defaultdict(list)
 

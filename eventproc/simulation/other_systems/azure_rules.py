@@ -10,7 +10,7 @@ counted. *Floor* is the number of partitions divided by the number of owners, ro
 
 from random import Random
 
-from eventproc.simulation.rivals.rules import Decision, ObservedGroup, Rule
+from eventproc.simulation.other_systems.rules import Decision, ObservedGroup, Rule
 
 
 def dotnet(seen: ObservedGroup, rng: Random) -> Decision:
@@ -161,6 +161,6 @@ def python(*, is_greedy: bool) -> Rule:
     Raises:
         ModuleNotFoundError: It is not installed.
     """
-    from eventproc.simulation.rivals.azure_python_rule import python_rule  # noqa: PLC0415 - an extra
+    from eventproc.simulation.other_systems.azure_python_rule import python_rule  # noqa: PLC0415 - an extra
 
     return python_rule(is_greedy=is_greedy)

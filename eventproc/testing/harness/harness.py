@@ -27,13 +27,13 @@ from eventproc.handler import HandlerFactory
 from eventproc.models import OwnershipClaim, ReceivedEvent
 from eventproc.settings import Count, checked
 from eventproc.sources.memory import MemoryHub
+from eventproc.testing.harness.dead_letters import HarnessDeadLetters
+from eventproc.testing.harness.handlers import HandlerMonitor, InjectedFailure
+from eventproc.testing.harness.owner import Owner, make_owner
+from eventproc.testing.harness.record import Record
+from eventproc.testing.harness.settling import undone
+from eventproc.testing.harness.view import HarnessView
 from eventproc.testing.processes import ProcessLoop
-from eventproc.testing.stage.dead_letters import HarnessDeadLetters
-from eventproc.testing.stage.handlers import HandlerMonitor, InjectedFailure
-from eventproc.testing.stage.owner import Owner, make_owner
-from eventproc.testing.stage.record import Record
-from eventproc.testing.stage.settling import undone
-from eventproc.testing.stage.view import HarnessView
 from eventproc.validation.handlers import check_handler
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class HandlerTestHarness(HarnessView):
         """Start the first owner."""
         with suppress(RuntimeError):
             asyncio.get_running_loop()
-            self._worker = ThreadPoolExecutor(1, thread_name_prefix="eventproc-stage")
+            self._worker = ThreadPoolExecutor(1, thread_name_prefix="eventproc-harness")
         self._run(self._join())
         with suppress(AssertionError):  # do not wait: ``initialize`` may take long, or fail
             self.settle(timedelta(seconds=1))

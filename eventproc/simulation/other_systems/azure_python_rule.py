@@ -14,7 +14,7 @@ from typing import Any, Final
 from azure.eventhub import LoadBalancingStrategy
 from azure.eventhub._eventprocessor.ownership_manager import OwnershipManager
 
-from eventproc.simulation.rivals.rules import Decision, ObservedGroup, Rule
+from eventproc.simulation.other_systems.rules import Decision, ObservedGroup, Rule
 
 NOW_S: Final = 1e9
 """Any value does: the rule looks at ages only."""

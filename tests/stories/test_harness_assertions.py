@@ -6,7 +6,7 @@ import pytest
 
 from eventproc import CloseReason, PartitionHandler
 from eventproc.testing import HandlerTestHarness
-from tests.unit.eventproc.testing.stage.test_stage import MANUAL, Counting
+from tests.unit.eventproc.testing.harness.test_harness import MANUAL, Counting
 
 
 def test_a_handler_that_always_fails_does_not_settle():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.simulation.rivals.rules import ObservedGroup, Record
-from eventproc.simulation.rivals.systems import SYSTEMS
+from eventproc.simulation.other_systems.rules import ObservedGroup, Record
+from eventproc.simulation.other_systems.systems import SYSTEMS
 
 EXPIRATION_S = 60.0
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from eventproc.testing.stage.owner import Owner
-from eventproc.testing.stage.record import Record
-from eventproc.testing.stage.view import HarnessView
+from eventproc.testing.harness.owner import Owner
+from eventproc.testing.harness.record import Record
+from eventproc.testing.harness.view import HarnessView
 
 
 def undone(view: HarnessView, record: Record, alive: Sequence[Owner]) -> list[str]:
