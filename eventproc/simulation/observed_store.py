@@ -1,25 +1,17 @@
 """The store of a simulated processor; reports every call that arrives to the observer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from eventproc.models import (
-    Checkpoint,
-    CheckpointResult,
-    CheckpointUpdate,
-    ClaimResult,
-    ConsumerGroup,
-    Member,
-    MemberResult,
-    MembershipSnapshot,
-    OwnershipClaim,
-    OwnershipSnapshot,
-    WriteOutcome,
-)
-from eventproc.ports import CheckpointStore
+from eventproc.models import ClaimResult
+from eventproc.ports import CheckpointStore, ForwardingStore
 from eventproc.simulation.observer import Observer
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-class ObservedStore(CheckpointStore):
+
+class ObservedStore(ForwardingStore):
     """Wraps the store of one processor."""
 
     def __init__(
@@ -30,60 +22,32 @@ class ObservedStore(CheckpointStore):
         observer: Observer,
         now_s: Callable[[], float],
     ) -> None:
-        self._store = store
+        super().__init__(store)
         self._owner_id = owner_id
         self._observer = observer
         self._now_s = now_s
 
-    async def open(self) -> None:
-        """Open the wrapped store."""
-        await self._store.open()
+    async def forward(
+        self,
+        method: Callable[Concatenate[Any, P], Awaitable[T]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Call the wrapped store, and report its answer to the observer."""
+        answer = await super().forward(method, *args, **options)
+        self._report(method.__name__, answer)
+        return answer
 
-    async def close(self) -> None:
-        """Close the wrapped store."""
-        await self._store.close()
-
-    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
-        """Report a listing of ownership records."""
-        self._observer.listed(self._now_s(), self._owner_id, is_ownership=True)
-        return await self._store.list_ownership(group)
-
-    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        """Report a listing of member records."""
-        self._observer.listed(self._now_s(), self._owner_id, is_ownership=False)
-        return await self._store.list_members(group)
-
-    async def claim_ownership(
-        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
-    ) -> Sequence[ClaimResult]:
-        """Report the results of the claims."""
-        results = await self._store.claim_ownership(group, claims)
-        self._observer.claimed(self._now_s(), self._owner_id, results)
-        return results
-
-    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        """Report a write."""
-        self._observer.wrote(self._now_s(), 1)
-        return await self._store.announce_member(group, member)
-
-    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        """Report a write."""
-        self._observer.wrote(self._now_s(), 1)
-        return await self._store.withdraw_member(group, member)
-
-    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
-        """Report a checkpoint operation."""
-        self._observer.asked_for_checkpoints(self._now_s())
-        return await self._store.list_checkpoints(group)
-
-    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
-        """Report a checkpoint operation."""
-        self._observer.asked_for_checkpoints(self._now_s())
-        return await self._store.read_checkpoint(group, partition_id)
-
-    async def update_checkpoint(
-        self, group: ConsumerGroup, update: CheckpointUpdate
-    ) -> CheckpointResult:
-        """Report a checkpoint operation."""
-        self._observer.asked_for_checkpoints(self._now_s())
-        return await self._store.update_checkpoint(group, update)
+    def _report(self, method: str, answer: object) -> None:
+        now_s = self._now_s()
+        match method:
+            case "list_ownership" | "list_members":
+                is_ownership = method == "list_ownership"
+                self._observer.listed(now_s, self._owner_id, is_ownership=is_ownership)
+            case "claim_ownership":
+                results = cast("Sequence[ClaimResult]", answer)
+                self._observer.claimed(now_s, self._owner_id, results)
+            case "announce_member" | "withdraw_member":
+                self._observer.wrote(now_s, 1)
+            case _:
+                self._observer.asked_for_checkpoints(now_s)

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import TypeAlias, TypeVar
 
-from eventproc.models import ClaimResult, ConsumerGroup, OwnershipClaim, WriteOutcome
-from eventproc.ports import CheckpointStore
+from eventproc.models import ClaimResult, ConsumerGroup, OwnershipClaim
+from eventproc.ports import CheckpointStore, ForwardingStore
 from eventproc.testing.faults import Fate, FaultyCheckpointStore
 from eventproc.testing.processes import Wire
 
@@ -30,11 +30,8 @@ class StoreConnection(FaultyCheckpointStore):
     async def claim_ownership(
         self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
     ) -> Sequence[ClaimResult]:
-        """Call the wrapped store; without an answer each claim is ``UNKNOWN``."""
-        answer = await self._attempt(lambda: self.store.claim_ownership(group, claims))
-        if answer is None:
-            return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
-        return answer[0]
+        """Call the wrapped store once; without an answer each claim is ``UNKNOWN``."""
+        return await ForwardingStore.claim_ownership(self, group, claims)
 
     async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
         fate = self.draw_fate()

@@ -89,5 +89,6 @@ class CheckedConnection(StoreConnection):
         """Report the claims to the invariants before they are sent."""
         self._checked.show(group, claims)
         if len(claims) == 1:
-            return [await self._claim(group, claims[0])]
-        return await asyncio.gather(*(self._claim(group, claim) for claim in claims))
+            return await super().claim_ownership(group, claims)
+        each = [super(CheckedConnection, self).claim_ownership(group, [claim]) for claim in claims]
+        return [result for (result,) in await asyncio.gather(*each)]
