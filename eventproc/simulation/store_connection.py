@@ -9,28 +9,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from random import Random
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from eventproc.models import (
-    Checkpoint,
-    CheckpointResult,
-    CheckpointUpdate,
-    ClaimResult,
-    ConsumerGroup,
-    Member,
-    MemberResult,
-    MembershipSnapshot,
-    OwnershipClaim,
-    OwnershipSnapshot,
-    WriteOutcome,
-)
-from eventproc.ports import CheckpointStore
+from eventproc.models import ClaimResult
+from eventproc.ports import CheckpointStore, ForwardingStore
 from eventproc.simulation.observer import Observer
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class StoreConnection(CheckpointStore):
+class StoreConnection(ForwardingStore):
     """Wraps the store of one processor."""
 
     def __init__(
@@ -42,7 +31,7 @@ class StoreConnection(CheckpointStore):
         latency: timedelta,
         rng: Random,
     ) -> None:
-        self._store = store
+        super().__init__(store)
         self._owner_id = owner_id
         self._observer = observer
         self._way_s = latency.total_seconds() / 2
@@ -66,75 +55,32 @@ class StoreConnection(CheckpointStore):
             with suppress(asyncio.CancelledError):
                 await self._revived.wait()
 
-    async def open(self) -> None:
-        """Open the wrapped store."""
-        await self._store.open()
-
-    async def close(self) -> None:
-        """Close the wrapped store."""
-        await self._store.close()
-
-    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
-        """Call the wrapped store and report the call to the observer."""
+    async def forward(
+        self,
+        method: Callable[Concatenate[Any, P], Awaitable[T]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Call the wrapped store, report its answer to the observer, and return it later."""
         await self._way()
-        snapshot = await self._store.list_ownership(group)
-        self._observer.listed(self._loop.time(), self._owner_id, is_ownership=True)
-        await self._way()
-        return snapshot
-
-    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        """Call the wrapped store and report the call to the observer."""
-        await self._way()
-        snapshot = await self._store.list_members(group)
-        self._observer.listed(self._loop.time(), self._owner_id, is_ownership=False)
-        await self._way()
-        return snapshot
-
-    async def claim_ownership(
-        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
-    ) -> Sequence[ClaimResult]:
-        """Make all claims in one call of the wrapped store; report the results to the observer."""
-        await self._way()
-        results = await self._store.claim_ownership(group, claims)
-        self._observer.claimed(self._loop.time(), self._owner_id, results)
-        await self._way()
-        return results
-
-    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        """Call the wrapped store and report the write to the observer."""
-        return await self._write(lambda: self._store.announce_member(group, member))
-
-    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        """Call the wrapped store and report the write to the observer."""
-        return await self._write(lambda: self._store.withdraw_member(group, member))
-
-    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
-        """Call the wrapped store and count a checkpoint operation."""
-        return await self._pass(lambda: self._store.list_checkpoints(group))
-
-    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
-        """Call the wrapped store and count a checkpoint operation."""
-        return await self._pass(lambda: self._store.read_checkpoint(group, partition_id))
-
-    async def update_checkpoint(
-        self, group: ConsumerGroup, update: CheckpointUpdate
-    ) -> CheckpointResult:
-        """Call the wrapped store and count a checkpoint operation."""
-        return await self._pass(lambda: self._store.update_checkpoint(group, update))
-
-    async def _write(self, call: Callable[[], Awaitable[T]]) -> T:
-        await self._way()
-        answer = await call()
-        self._observer.wrote(self._loop.time(), 1)
+        answer = await super().forward(method, *args, **options)
+        self._report(method.__name__, answer)
         await self._way()
         return answer
 
-    async def _pass(self, call: Callable[[], Awaitable[T]]) -> T:
-        await self._way()
-        answer = await call()
-        self._observer.asked_for_checkpoints(self._loop.time())
-        await self._way()
-        return answer
+    def _report(self, method: str, answer: object) -> None:
+        now_s = self._loop.time()
+        match method:
+            case "list_ownership" | "list_members":
+                is_ownership = method == "list_ownership"
+                self._observer.listed(now_s, self._owner_id, is_ownership=is_ownership)
+            case "claim_ownership":
+                results = cast("Sequence[ClaimResult]", answer)
+                self._observer.claimed(now_s, self._owner_id, results)
+            case "announce_member" | "withdraw_member":
+                self._observer.wrote(now_s, 1)
+            case _:
+                self._observer.asked_for_checkpoints(now_s)
 
     async def _way(self) -> None:
         """Wait for the latency of one direction: to the store, or back from it."""

@@ -51,7 +51,7 @@ class StoreConnection(FaultyCheckpointStore):
         """Report the claims to the invariants before they are sent."""
         self._ledger.show(group, claims)
         if len(claims) == 1:
-            return [await self._claim(group, claims[0])]
+            return await self._claim(group, claims[0])
         return await super().claim_ownership(group, claims)
 
     async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
