@@ -119,7 +119,7 @@ class InScopes(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where nothing may be skipped, as on a build server, fail a test that is."""
+    """Fail a skipped test where nothing may be skipped, as on a build server."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and SKIPS_FAIL:
         report.outcome = "failed"

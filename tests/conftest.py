@@ -99,7 +99,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_blocks_the_loop(request: pytest.FixtureRequest) -> Iterator[None]:
+def _no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test whose code sleeps, reads or writes synchronously inside an event loop."""
     if directory_of(request.node) not in GUARDED_DIRECTORIES:
         yield
@@ -121,7 +121,7 @@ def _nothing_blocks_the_loop(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _only_what_tests_make_is_searched() -> None:
+def _frozen_imports() -> None:
     """Exempt imported objects from garbage collection, which makes it much faster."""
     gc.collect()
     gc.freeze()
@@ -142,9 +142,7 @@ class AsyncioErrors(logging.Handler):
 
 
 @pytest.fixture(autouse=True)
-def _every_task_is_waited_for(
-    request: pytest.FixtureRequest, _only_what_tests_make_is_searched: None
-) -> Iterator[None]:
+def _no_lost_tasks(request: pytest.FixtureRequest, _frozen_imports: None) -> Iterator[None]:
     """Fail a test that leaves a pending task or an exception that was not retrieved."""
     if directory_of(request.node) not in WATCHED_DIRECTORIES:
         yield

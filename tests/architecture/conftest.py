@@ -1,4 +1,4 @@
-"""What the house's inspectors look at: the source files, parsed once."""
+"""Fixtures for checks of the source: every file, parsed once."""
 
 import ast
 import gc
@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("eventproc", "eventproc_command", "checkpointstores", "spark_integration")
+PACKAGES = ("eventproc", "checkpointstores", "spark_integration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """One Python file of the house."""
+    """One Python file of the project."""
 
     name: str
     text: str = field(repr=False)
@@ -28,7 +28,7 @@ def read(*folders: str) -> list[SourceFile]:
             text = path.read_text(encoding="utf-8")
             name = path.relative_to(ROOT).as_posix()
             files.append(SourceFile(name=name, text=text, tree=ast.parse(text, name)))
-    # Trees are many objects, which every later garbage collection of this process would visit.
+    # The trees are many objects. Frozen, they do not slow down later garbage collections.
     gc.collect()
     gc.freeze()
     return files
@@ -42,17 +42,17 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def shipped() -> list[SourceFile]:
-    """Return every file that users install."""
+    """Return every file of the packages that users install."""
     return read(*PACKAGES)
 
 
 @pytest.fixture(scope="session")
 def everything() -> list[SourceFile]:
-    """Return every file that somebody has to read."""
+    """Return every Python file of the project."""
     return read(*PACKAGES, "bootstrap", "benchmarks", "examples", "tests")
 
 
 @pytest.fixture(scope="session")
 def tests() -> list[SourceFile]:
-    """Return every file with tests in it."""
+    """Return every file that contains tests."""
     return [file for file in read("tests") if "/test_" in file.name]

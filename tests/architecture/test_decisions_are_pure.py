@@ -1,37 +1,37 @@
-"""The floor of decisions is given time and chance; it never asks for them."""
+"""Modules in ``eventproc/core`` get the time and random numbers as arguments."""
 
 import ast
 
 CLOCKS = {"now", "utcnow", "today", "monotonic", "perf_counter"}
-WORLD = {"time", "random", "os", "secrets", "uuid"}
+IMPURE_MODULES = {"time", "random", "os", "secrets", "uuid"}
 
 
-def asked(tree: ast.Module) -> list[str]:
-    """Return the calls in a module that ask the world for time or chance."""
+def impure_calls(tree: ast.Module) -> list[str]:
+    """Return the calls in a module that read a clock or a global random generator."""
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         owner = node.func.value
-        of_the_world = isinstance(owner, ast.Name) and owner.id in WORLD
-        if node.func.attr in CLOCKS or of_the_world:
+        is_impure = isinstance(owner, ast.Name) and owner.id in IMPURE_MODULES
+        if node.func.attr in CLOCKS or is_impure:
             found.append(f"line {node.lineno}: {ast.unparse(node.func)}()")
     return found
 
 
-def test_core_never_asks_for_time_or_chance(shipped):
-    """No call in ``eventproc/core`` reads a clock or a global source of chance."""
-    guilty = {
-        file.name: asked(file.tree)
+def test_core_reads_no_clock_and_no_global_random_generator(shipped):
+    """No call in ``eventproc/core`` reads a clock, ``random``, ``os``, ``secrets`` or ``uuid``."""
+    impure = {
+        file.name: impure_calls(file.tree)
         for file in shipped
-        if file.name.startswith("eventproc/core/") and asked(file.tree)
+        if file.name.startswith("eventproc/core/") and impure_calls(file.tree)
     }
 
-    assert guilty == {}
+    assert impure == {}
 
 
-def test_the_inspector_sees_a_clock():
-    """A clock and a die are found, a ``Random`` that was passed in is not."""
+def test_the_check_finds_clocks_and_global_random_numbers():
+    """Calls of a clock and of ``random`` are found; a ``Random`` that was passed in is not."""
     tree = ast.parse("datetime.now(UTC)\nrandom.random()\nrng.random()\ntime.time()")
 
-    assert [line.split(":")[0] for line in asked(tree)] == ["line 1", "line 2", "line 4"]
+    assert [line.split(":")[0] for line in impure_calls(tree)] == ["line 1", "line 2", "line 4"]

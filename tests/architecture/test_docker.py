@@ -1,4 +1,4 @@
-"""What those with Docker get agrees with what the others get."""
+"""The configuration for Docker is valid for both emulators."""
 
 import json
 
@@ -9,7 +9,8 @@ OFFICIAL_ENTITIES_MAX = 10
 
 
 def test_one_configuration_serves_both_emulators(root):
-    """The file stays within the official emulator's limits, and ours reads it."""
+    """The file is within the limits of the official emulator, and this project's emulator reads
+    it."""
     path = root / "docker/Config.json"
     (namespace,) = json.loads(path.read_text("utf-8"))["UserConfig"]["NamespaceConfig"]
     official = {entity["Name"]: entity["PartitionCount"] for entity in namespace["Entities"]}
@@ -21,8 +22,9 @@ def test_one_configuration_serves_both_emulators(root):
     assert ours == official
 
 
-def test_the_composition_mounts_that_configuration(root):
-    """A moved file would leave the official emulator with its own default hubs."""
+def test_docker_compose_mounts_the_configuration(root):
+    """The path in ``docker-compose.yml`` is that of the file; else the emulator uses its own
+    hubs."""
     composition = (root / "docker-compose.yml").read_text("utf-8")
 
     assert "./docker/Config.json:/Eventhubs_Emulator/ConfigFiles/Config.json" in composition

@@ -1,4 +1,4 @@
-"""Links and paths in the documentation lead somewhere. Nothing is built, and no server is asked."""
+"""Links and paths in the documentation lead somewhere. Nothing is built, no server is asked."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ PATH = re.compile(r"(?<![\w./-])(?:tests|examples|benchmarks)/[a-z0-9_./-]*[a-z0
 
 
 def pages_below(root):
-    """Return every page that a reader of the repository meets."""
+    """Return every Markdown page of the project."""
     return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
 
 
@@ -72,7 +72,7 @@ def test_every_link_leads_somewhere(root):
 
 
 def test_every_path_in_a_page_exists(root):
-    """A command that a page shows names tests, examples and benchmarks that are there."""
+    """Paths below ``tests``, ``examples`` and ``benchmarks`` that a page names exist."""
     gone = sorted(
         {
             f"{page.relative_to(root)}: {path}"
@@ -86,7 +86,7 @@ def test_every_path_in_a_page_exists(root):
 
 
 def test_every_page_that_the_source_names_exists(root, everything):
-    """Docstrings, comments and settings send readers to pages that are there."""
+    """Pages named in docstrings, comments, ``pyproject.toml`` and the Makefile exist."""
     texts = {file.name: file.text for file in everything if file.name != Path(__file__).name}
     texts |= {name: (root / name).read_text("utf-8") for name in ("pyproject.toml", "Makefile")}
     gone = sorted(
@@ -102,7 +102,7 @@ def test_every_page_that_the_source_names_exists(root, everything):
 
 
 def test_the_index_of_decisions_is_complete(root):
-    """Each decision stands in the index once, under its title."""
+    """Each decision is in the index once, under its title."""
     folder = root / "docs/decisions"
     index = (folder / "README.md").read_text("utf-8")
     listed = re.findall(r"^- \[(\d{4})\]\(\1-.+\.md\): (.+)$", index, re.MULTILINE)
@@ -114,8 +114,8 @@ def test_the_index_of_decisions_is_complete(root):
     assert sorted(listed) == titles
 
 
-def test_the_readme_can_be_read_elsewhere(root):
-    """A package index shows the README alone: once the project has a URL, links are absolute."""
+def test_the_readme_has_absolute_links_once_the_project_has_a_url(root):
+    """A package index shows the README alone, so relative links lead nowhere there."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     relative = [
         target
@@ -135,23 +135,23 @@ def _page(tmp_path):
 @pytest.mark.parametrize(
     "target", ["other.md", "other.md#some-code-twice", "other.md#again-1", "https://example.org"]
 )
-def test_the_inspector_accepts_links_that_work(page, target):
-    """Files, headings with code in them, repeated headings, other servers."""
+def test_the_check_accepts_links_that_work(page, target):
+    """Links to files, headings with code, repeated headings and other servers are not dead."""
     page.write_text("")
 
     assert not is_dead(page, target)
 
 
 @pytest.mark.parametrize("target", ["none.md", "other.md#none", "#none", "[none]"])
-def test_the_inspector_finds_dead_links(page, target):
-    """A missing file, a missing heading there or here, a reference that is not defined."""
+def test_the_check_finds_dead_links(page, target):
+    """A missing file, a missing heading there or here, and an undefined reference are dead."""
     page.write_text("# Here\n")
 
     assert is_dead(page, target)
 
 
-def test_the_inspector_reads_links_of_every_kind():
-    """Links in code and comments are none; an image, a definition and a reference are."""
+def test_the_check_reads_links_of_every_kind():
+    """Images, definitions and references are links; text in code and comments is not."""
     text = (
         "[a](a.md) `[b](b.md)` ![c](c.png) [d][e]\n<!-- [f](f.md) -->\n"
         "```\n[g](g.md)\n```\n[e]: e.md\n[h][i]\n"

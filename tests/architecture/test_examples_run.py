@@ -1,4 +1,5 @@
-"""Examples in prose and docstrings are collected; a pattern that matches nothing says nothing."""
+"""Every example in the documentation is collected as a test, because a wrong pattern fails
+silently."""
 
 import os
 import subprocess
@@ -15,7 +16,7 @@ def _collected(root):
     done = subprocess.run(
         [*command, *places],
         cwd=root,
-        env={**os.environ, "PYTEST_ADDOPTS": ""},  # Who asks for more words gets another list.
+        env={**os.environ, "PYTEST_ADDOPTS": ""},  # Its options change the output.
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,5 @@
-"""The tree stays readable: few files in each folder, and unit tests where their module stands."""
+"""The tree stays readable: few files in each folder, and each unit test beside its module's
+path."""
 
 from collections import Counter
 from pathlib import PurePosixPath
@@ -14,8 +15,8 @@ def folder_of(file):
     return PurePosixPath(file.name).parent.as_posix()
 
 
-def test_no_folder_holds_more_than_a_reader_keeps_in_mind(shipped):
-    """A folder that grows beyond it is two."""
+def test_no_folder_has_too_many_files(shipped):
+    """A folder that grows beyond its limit has to be divided."""
     counts = Counter(folder_of(file) for file in shipped)
     crowded = {
         folder: count
@@ -26,27 +27,28 @@ def test_no_folder_holds_more_than_a_reader_keeps_in_mind(shipped):
     assert crowded == {}
 
 
-def test_every_unit_test_stands_where_its_module_does(root, tests):
-    """``tests/unit/a/test_b.py`` tests ``a/b.py``; what tells of several modules is a story."""
-    homeless = [
+def test_every_unit_test_has_the_path_of_its_module(root, tests):
+    """``tests/unit/a/test_b.py`` tests ``a/b.py``; tests of several modules are in
+    ``tests/stories``."""
+    misplaced = [
         file.name
         for file in tests
         if file.name.startswith("tests/unit/")
         if not any((root / place).exists() for place in places_of(file))
     ]
 
-    assert homeless == []
+    assert misplaced == []
 
 
 def places_of(file):
-    """Return where the file may be that a test file tests: parts of benchmarks begin with ``_``."""
+    """Return where the tested file may be: internal modules of benchmarks begin with ``_``."""
     folder = folder_of(file).removeprefix("tests/unit/")
     module = PurePosixPath(file.name).name.removeprefix("test_")
     return [f"{folder}/{module}", f"{folder}/_{module}"]
 
 
-def test_privacy_has_one_spelling(shipped):
-    """What users may import is said in ``docs/``; no module marks itself with an underscore."""
+def test_no_module_name_begins_with_an_underscore(shipped):
+    """What users may import is written in ``docs/``, not in the names of modules."""
     underscored = [
         file.name
         for file in shipped

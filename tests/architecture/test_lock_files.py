@@ -1,4 +1,4 @@
-"""Everybody installs the same packages, from the public registries."""
+"""Lock files name exact packages from the public registries."""
 
 import json
 import re
@@ -7,7 +7,7 @@ REGISTRIES = {"https://pypi.org/simple", "https://files.pythonhosted.org"}
 
 
 def test_python_packages_come_from_pypi(root):
-    """The lock file names no mirror and no path of somebody's machine."""
+    """``uv.lock`` names no mirror and no local path."""
     lock = (root / "uv.lock").read_text("utf-8")
     hosts = set(re.findall(r"https?://[^/\"]+(?:/simple)?", lock))
 
@@ -15,7 +15,7 @@ def test_python_packages_come_from_pypi(root):
 
 
 def test_python_packages_are_not_paths(root):
-    """Only the project itself is installed from a folder."""
+    """``uv.lock`` has one package from a folder: the project itself."""
     lock = (root / "uv.lock").read_text("utf-8")
     folders = re.findall(r'\b(?:path|directory|editable|virtual) = "([^"]*)"', lock)
 
@@ -23,7 +23,7 @@ def test_python_packages_are_not_paths(root):
 
 
 def test_node_packages_are_pinned_by_content(root):
-    """Every package from npm has a digest, and none names a host."""
+    """Every npm package has a digest, and none names a host."""
     locks = [
         path
         for top in ("azurite", "tests")
@@ -36,8 +36,8 @@ def test_node_packages_are_pinned_by_content(root):
         for name, entry in json.loads(lock.read_text("utf-8"))["packages"].items()
         if name.startswith("node_modules/") and not entry.get("link")
     }
-    loose = [name for name, entry in fetched.items() if "integrity" not in entry]
+    unpinned = [name for name, entry in fetched.items() if "integrity" not in entry]
     hosts = [entry["resolved"] for entry in fetched.values() if "resolved" in entry]
 
     assert locks
-    assert (loose, hosts) == ([], [])
+    assert (unpinned, hosts) == ([], [])

@@ -1,4 +1,4 @@
-"""What is measured stands in ``docs/metrics.md``, and the reverse."""
+"""``docs/metrics.md`` lists exactly the instruments that exist."""
 
 import re
 
@@ -17,7 +17,7 @@ DURATIONS = {
 
 
 def test_the_catalogue_of_metrics_is_complete(root):
-    """Operators alert on these names: each is listed once, and none is listed that is gone."""
+    """Each instrument has one row in the page, and each row an instrument."""
     read = [i.name for table in (COUNTS, GAUGES, PARTITION_GAUGES) for i in table]
     in_code = sorted([*DURATIONS, *read])
     page = (root / "docs/metrics.md").read_text("utf-8")
@@ -25,8 +25,8 @@ def test_the_catalogue_of_metrics_is_complete(root):
     assert sorted(ROW.findall(page)) == in_code
 
 
-def test_durations_are_those_that_exist():
-    """Instruments that are not in a table are found by what they record."""
+def test_the_list_of_histograms_is_complete():
+    """``DURATIONS`` has the names of the instruments that are not in a table."""
     reader = InMemoryMetricReader()
     telemetry = Telemetry(meter_provider=MeterProvider([reader]))
     for histogram in (

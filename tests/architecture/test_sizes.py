@@ -1,15 +1,15 @@
-"""A file is one noun and a function fits on a screen."""
+"""Limits for the lengths of files and functions, and for file names."""
 
 import ast
 
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-NAMELESS = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
+VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def test_no_file_is_longer_than_anybody_reads(everything):
-    """Beyond 400 lines a file is two nouns."""
+def test_no_file_is_longer_than_400_lines(everything):
+    """A longer file has to be divided."""
     long = {
         file.name: lines for file in everything if (lines := file.text.count("\n")) > FILE_LINES_MAX
     }
@@ -17,8 +17,8 @@ def test_no_file_is_longer_than_anybody_reads(everything):
     assert long == {}
 
 
-def test_no_function_is_longer_than_a_screen(everything):
-    """Beyond 70 lines of code a function is two verbs."""
+def test_no_function_is_longer_than_70_lines(everything):
+    """A longer function has to be divided."""
     long = {
         f"{file.name}:{node.name}": lines
         for file in everything
@@ -31,14 +31,14 @@ def test_no_function_is_longer_than_a_screen(everything):
 
 
 def lines_of(function):
-    """Count the lines of a function's body; what it takes and what it says of itself is no code."""
+    """Count the lines of a function's body, without its signature and its docstring."""
     explained = ast.get_docstring(function) is not None
     before = function.body[0].end_lineno if explained else function.body[0].lineno - 1
     return function.end_lineno - before
 
 
-def test_the_inspector_counts_code():
-    """The body counts; the signature and the docstring do not."""
+def test_the_check_counts_the_body_only():
+    """The signature and the docstring of a function do not count."""
     explained = ast.parse(
         'def f(\n    a,\n):\n    """One.\n\n    Two.\n    """\n    b = a\n    return b'
     )
@@ -47,12 +47,12 @@ def test_the_inspector_counts_code():
     assert (lines_of(explained.body[0]), lines_of(plain.body[0])) == (2, 1)
 
 
-def test_every_file_has_a_name(everything):
-    """What can only be called ``utils`` has no home."""
-    nameless = [
+def test_no_file_has_a_vague_name(everything):
+    """A file is not called ``utils``, ``helpers``, ``common`` or the like."""
+    vague = [
         file.name
         for file in everything
-        if NAMELESS & set(file.name.removesuffix(".py").replace("/", "_").split("_"))
+        if VAGUE_NAMES & set(file.name.removesuffix(".py").replace("/", "_").split("_"))
     ]
 
-    assert nameless == []
+    assert vague == []

@@ -1,4 +1,4 @@
-"""A test says which behaviour it stands for."""
+"""Every test has a docstring."""
 
 import ast
 
@@ -6,7 +6,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def cases_in(file):
-    """Return the test functions in a file, in classes too."""
+    """Return the test functions in a file, also those in classes."""
     return [
         node
         for node in ast.walk(file.tree)
@@ -14,13 +14,13 @@ def cases_in(file):
     ]
 
 
-def test_every_test_says_its_behaviour(tests):
-    """When it fails, its docstring is what the reader needs first."""
-    silent = [
+def test_every_test_has_a_docstring(tests):
+    """The docstring of a test states the behaviour that it checks."""
+    undocumented = [
         f"{file.name}:{test.lineno} {test.name}"
         for file in tests
         for test in cases_in(file)
         if ast.get_docstring(test) is None
     ]
 
-    assert silent == []
+    assert undocumented == []

@@ -48,8 +48,8 @@ def names_in(file):
 
 
 def test_names_use_standard_terms(shipped):
-    """A reader who knows Kafka or Event Hubs needs no dictionary for a name."""
-    private = sorted(
+    """No name in the packages that users install contains a private word."""
+    found = sorted(
         {
             f"{file.name}: {name}"
             for file in shipped
@@ -58,11 +58,11 @@ def test_names_use_standard_terms(shipped):
         }
     )
 
-    assert private == []
+    assert found == []
 
 
 def test_commands_use_standard_terms():
-    """Verbs and options of the command are names, too."""
+    """No verb and no option of the command contains a private word."""
     typer = pytest.importorskip("typer")
     from eventproc.cli.app import app  # noqa: PLC0415
 
@@ -73,18 +73,18 @@ def test_commands_use_standard_terms():
             yield name
             yield from names(below)
 
-    private = {n for n in names(typer.main.get_command(app)) if words_of(n) & PRIVATE_WORDS}
+    found = {n for n in names(typer.main.get_command(app)) if words_of(n) & PRIVATE_WORDS}
 
-    assert private == set()
+    assert found == set()
 
 
 @pytest.mark.parametrize("name", ["is_robbed", "FrontDoor", "_told", "HTTPGate", "gift_2"])
-def test_the_inspector_finds_a_word_in_any_spelling(name):
+def test_the_check_finds_a_word_in_any_spelling(name):
     """Snake case, camel case and abbreviations are split."""
     assert words_of(name) & PRIVATE_WORDS
 
 
 @pytest.mark.parametrize("name", ["dashboard", "problem", "gateway", "outdoor"])
-def test_the_inspector_does_not_find_a_word_inside_another(name):
-    """A name is judged by its words, not by its letters."""
+def test_the_check_does_not_find_a_word_inside_another(name):
+    """A name is split into words before they are compared."""
     assert not words_of(name) & PRIVATE_WORDS

@@ -1,4 +1,4 @@
-"""Every store, twice over the same data, and a way to lose answers where requests are repeated."""
+"""Each kind of store: two instances over the same data, and a way to lose answers if it retries."""
 
 import random
 from collections.abc import AsyncIterator, Callable
@@ -17,60 +17,60 @@ from eventproc.testing import FaultyCheckpointStore, LoseAnswers, LossyProxy
 
 
 @dataclass
-class Stand:
-    """One kind of store: makes stores over the same data."""
+class StoreKind:
+    """One kind of store: ``make_store`` makes unopened stores over the same data."""
 
     make_store: Callable[[], CheckpointStore]
     lose_answers: LoseAnswers | None = None
 
 
-Stands = Callable[[], AbstractAsyncContextManager[Stand]]
+OpenStoreKind = Callable[[], AbstractAsyncContextManager[StoreKind]]
 
 
 @asynccontextmanager
-async def memory_stand() -> AsyncIterator[Stand]:
-    """Stores over one account in this process."""
+async def memory_kind() -> AsyncIterator[StoreKind]:
+    """Yield memory stores over one account."""
     account = MemoryAccount()
-    yield Stand(lambda: MemoryCheckpointStore(account))
+    yield StoreKind(lambda: MemoryCheckpointStore(account))
 
 
 @asynccontextmanager
-async def faultless_stand() -> AsyncIterator[Stand]:
-    """The same behind a fault injector that injects nothing."""
+async def faultless_kind() -> AsyncIterator[StoreKind]:
+    """Yield memory stores behind a fault injector that injects nothing."""
     account, rng = MemoryAccount(), random.Random(1)
-    yield Stand(lambda: FaultyCheckpointStore(MemoryCheckpointStore(account), rng))
+    yield StoreKind(lambda: FaultyCheckpointStore(MemoryCheckpointStore(account), rng))
 
 
 @asynccontextmanager
-async def blob_stand(storage: str, container: str) -> AsyncIterator[Stand]:
-    """Stores over one container; over plain HTTP with a proxy that can lose answers."""
+async def blob_kind(storage: str, container: str) -> AsyncIterator[StoreKind]:
+    """Yield blob stores over one container; over plain HTTP, through a proxy that loses answers."""
     with ContainerClient.from_connection_string(storage, container) as client:
         url = urlsplit(client.url)
     if url.scheme != "http" or url.hostname != "127.0.0.1":
-        yield Stand(lambda: BlobCheckpointStore.from_connection_string(storage, container))
+        yield StoreKind(lambda: BlobCheckpointStore.from_connection_string(storage, container))
         return
     async with LossyProxy(url.port or 80) as proxy:
         through_proxy = storage.replace(f"127.0.0.1:{url.port}", f"127.0.0.1:{proxy.port}")
-        yield Stand(
+        yield StoreKind(
             lambda: BlobCheckpointStore.from_connection_string(through_proxy, container),
             proxy.lose_answers,
         )
 
 
 @pytest.fixture(params=["memory", "faultless", "sqlite", "blob"])
-def stand(request, tmp_path) -> Stands:
-    """Each kind of store in turn."""
+def store_kind(request, tmp_path) -> OpenStoreKind:
+    """Return each kind of store in turn, as a function that opens a context manager."""
     if request.param == "memory":
-        return memory_stand
+        return memory_kind
     if request.param == "faultless":
-        return faultless_stand
+        return faultless_kind
     if request.param == "blob":
         storage = request.getfixturevalue("storage")
         container = request.getfixturevalue("container")
-        return lambda: blob_stand(storage, container)
+        return lambda: blob_kind(storage, container)
 
     @asynccontextmanager
-    async def sqlite_stand() -> AsyncIterator[Stand]:
-        yield Stand(lambda: SqliteCheckpointStore(tmp_path / "store.db"))
+    async def sqlite_kind() -> AsyncIterator[StoreKind]:
+        yield StoreKind(lambda: SqliteCheckpointStore(tmp_path / "store.db"))
 
-    return sqlite_stand
+    return sqlite_kind

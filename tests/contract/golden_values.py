@@ -27,7 +27,7 @@ NOW_US = int(NOW.timestamp()) * 1_000_000
 
 
 class MemoryContainer:
-    """A blob container in this process, without its conditions."""
+    """A blob container in this process, which ignores the conditions of writes."""
 
     def __init__(self, blobs=()):
         self._versions = count(1)
@@ -57,21 +57,21 @@ class MemoryContainer:
 
 
 class BlobStore(BlobRecords):
-    """The blob store over such a container."""
+    """The blob store over a ``MemoryContainer``."""
 
     def __init__(self, container):
         super().__init__("golden", concurrency_max=1, legacy_prefix=None)
         self._attach(container)
 
     async def open(self):
-        """It is open."""
+        """Do nothing: the store is attached to its container from the start."""
 
     async def close(self):
-        """It has nothing to close."""
+        """Do nothing: there is no connection."""
 
 
 class StoppedClock(HostClock):
-    """A machine on which no time passes."""
+    """A host clock that always shows the same time."""
 
     def wall_us(self):
         return NOW_US
@@ -84,7 +84,8 @@ class StoppedClock(HostClock):
 
 
 def as_member(values):
-    """Today's record of a member: the values in the file have today's names and stored words."""
+    """Return today's ``Member`` for a member in the file, which has today's field names and stored
+    words."""
     values = {"status": "active", "lease_mode": "partition", "offset_format": "amqp"} | values
     return Member(
         **values
@@ -98,7 +99,7 @@ def as_member(values):
 
 
 def as_update(partition_id, values, replaces):
-    """Today's update of a checkpoint."""
+    """Return today's ``CheckpointUpdate`` for an update in the file."""
     state, ranges = values.get("state"), values.get("completed", ())
     return CheckpointUpdate(
         **values
@@ -112,7 +113,7 @@ def as_update(partition_id, values, replaces):
 
 
 def facts(checkpoint):
-    """What a checkpoint says, without its version."""
+    """Return the fields of a checkpoint, without its version."""
     return {
         "offset": checkpoint.offset,
         "sequence_number": checkpoint.sequence_number,
@@ -125,7 +126,7 @@ def facts(checkpoint):
 
 
 def expected(values):
-    """What was stored in a checkpoint, after all its updates."""
+    """Return the fields that a checkpoint has after all its updates."""
     last = as_update(values["partition_id"], values["updates"][-1], None)
     states = [update.get("state") for update in values["updates"]]
     state = next((bytes.fromhex(state) for state in reversed(states) if state is not None), b"")
@@ -176,7 +177,7 @@ async def check_all_is_read(store):
 
 
 def facts_of_member(member):
-    """What a member record says, without its version."""
+    """Return the fields of a member record, without its ETag."""
     return (
         *(member.owner_id, member.incarnation, member.status, member.hands_over, member.weight),
         *(member.deployment_id, member.lease_mode, member.offset_format, member.version),

@@ -1,4 +1,4 @@
-"""What the blob store writes is Azure's layout, and what it reads may come from anybody."""
+"""The blob store writes the Azure SDKs' layout, and reads what any of them may have written."""
 
 import json
 import logging
@@ -53,14 +53,14 @@ USABLE = {
 
 @pytest.fixture
 def azure(storage, container):
-    """The vendor's own client, to write and look as others do."""
+    """Yield the vendor's own client, to write and read as other programs do."""
     with ContainerClient.from_connection_string(storage, container) as client:
         yield client
 
 
 @pytest.fixture
 def store(storage, container):
-    """An unopened store over the same container."""
+    """Return an unopened store over the same container."""
     return BlobCheckpointStore.from_connection_string(storage, container)
 
 
@@ -70,7 +70,7 @@ def put(azure, name, metadata=None, body=b""):
 
 
 def an_update(sequence_number=7, replaces=None, **changes):
-    """An update of partition 0."""
+    """Return an update of partition 0."""
     values = {
         "partition_id": "0",
         "offset": str(sequence_number * 100),
@@ -81,7 +81,7 @@ def an_update(sequence_number=7, replaces=None, **changes):
     return CheckpointUpdate(**(values | changes))
 
 
-async def test_what_is_written_is_azures_layout(azure, store):
+async def test_records_are_written_in_the_layout_of_the_azure_sdks(azure, store):
     """Names, metadata keys and empty bodies are those of the Azure SDKs."""
     async with store:
         claim = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)
@@ -104,8 +104,8 @@ async def test_what_is_written_is_azures_layout(azure, store):
     assert {blob.size for blob in blobs.values()} == {0}
 
 
-async def test_a_release_is_an_empty_owner(azure, store):
-    """Azure's processors take a partition whose ownerid is empty."""
+async def test_a_released_record_has_an_empty_ownerid(azure, store):
+    """Processors of the Azure SDKs claim a partition whose ``ownerid`` is empty."""
     async with store:
         claim = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)
         [won] = await store.claim_ownership(GROUP, [claim])
@@ -121,8 +121,9 @@ async def test_a_release_is_an_empty_owner(azure, store):
 
 
 @pytest.mark.parametrize("lists_raw", [True, False])
-async def test_every_format_in_the_wild_is_read(azure, store, lists_raw):
-    """One odd checkpoint never hides the others, whichever way the container is listed."""
+async def test_checkpoints_of_every_known_format_are_read(azure, store, lists_raw):
+    """Each usable checkpoint is listed, whatever malformed ones lie beside it, on both listing
+    paths."""
     for name, metadata in UNUSABLE.items():
         put(azure, f"{HOME}/checkpoint/{name}", metadata)
     for name, (metadata, _) in USABLE.items():
@@ -146,8 +147,8 @@ async def test_every_format_in_the_wild_is_read(azure, store, lists_raw):
 
 
 @pytest.mark.parametrize("lists_raw", [True, False])
-async def test_every_ownership_in_the_wild_is_read(azure, store, lists_raw):
-    """A record that names no owner counts as free, or its partition would be nobody's for ever."""
+async def test_ownership_records_of_every_known_format_are_read(azure, store, lists_raw):
+    """A record without ``ownerid`` counts as released and can be claimed; folders are ignored."""
     put(azure, f"{HOME}/ownership/0", {"ownerid": "other"})
     put(azure, f"{HOME}/ownership/1", {"OwnerId": "shouted"})
     put(azure, f"{HOME}/ownership/2", {"ownerid": ""})
@@ -175,8 +176,9 @@ async def test_every_ownership_in_the_wild_is_read(azure, store, lists_raw):
     assert taken.outcome is WriteOutcome.WON
 
 
-async def test_both_ways_of_listing_agree(azure, store):
-    """The fast listing says what the vendor's own listing says, time included."""
+async def test_both_listing_paths_return_the_same_records(azure, store):
+    """The store's own parser returns what the vendor's listing returns, for any name, time
+    included."""
     names = ["0", "überwachung-東京", "50%25 + #1?a=b&c", "quote'\"<&>"]
     for name in names:
         put(azure, f"{HOME}/ownership/{name}", {"ownerid": f"{len(name)}"})
@@ -190,8 +192,9 @@ async def test_both_ways_of_listing_agree(azure, store):
     assert abs((slow.as_of - fast.as_of).total_seconds()) <= 1
 
 
-async def test_without_the_vendors_private_parts_listing_goes_on(azure, store, caplog):
-    """The fast listing stands on a private attribute: when it moves, it is said once."""
+async def test_listing_falls_back_to_the_vendors_api_and_logs_it_once(azure, store, caplog):
+    """Fast listing needs a private attribute of the vendor's client; without it listing still
+    works."""
     put(azure, f"{HOME}/ownership/0", {"ownerid": "other"})
     async with store:
         del store._azure._client._pipeline
@@ -201,8 +204,8 @@ async def test_without_the_vendors_private_parts_listing_goes_on(azure, store, c
     assert [vars(record).get("event") for record in caplog.records] == ["listing_degraded"]
 
 
-async def test_an_odd_blob_is_logged_once_for_each_version(azure, store, caplog):
-    """A listing every few seconds must not fill the log with the same line."""
+async def test_a_malformed_blob_is_logged_once_for_each_version(azure, store, caplog):
+    """Repeated listings do not repeat the warning; a new version of the blob does."""
     caplog.set_level(logging.WARNING, "eventproc")
     put(azure, f"{HOME}/checkpoint/0")
     async with store:
@@ -216,8 +219,8 @@ async def test_an_odd_blob_is_logged_once_for_each_version(azure, store, caplog)
     ] * 2
 
 
-async def test_a_blank_checkpoint_can_be_replaced(azure, store):
-    """A record without a position comes back, so that the first real one can replace it."""
+async def test_a_checkpoint_without_a_position_can_be_replaced(azure, store):
+    """``read_checkpoint`` returns it, so that the first update can name its ETag."""
     put(azure, f"{HOME}/checkpoint/0", {"offset": "", "sequencenumber": ""})
     async with store:
         blank = await store.read_checkpoint(GROUP, "0")
@@ -226,8 +229,9 @@ async def test_a_blank_checkpoint_can_be_replaced(azure, store):
     assert result.outcome is WriteOutcome.WON
 
 
-async def test_a_foreign_write_keeps_the_state_and_shows(azure, store):
-    """An Azure SDK moves the position and keeps the body: the state tells where it belongs."""
+async def test_a_checkpoint_moved_by_an_azure_sdk_keeps_its_state_and_its_number(azure, store):
+    """An Azure SDK replaces the metadata only: ``state_sequence_number`` shows that the state is
+    older."""
     async with store:
         await store.update_checkpoint(GROUP, an_update(7, state=b"seven"))
         azure.get_blob_client(f"{HOME}/checkpoint/0").set_blob_metadata(
@@ -248,27 +252,29 @@ async def test_a_foreign_write_keeps_the_state_and_shows(azure, store):
         (99, (), 0),
     ],
 )
-async def test_a_foreign_write_leaves_what_is_done_above_it(
+async def test_a_checkpoint_moved_by_an_azure_sdk_keeps_ranges_above_it(
     azure, store, number, completed, delivery_count
 ):
-    """What an Azure SDK went past is done with, and nobody counted deliveries where it stopped."""
+    """Ranges below the new position are dropped, and the delivery count of another position is
+    0."""
     done = (SequenceRange(9, 9), SequenceRange(12, 20))
     async with store:
         await store.update_checkpoint(GROUP, an_update(7, completed=done, delivery_count=3))
         blob = azure.get_blob_client(f"{HOME}/checkpoint/0")
-        seen_by_azure = blob.get_blob_properties().metadata
+        azure_metadata = blob.get_blob_properties().metadata
         blob.set_blob_metadata({"offset": "1", "sequencenumber": str(number)})
         read = await store.read_checkpoint(GROUP, "0")
         await store.update_checkpoint(GROUP, an_update(number, read))
         again = await store.read_checkpoint(GROUP, "0")
 
-    assert seen_by_azure == {"offset": "700", "sequencenumber": "7", "eventprocwriter": "pump-a"}
+    assert azure_metadata == {"offset": "700", "sequencenumber": "7", "eventprocwriter": "pump-a"}
     assert (read.completed, read.delivery_count) == (completed, delivery_count)
     assert (again.completed, again.delivery_count) == ((), 0)
 
 
-async def test_a_reset_clears_what_a_foreign_write_hid(azure, store):
-    """A count that was left behind at a lower position must not be found there again."""
+async def test_a_reset_clears_a_delivery_count_left_at_its_position(azure, store):
+    """A count hidden by an Azure SDK's write does not return when the position goes back to its
+    place."""
     async with store:
         await store.update_checkpoint(GROUP, an_update(7, state=b"s", delivery_count=3))
         azure.get_blob_client(f"{HOME}/checkpoint/0").set_blob_metadata(
@@ -281,8 +287,9 @@ async def test_a_reset_clears_what_a_foreign_write_hid(azure, store):
     assert (read.delivery_count, again.delivery_count, again.state) == (0, 0, b"s")
 
 
-async def test_a_damaged_state_is_not_taken_for_none(azure, store):
-    """Beginning from nothing at a late position would be wrong, silently."""
+async def test_a_damaged_state_is_an_error(azure, store):
+    """A truncated body raises ``StoreCorruptError``; beginning without state would be silently
+    wrong."""
     async with store:
         await store.update_checkpoint(GROUP, an_update(7, state=b"seven"))
         blob = azure.get_blob_client(f"{HOME}/checkpoint/0")
@@ -295,8 +302,8 @@ async def test_a_damaged_state_is_not_taken_for_none(azure, store):
     assert [checkpoint.sequence_number for checkpoint in listed] == [7]
 
 
-async def test_a_strangers_body_is_ignored(azure, store):
-    """What is in the body of a checkpoint blob may have nothing to do with us."""
+async def test_a_body_of_another_program_is_not_read_as_state(azure, store):
+    """A checkpoint blob whose body has another format has no state."""
     put(azure, f"{HOME}/checkpoint/0", {"offset": "1", "sequencenumber": "7"}, b"hello")
     async with store:
         read = await store.read_checkpoint(GROUP, "0")
@@ -312,8 +319,9 @@ async def test_a_strangers_body_is_ignored(azure, store):
         ("Contoso.ServiceBus.windows.net/Hub/", "Contoso.ServiceBus.windows.net/Hub/$Default"),
     ],
 )
-async def test_old_leases_are_read_when_asked(azure, storage, container, prefix, folder):
-    """A group that comes from EventProcessorHost or Functions goes on where it was."""
+async def test_legacy_leases_are_read_with_legacy_prefix(azure, storage, container, prefix, folder):
+    """A group moves from EventProcessorHost or Functions and continues at the positions of its
+    leases."""
     lease = {"PartitionId": "0", "Owner": "x", "Token": "t", "Epoch": 3}
     put(azure, f"{folder}/0", body=json.dumps(lease | {"Offset": "70", "SequenceNumber": 7}))
     put(azure, f"{folder}/1", body=json.dumps(lease | {"Offset": "", "SequenceNumber": 8}))
@@ -338,8 +346,8 @@ async def test_old_leases_are_read_when_asked(azure, storage, container, prefix,
     assert azure.get_blob_client(f"{HOME}/checkpoint/0").exists()
 
 
-async def test_old_leases_are_not_read_unasked(azure, store):
-    """Without the option a blob elsewhere in the container means nothing."""
+async def test_legacy_leases_are_ignored_without_legacy_prefix(azure, store):
+    """Without the option, blobs elsewhere in the container are not read."""
     put(azure, "$Default/0", body=b'{"Offset": "70", "SequenceNumber": 7}')
     async with store:
         listed = await store.list_checkpoints(GROUP)
@@ -349,8 +357,9 @@ async def test_old_leases_are_not_read_unasked(azure, store):
     assert read is None
 
 
-async def test_an_update_of_a_listed_checkpoint_that_is_no_longer_the_newest_loses(store):
-    """A listing has no body, so the blob is read again: only the version that was listed counts."""
+async def test_an_update_that_replaces_an_outdated_listed_checkpoint_is_lost(store):
+    """A listing has no state, so the store reads the blob again, and must compare the listed
+    version."""
     async with store:
         first = await store.update_checkpoint(GROUP, an_update(7, state=b"seven"))
         [old] = await store.list_checkpoints(GROUP)

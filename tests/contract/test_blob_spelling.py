@@ -1,4 +1,4 @@
-"""A namespace with a port, which some SDKs leave out of the names of their blobs."""
+"""A namespace with a port: some Azure SDKs leave the port out of the names of their blobs."""
 
 import pytest
 from azure.storage.blob import ContainerClient
@@ -7,7 +7,7 @@ from checkpointstores.blob import BlobCheckpointStore
 from eventproc.errors import ConfigurationError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
 
-SPELLED_OTHERWISE = "group_spelled_otherwise"
+OTHER_SPELLING = "group_spelled_otherwise"
 
 
 WITH_PORT = ConsumerGroup(fully_qualified_namespace="localhost:5672", eventhub_name="Hub")
@@ -16,14 +16,14 @@ WITHOUT_PORT = ConsumerGroup(fully_qualified_namespace="localhost", eventhub_nam
 
 @pytest.fixture
 def azure(storage, container):
-    """The vendor's own client, to write and look as others do."""
+    """Yield the vendor's own client, to write and read as other programs do."""
     with ContainerClient.from_connection_string(storage, container) as client:
         yield client
 
 
 @pytest.fixture
 def store(storage, container):
-    """An unopened store over the same container."""
+    """Return an unopened store over the same container."""
     return BlobCheckpointStore.from_connection_string(storage, container)
 
 
@@ -35,21 +35,24 @@ def put(azure, name, **metadata):
 @pytest.mark.parametrize(
     ("ours", "theirs"), [(WITH_PORT, "localhost"), (WITHOUT_PORT, "localhost:5672")]
 )
-async def test_a_group_that_others_spell_otherwise_is_told_once(azure, store, caplog, ours, theirs):
-    """JavaScript's SDK leaves the port out; then there are two groups, and neither knows."""
+async def test_a_group_under_another_spelling_of_the_namespace_is_logged_once(
+    azure, store, caplog, ours, theirs
+):
+    """JavaScript's SDK leaves the port out, which makes two groups; the warning names the
+    remedy."""
     put(azure, f"{theirs}/hub/$default/ownership/0", ownerid="js")
     put(azure, f"{theirs}/hub/$default/checkpoint/0", offset="1", sequencenumber="1")
     async with store:
         found = [await store.list_ownership(ours) for _ in range(3)]
 
-    [told] = [r.__dict__ for r in caplog.records if getattr(r, "event", "") == SPELLED_OTHERWISE]
+    [logged] = [r.__dict__ for r in caplog.records if getattr(r, "event", "") == OTHER_SPELLING]
     assert [snapshot.ownerships for snapshot in found] == [()] * 3
-    assert (told["namespace"], told["other_namespace"]) == (ours.key[0], theirs)
-    assert f"BlobCheckpointStore(namespace={theirs!r})" in told["remedy"]
+    assert (logged["namespace"], logged["other_namespace"]) == (ours.key[0], theirs)
+    assert f"BlobCheckpointStore(namespace={theirs!r})" in logged["remedy"]
 
 
-async def test_another_hub_or_a_released_record_elsewhere_is_no_second_group(azure, store, caplog):
-    """Nobody is there, or somebody who serves something else."""
+async def test_another_hub_or_a_released_record_is_not_a_second_group(azure, store, caplog):
+    """Nothing is logged if the other spelling has no live owner of the same hub and group."""
     put(azure, "localhost/hub/$default/ownership/0", ownerid="")
     put(azure, "localhost/other/$default/ownership/0", ownerid="js")
     put(azure, "localhost:1/other/$default/ownership/0", ownerid="js")
@@ -58,11 +61,13 @@ async def test_another_hub_or_a_released_record_elsewhere_is_no_second_group(azu
         await store.list_ownership(WITH_PORT)
         await store.list_ownership(WITHOUT_PORT)
 
-    assert [r for r in caplog.records if getattr(r, "event", "") == SPELLED_OTHERWISE] == []
+    assert [r for r in caplog.records if getattr(r, "event", "") == OTHER_SPELLING] == []
 
 
-async def test_the_namespace_in_the_names_of_blobs_can_be_set(azure, storage, container, caplog):
-    """Then the group is one with those who leave the port out; nothing else lies elsewhere."""
+async def test_the_namespace_option_sets_the_namespace_in_blob_names(
+    azure, storage, container, caplog
+):
+    """With it, processors share one group with an SDK that leaves the port out."""
     put(azure, "localhost/hub/$default/ownership/0", ownerid="js")
     put(azure, "localhost/hub/$default/checkpoint/0", offset="1", sequencenumber="7")
     named = BlobCheckpointStore.from_connection_string(storage, container, namespace="LocalHost")
@@ -82,10 +87,10 @@ async def test_the_namespace_in_the_names_of_blobs_can_be_set(azure, storage, co
     assert (owned.owner_id, listed.sequence_number) == ("js", 7)
     assert won.outcome is WriteOutcome.WON
     assert folders == {"localhost"}
-    assert [r for r in caplog.records if getattr(r, "event", "") == SPELLED_OTHERWISE] == []
+    assert [r for r in caplog.records if getattr(r, "event", "") == OTHER_SPELLING] == []
 
 
-def test_a_namespace_that_cannot_be_one_is_refused():
+def test_a_namespace_with_a_slash_is_refused():
     """A slash would put the group into another folder."""
     with pytest.raises(ConfigurationError, match="has a slash"):
         BlobCheckpointStore("https://x.blob.core.windows.net", "any", "sas", namespace="a/b")

@@ -1,4 +1,5 @@
-"""A store that misbehaves does so as told, and the same way for the same seed."""
+"""``FaultyCheckpointStore`` injects the faults it was asked for, the same ones for the same
+seed."""
 
 from datetime import timedelta
 from random import Random
@@ -18,12 +19,12 @@ UPDATE = CheckpointUpdate(
 
 
 def claim(partition_id):
-    """A first claim."""
+    """Return a first claim."""
     return OwnershipClaim(partition_id=partition_id, owner_id="a", expected_etag=None)
 
 
 async def all_writes(store):
-    """One write of each kind; their outcomes."""
+    """Make one write of each kind; return the set of their outcomes."""
     [claimed] = await store.claim_ownership(GROUP, [claim("0")])
     updated = await store.update_checkpoint(GROUP, UPDATE)
     announced = await store.announce_member(GROUP, MEMBER)
@@ -31,13 +32,13 @@ async def all_writes(store):
     return {claimed.outcome, updated.outcome, announced.outcome, withdrawn}
 
 
-async def what_was_written(store):
-    """How many records the store behind has."""
-    behind = store.store
+async def records_written(store):
+    """Return how many records of each kind the inner store has."""
+    inner = store.store
     return (
-        len((await behind.list_ownership(GROUP)).ownerships),
-        len(await behind.list_checkpoints(GROUP)),
-        len((await behind.list_members(GROUP)).members),
+        len((await inner.list_ownership(GROUP)).ownerships),
+        len(await inner.list_checkpoints(GROUP)),
+        len((await inner.list_members(GROUP)).members),
     )
 
 
@@ -49,8 +50,9 @@ async def what_was_written(store):
         (StoreFaults(answer_lost_rate=1), (1, 1, 1)),
     ],
 )
-async def test_a_lost_answer_is_unknown_whether_written_or_not(faults, written):
-    """The two kinds of loss look alike to the caller and differ behind."""
+async def test_a_lost_request_and_a_lost_answer_are_both_unknown(faults, written):
+    """The caller gets ``UNKNOWN`` for both; the write was carried out only if the answer was
+    lost."""
     async with FaultyCheckpointStore(MemoryCheckpointStore(), Random(1), faults) as store:
         outcomes = await all_writes(store)
         for read in (store.list_ownership, store.list_members, store.list_checkpoints):
@@ -58,26 +60,26 @@ async def test_a_lost_answer_is_unknown_whether_written_or_not(faults, written):
                 await read(GROUP)
         with pytest.raises(StoreUnavailableError):
             await store.read_checkpoint(GROUP, "0")
-        behind = await what_was_written(store)
+        inner = await records_written(store)
 
     assert outcomes == {WriteOutcome.UNKNOWN}
-    assert behind == written
+    assert inner == written
 
 
-async def test_an_outage_ends_when_its_block_ends():
-    """Nothing gets through meanwhile, everything afterwards."""
+async def test_outage_blocks_all_calls_until_its_block_ends():
+    """During the block no write reaches the inner store; after it, all do."""
     async with FaultyCheckpointStore(MemoryCheckpointStore(), Random(1)) as store:
         with store.outage():
             during = await all_writes(store)
-            behind = await what_was_written(store)
+            inner = await records_written(store)
         after = await all_writes(store)
 
-    assert (during, behind) == ({WriteOutcome.UNKNOWN}, (0, 0, 0))
+    assert (during, inner) == ({WriteOutcome.UNKNOWN}, (0, 0, 0))
     assert after == {WriteOutcome.WON}
 
 
 async def history(seed):
-    """What becomes of forty claims, each with a fate of its own."""
+    """Return the outcome of forty claims with random faults, and whether each was written."""
     faults = StoreFaults(
         delay_max=timedelta(milliseconds=2),
         throttle_rate=0.2,
@@ -91,8 +93,8 @@ async def history(seed):
     return [(result.outcome, result.claim.partition_id in written) for result in results]
 
 
-async def test_a_seed_gives_one_history():
-    """So that a failure that was found once can be looked at again."""
+async def test_the_same_seed_injects_the_same_faults():
+    """Two runs with one seed have equal histories; another seed has another one."""
     first, again, other = await history(1), await history(1), await history(2)
 
     assert first == again
@@ -112,7 +114,7 @@ async def test_a_seed_gives_one_history():
         {"throttle_rate": 0.6, "request_lost_rate": 0.6},
     ],
 )
-def test_rates_must_be_chances(rates):
-    """Together they are one distribution."""
+def test_rates_must_be_probabilities_that_sum_to_at_most_one(rates):
+    """A rate outside of 0 to 1, or rates with a sum above 1, raise ``ConfigurationError``."""
     with pytest.raises(ConfigurationError):
         StoreFaults(**rates)

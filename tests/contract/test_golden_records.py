@@ -61,21 +61,22 @@ SQLITE_DIFFERENCES = {
     "user_version": "4 became 5: the file has a clock since issue 12 (decision 0103)",
     "clock": "the table of that clock and its one row; no other table changed",
 }
-"""All that differs today in what is written; ``test_only_the_listed_differences_...`` checks it."""
+"""All differences to what that commit wrote: ``test_a_new_sqlite_file_has_only_...`` checks it."""
 
 
 # --- blobs ---------------------------------------------------------------------------------------
 
 
 async def test_golden_blobs_are_read():
-    """Ownership, members and checkpoints say today what was put into them."""
+    """Ownership, member and checkpoint blobs are read with the values that they were written
+    from."""
     blobs = json.loads((GOLDEN / "blobs.json").read_text("utf-8"))
 
     await check_all_is_read(BlobStore(MemoryContainer(blobs)))
 
 
 async def test_golden_blobs_are_written_again():
-    """Names, metadata and bodies are the same, without any exception."""
+    """Names, metadata and bodies of all blobs are the same as those of ``dbcb3e1``."""
     container = MemoryContainer()
     await write_all(BlobStore(container))
 
@@ -86,7 +87,8 @@ async def test_golden_blobs_are_written_again():
 
 
 async def test_unknown_words_in_a_member_blob_read_as_the_default():
-    """So a word that is new today would make an old processor deal shares to that member."""
+    """A value that this version does not know, in any field of a member record, reads as the
+    default."""
     blobs = json.loads((GOLDEN / "blobs.json").read_text("utf-8"))
     [blob] = [blob for blob in blobs if blob["name"].endswith("/session-leaving")]
     blob["metadata"] |= {"status": "x", "leasemode": "x", "numbering": "x", "weight": "x", "x": "x"}
@@ -98,15 +100,17 @@ async def test_unknown_words_in_a_member_blob_read_as_the_default():
 
 
 @pytest.mark.parametrize(("found", "next_mark"), [(1, IN_PART), (2, ALONE), (3, ALONE + 1)])
-def test_a_delivery_count_of_dbcb3e1_blames_no_event_early(found, next_mark):
-    """The number is a mark since issue 12: it counts no more deliveries than that commit did, and
-    only an event that both handed over alone is blamed."""
+def test_a_delivery_count_written_by_dbcb3e1_does_not_blame_an_event_early(found, next_mark):
+    """The count of ``dbcb3e1`` reads as at most as many deliveries, and only an event that was
+    delivered alone by both versions is blamed.
+    """
     assert deliveries_of(found) <= found
     assert care_at_first(found, last_suspect=100).mark == next_mark
 
 
 def test_every_word_that_can_be_stored_is_in_the_golden_records():
-    """A word that is not there is new, and an older processor reads it as the default."""
+    """Every value of the stored enumerations occurs: an older version reads a new one as the
+    default."""
     stored = {word for values in VALUES["members"] for word in values.values()}
     known = {word.value for kind in (MemberStatus, LeaseMode, OffsetFormat) for word in kind}
 
@@ -117,13 +121,13 @@ def test_every_word_that_can_be_stored_is_in_the_golden_records():
 
 
 def load(path):
-    """Make a file from the dump."""
+    """Create a file from the dump."""
     with closing(sqlite3.connect(path)) as db:
         db.executescript((GOLDEN / "group.sql").read_text("utf-8"))
 
 
 def contents(path):
-    """Return the file's two numbers, its tables, and the rows of each."""
+    """Return the file's application id and version, and for each table its schema and rows."""
     with closing(sqlite3.connect(path)) as db:
         found = {
             name: db.execute(f"PRAGMA {name}").fetchone()[0]
@@ -134,16 +138,17 @@ def contents(path):
         return found
 
 
-async def test_a_golden_sqlite_file_is_read(tmp_path):
-    """The file is brought up to date, and its records say what was put into them."""
+async def test_a_golden_sqlite_file_is_upgraded_and_read(tmp_path):
+    """Opening a file of ``dbcb3e1`` upgrades it, and every record has the values it was written
+    from."""
     load(tmp_path / "group.db")
 
     async with SqliteCheckpointStore(tmp_path / "group.db", host_clock=StoppedClock()) as store:
         await check_all_is_read(store)
 
 
-async def test_only_the_listed_differences_are_in_a_sqlite_file_of_today(tmp_path, monkeypatch):
-    """All else, tables and rows, is as it was; so is a golden file that was brought up to date."""
+async def test_a_new_sqlite_file_has_only_the_listed_differences(tmp_path, monkeypatch):
+    """All other tables and rows are equal, and an upgraded golden file equals a new one."""
     numbers = count(1)
     monkeypatch.setattr(sqlite_records, "_new_etag", lambda: f"{next(numbers):016x}")
     load(tmp_path / "golden.db")
@@ -163,25 +168,25 @@ async def test_only_the_listed_differences_are_in_a_sqlite_file_of_today(tmp_pat
 # --- writers -------------------------------------------------------------------------------------
 
 
-def updates_by(who):
-    """What the values say that somebody wrote: partition id and the last update."""
+def updates_by(writer_kind):
+    """Return the last update of each checkpoint that ``written_by`` attributes to a writer."""
     return [
         as_update(values["partition_id"], values["updates"][-1], None)
         for values in VALUES["checkpoints"]
-        if values.get("written_by") == who
+        if values.get("written_by") == writer_kind
     ]
 
 
-def test_the_writer_of_a_pump_is_written_again_and_read():
-    """A new owner recognises by it whose checkpoint it takes over."""
+def test_the_writer_name_of_a_pump_is_written_again_and_parsed():
+    """A new owner parses it to find out whose checkpoint it adopts."""
     writer = pumps_writer("host-1", "0a1b2c3d", 9)
 
     assert [initial_checkpoint("8", writer)] == updates_by("first_mark")
     assert pump_owner(writer) == "host-1"
 
 
-async def test_the_writer_of_an_operator_is_written_again_and_read():
-    """A pump that runs sees by it that its checkpoint was moved under it."""
+async def test_the_writer_name_of_an_operator_is_written_again_and_recognised():
+    """A running pump recognises by it that an operator moved its checkpoint."""
     [update] = updates_by("operator")
     blobs = json.loads((GOLDEN / "blobs.json").read_text("utf-8"))
     found = await BlobStore(MemoryContainer(blobs)).read_checkpoint(GROUP, "9")
@@ -191,8 +196,8 @@ async def test_the_writer_of_an_operator_is_written_again_and_read():
     assert is_moved_by_operator(found)
 
 
-def test_a_kafka_offset_is_recognised():
-    """By its prefix a group over Kafka is told from one over AMQP."""
+def test_a_kafka_offset_is_recognised_by_its_prefix():
+    """``kafka:`` tells a group over Kafka from one over AMQP."""
     assert offset_format_of("kafka:4711") is OffsetFormat.KAFKA
 
 
@@ -200,7 +205,8 @@ def test_a_kafka_offset_is_recognised():
 
 
 def test_a_golden_spark_offset_is_read_and_written_again():
-    """The text stands in the query's checkpointLocation; Spark compares the texts."""
+    """The JSON text in a query's ``checkpointLocation`` is the same, because Spark compares
+    texts."""
     text = json.loads((GOLDEN / "spark.json").read_text("utf-8"))["offset"]
     following = {"0": 43, "1": 0, "10": 4712}
 
@@ -208,8 +214,8 @@ def test_a_golden_spark_offset_is_read_and_written_again():
     assert json.dumps(offsets.to_json("orders", following)) == text
 
 
-def test_the_spark_sinks_checkpoints_are_written_again_and_read():
-    """A batch that was begun by one version is known as a replay to the other."""
+def test_checkpoints_of_the_spark_sink_are_written_again_and_parsed():
+    """A batch that one version began is recognised as a replay by the other."""
     task = TaskId(**VALUES["spark_task"])
     golden = json.loads((GOLDEN / "spark.json").read_text("utf-8"))
     report = PartitionReport(
@@ -229,8 +235,8 @@ def test_the_spark_sinks_checkpoints_are_written_again_and_read():
 # --- files for people and tables -----------------------------------------------------------------
 
 
-def a_letter(body):
-    """The dead letter that was stored."""
+def a_dead_letter(body):
+    """Return the dead letter that was stored."""
     return DeadLetter(
         event=ReceivedEvent(
             body=body,
@@ -258,37 +264,37 @@ def a_letter(body):
     [("dead_letter.json", b'{"customer": 7}'), ("dead_letter_base64.json", b"\xff\x00")],
 )
 def test_a_golden_dead_letter_is_written_again(name, body):
-    """Whoever reads dead letters finds the same fields."""
-    assert a_letter(body).to_json() == (GOLDEN / name).read_bytes()
+    """The JSON of a dead letter, with a body of text or of bytes, is the same byte for byte."""
+    assert a_dead_letter(body).to_json() == (GOLDEN / name).read_bytes()
 
 
-class SentLetters(EventHubDeadLetterSink):
+class RecordingSink(EventHubDeadLetterSink):
     """Keeps the properties of the event that it would send."""
 
     def _connected(self):
         return self
 
-    async def send(self, event, told):
-        self.properties = told
+    async def send(self, event, properties):
+        self.properties = properties
         return True
 
 
-async def test_dead_letters_go_where_they_went():
-    """The blob's name, and the properties of the event in a hub for dead letters."""
+async def test_the_names_and_properties_of_dead_letters_are_the_same():
+    """The name of the blob, and the properties of the event in a dead-letter hub."""
     golden = json.loads((GOLDEN / "dead_letter_places.json").read_text("utf-8"))
     blob = BlobDeadLetterSink("https://contoso.blob.core.windows.net", "letters")
-    hub = SentLetters.from_connection_string(
+    hub = RecordingSink.from_connection_string(
         "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=a;SharedAccessKey=b",
         eventhub_name="letters",
     )
-    await hub.store(a_letter(b"x"))
+    await hub.store(a_dead_letter(b"x"))
 
-    assert blob._name(a_letter(b"x")) == golden["blob"]
+    assert blob._name(a_dead_letter(b"x")) == golden["blob"]
     assert hub.properties == golden["properties"]
 
 
 def test_a_golden_export_is_read_and_written_again():
-    """A file of ``eventproc checkpoints export`` is imported by any later version."""
+    """A file of ``eventproc checkpoints export`` can be imported by any later version."""
     contents = ExportedGroup(
         format="eventproc-checkpoints",
         version=1,

@@ -1,4 +1,4 @@
-"""SQLite with real processes: races, locks, and a process that dies while it writes."""
+"""SQLite with several processes: races, locks, and a process that is killed while it writes."""
 
 import asyncio
 import multiprocessing
@@ -26,7 +26,8 @@ ROUNDS = 40
 
 
 def race(path, name, barrier, results):
-    """One of several processes: open at the same moment, then claim the same records."""
+    """Run in each of several processes: open the store at one moment, then claim the same
+    records."""
 
     async def claim_all():
         won = []
@@ -42,8 +43,8 @@ def race(path, name, barrier, results):
     asyncio.run(claim_all())
 
 
-def test_of_many_processes_one_wins(tmp_path):
-    """Processes that create one file together and race on it: one winner for each record."""
+def test_processes_that_race_for_a_record_have_one_winner(tmp_path):
+    """Processes create one file together and claim the same records: each record has one winner."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(PROCESSES), context.Queue()
     path = tmp_path / "store.db"
@@ -71,8 +72,8 @@ def test_of_many_processes_one_wins(tmp_path):
     assert asyncio.run(owners()) == {str(n): winners[0] for n, winners in enumerate(wins)}
 
 
-def test_many_may_create_the_file_at_once(tmp_path):
-    """Whoever comes while another makes the tables waits for it, and never misreads the half."""
+def test_connections_that_create_a_file_at_once_all_find_its_tables(tmp_path):
+    """A connection waits while another creates the tables, and never sees only some of them."""
 
     def open_one(path):
         with closing(connect(path, busy_timeout_s=10)) as connection:
@@ -108,11 +109,12 @@ WRITER = """
 """
 
 
-def test_what_was_won_survives_a_kill(tmp_path):
-    """A process killed in mid-write loses nothing it was told, and state fits position."""
+def test_a_won_write_survives_a_kill_of_its_process(tmp_path):
+    """After SIGKILL the last acknowledged checkpoint, or the one after it, is stored with its own
+    state."""
     path = tmp_path / "store.db"
     command = [sys.executable, "-c", textwrap.dedent(WRITER), str(path)]
-    told = -1
+    acknowledged = -1
 
     async def stored():
         async with SqliteCheckpointStore(path) as store:
@@ -124,26 +126,27 @@ def test_what_was_won_survives_a_kill(tmp_path):
             lines = [writer.stdout.readline() for _ in range(20 + kill)]
             os.kill(writer.pid, signal.SIGKILL)
             lines += writer.stdout.readlines()
-        told = int(next(line for line in reversed(lines) if line.endswith("\n")))
+        acknowledged = int(next(line for line in reversed(lines) if line.endswith("\n")))
         checkpoint = asyncio.run(stored())
 
-        assert checkpoint.sequence_number in {told, told + 1}
+        assert checkpoint.sequence_number in {acknowledged, acknowledged + 1}
         assert checkpoint.state == str(checkpoint.sequence_number).encode() * 500
 
-    assert told >= 5 * 20 - 1
+    assert acknowledged >= 5 * 20 - 1
 
 
 @pytest.fixture
 def locked(tmp_path):
-    """A store's file, and another process's connection that may lock it."""
+    """Yield a store's file, and another connection that may lock it."""
     path = tmp_path / "store.db"
     connection = sqlite3.connect(path, isolation_level=None)
     yield path, connection
     connection.close()
 
 
-async def test_a_locked_file_makes_writes_unknown_and_lets_reads_go_on(locked):
-    """Somebody else's long transaction: not lost, not won, and readers need not wait."""
+async def test_a_locked_file_makes_writes_unknown_and_does_not_delay_reads(locked):
+    """While another connection holds the write lock, writes are ``UNKNOWN`` after
+    ``busy_timeout``."""
     path, other = locked
     async with SqliteCheckpointStore(path, busy_timeout=timedelta(milliseconds=50)) as store:
         other.execute("BEGIN IMMEDIATE")
@@ -167,8 +170,8 @@ async def test_a_locked_file_makes_writes_unknown_and_lets_reads_go_on(locked):
     assert again.outcome is WriteOutcome.WON
 
 
-async def test_opening_waits_for_a_lock_and_then_gives_up(locked):
-    """Locked for longer than the timeout is unavailable, not misconfigured."""
+async def test_opening_a_file_locked_beyond_the_timeout_is_unavailable(locked):
+    """``open`` raises ``StoreUnavailableError``, and succeeds once the lock is gone."""
     path, other = locked
     other.execute("BEGIN EXCLUSIVE")
     store = SqliteCheckpointStore(path, busy_timeout=timedelta(milliseconds=50))
@@ -179,8 +182,8 @@ async def test_opening_waits_for_a_lock_and_then_gives_up(locked):
     await store.close()
 
 
-async def test_the_event_loop_does_not_wait_for_a_lock(locked):
-    """While a write waits for another process, everything else in this one goes on."""
+async def test_a_write_that_waits_for_a_lock_does_not_block_the_event_loop(locked):
+    """Other tasks go on while the write waits, and it wins when the lock is released."""
     path, other = locked
     async with SqliteCheckpointStore(path, busy_timeout=timedelta(milliseconds=300)) as store:
         other.execute("BEGIN IMMEDIATE")
@@ -201,7 +204,7 @@ async def test_the_event_loop_does_not_wait_for_a_lock(locked):
     assert result.outcome is WriteOutcome.WON
 
 
-LOOKER = """
+READER = """
     import sys, time
 
     off_s = float(sys.argv[2])
@@ -213,32 +216,32 @@ LOOKER = """
     from checkpointstores.sqlite import SqliteCheckpointStore
     from eventproc.models import ConsumerGroup
 
-    async def look():
+    async def read():
         group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
         async with SqliteCheckpointStore(sys.argv[1]) as store:
-            seen = await store.list_ownership(group)
-        print((seen.as_of - seen.ownerships[0].last_modified).total_seconds())
+            snapshot = await store.list_ownership(group)
+        print((snapshot.as_of - snapshot.ownerships[0].last_modified).total_seconds())
 
-    asyncio.run(look())
+    asyncio.run(read())
 """
-"""A process whose wall clock is off, as Python sees it."""
+"""Prints the age of a record, in a process whose wall clock is off by some seconds."""
 
 
 @pytest.mark.parametrize("off_s", [-3600, 600])
-async def test_a_process_whose_wall_clock_is_off_sees_how_old_a_record_is(tmp_path, off_s):
-    """Or it would take what is owned: ten minutes are more than any expiration."""
+async def test_the_age_of_a_record_does_not_depend_on_the_readers_wall_clock(tmp_path, off_s):
+    """A clock that is off by more than the expiration does not make a live record look expired."""
     path = tmp_path / "store.db"
     async with SqliteCheckpointStore(path) as store:
         claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
         await store.claim_ownership(GROUP, [claim])
-        looker = await asyncio.create_subprocess_exec(
+        reader = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
-            textwrap.dedent(LOOKER),
+            textwrap.dedent(READER),
             str(path),
             str(off_s),
             stdout=asyncio.subprocess.PIPE,
         )
-        told, _ = await looker.communicate()
+        acknowledged, _ = await reader.communicate()
 
-    assert 0 <= float(told) < 120
+    assert 0 <= float(acknowledged) < 120

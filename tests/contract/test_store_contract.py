@@ -1,4 +1,4 @@
-"""Every store against the meaning of the port, clause by clause."""
+"""Every store against the contract of ``CheckpointStore``, clause by clause."""
 
 import asyncio
 
@@ -9,18 +9,18 @@ from eventproc.testing import ClauseReport, check_checkpoint_store, clause_names
 
 
 @pytest.mark.parametrize("clause", clause_names())
-async def test_a_store_keeps_the_promise(stand, clause):
-    """Each clause of the contract holds for each store."""
-    async with stand() as made:
+async def test_a_store_meets_each_clause_of_the_contract(store_kind, clause):
+    """Each clause of the contract holds for each kind of store."""
+    async with store_kind() as kind:
         [report] = await check_checkpoint_store(
-            made.make_store, lose_answers=made.lose_answers, only=clause
+            kind.make_store, lose_answers=kind.lose_answers, only=clause
         )
 
     assert report.name == clause
 
 
-async def test_the_contract_tells_which_clauses_ran():
-    """Without a way to lose answers the clauses that need one are reported as left out."""
+async def test_the_contract_reports_every_clause_also_those_left_out():
+    """Without ``lose_answers`` the clauses that need it are reported as not run."""
     seen: list[ClauseReport] = []
     store = MemoryCheckpointStore()
     reports = await check_checkpoint_store(
@@ -34,13 +34,13 @@ async def test_the_contract_tells_which_clauses_ran():
     assert len(left_out) < len(reports) / 2
 
 
-async def test_stores_that_share_nothing_fail_the_contract():
-    """The suite notices that two stores are not two processes over the same data."""
+async def test_stores_that_share_no_data_fail_the_contract():
+    """The contract fails if ``make_store`` returns stores over different data."""
     with pytest.raises(AssertionError, match="first_claim_creates_the_record: another process"):
         await check_checkpoint_store(MemoryCheckpointStore, records=10, rounds=2)
 
 
-def test_an_unknown_clause_is_named():
-    """A typo in ``only`` must not look like a contract that was kept."""
+def test_an_unknown_clause_is_an_error_that_names_it():
+    """A typo in ``only`` does not pass as a contract that was checked."""
     with pytest.raises(ValueError, match="no clause named 'nonsense'"):
         asyncio.run(check_checkpoint_store(MemoryCheckpointStore, only="nonsense"))

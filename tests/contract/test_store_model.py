@@ -1,4 +1,4 @@
-"""Any history of calls on a store gives what the simplest model gives."""
+"""Random histories of calls on a store have the results of a simple model."""
 
 import asyncio
 import tempfile
@@ -28,10 +28,10 @@ processes = st.integers(0, 1)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Two processes that read and write, sometimes on what they read long ago.
+    """Two processes that read and write, sometimes with records that they read long ago.
 
-    The model: for each record a list of all that was ever written. A write on what was read wins
-    if that is the last entry.
+    The model: for each record a list of all that was ever written. A write wins if the version that
+    it replaces is the last entry.
     """
 
     def __init__(self):
@@ -44,7 +44,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.checkpoints = {}
 
     def make_stores(self):
-        """Two unopened stores over the same data."""
+        """Return two unopened stores over the same data."""
         raise NotImplementedError
 
     def run_(self, call):
@@ -52,7 +52,7 @@ class StoreMachine(RuleBasedStateMachine):
         return self.loop.run(call)
 
     def teardown(self):
-        """Close what was opened."""
+        """Close the stores."""
         for store in self.stores:
             self.run_(store.close())
         self.loop.close()
@@ -65,7 +65,7 @@ class StoreMachine(RuleBasedStateMachine):
         age=st.integers(0, 2),
     )
     def claim(self, process, group, partition_id, owner_id, age):
-        """Claim on the latest record, or on an older one."""
+        """Claim with the latest ETag, or with an older one."""
         history = self.owners.setdefault((group, partition_id), [None])
         expected = history[-1 - min(age, len(history) - 1)]
         [result] = self.run_(
@@ -98,7 +98,7 @@ class StoreMachine(RuleBasedStateMachine):
         age=st.integers(0, 2),
     )
     def checkpoint(self, process, group, partition_id, step, state, done, delivery_count, age):
-        """Move a checkpoint on from the latest one, or from an older one."""
+        """Replace the latest checkpoint, or an older one."""
         history = self.checkpoints.setdefault((group, partition_id), [None])
         replaces = history[-1 - min(age, len(history) - 1)]
         number = (replaces.sequence_number if replaces else 0) + step
@@ -125,17 +125,19 @@ class StoreMachine(RuleBasedStateMachine):
         written = result.checkpoint
         if state is None:
             before = history[-1]
-            meant = (before.state, before.state_sequence_number) if before else (None, None)
+            expected_state = (
+                (before.state, before.state_sequence_number) if before else (None, None)
+            )
         else:
-            meant = (state, number) if state else (None, None)
-        assert (written.state, written.state_sequence_number) == meant
+            expected_state = (state, number) if state else (None, None)
+        assert (written.state, written.state_sequence_number) == expected_state
         assert (written.completed, written.delivery_count) == (completed, delivery_count)
         assert (written.sequence_number, written.writer) == (number, f"w{process}")
         history.append(written)
 
     @invariant()
-    def everybody_reads_the_last_write(self):
-        """Both processes list and read exactly the ends of the histories."""
+    def both_processes_read_the_last_write(self):
+        """Both processes list and read exactly the last entries of the histories."""
         for group in GROUPS:
             owners = {
                 key[1]: history[-1]
@@ -160,25 +162,25 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 class MemoryMachine(StoreMachine):
-    """The reference implementation."""
+    """The memory store, which is the reference implementation."""
 
     def make_stores(self):
-        """Two stores over one account."""
+        """Return two stores over one account."""
         first = MemoryCheckpointStore()
         return [first, MemoryCheckpointStore(first.account)]
 
 
 class SqliteMachine(StoreMachine):
-    """The embedded default."""
+    """The SQLite store."""
 
     def make_stores(self):
-        """Two stores over one file."""
+        """Return two stores over one file."""
         self.directory = tempfile.TemporaryDirectory()
         path = Path(self.directory.name) / "store.db"
         return [SqliteCheckpointStore(path), SqliteCheckpointStore(path)]
 
     def teardown(self):
-        """Remove the file, too."""
+        """Close the stores and remove the file."""
         super().teardown()
         self.directory.cleanup()
 

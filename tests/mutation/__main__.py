@@ -1,8 +1,8 @@
 """Remove one guard after another, and check that a test fails: ``make mutants``.
 
     python -m tests.mutation                     # all of them, by the tests that belong to them
-    python -m tests.mutation --only etag         # those with this word in name or file
-    python -m tests.mutation --resume            # those without a verdict, or changed since then
+    python -m tests.mutation --only ETag         # those with this word in name or file
+    python -m tests.mutation --resume            # those without a verdict, or changed since
     python -m tests.mutation --simulation        # then by the simulation as well: an hour
     python -m tests.mutation --table             # only write the report again
 
@@ -10,7 +10,7 @@ Verdicts are kept in ``.tools/mutants/verdicts.json``, each as soon as it is kno
 ``.tools/mutants/report.md`` is written from the last verdict on each guard.
 The simulation runs in rounds of more and more seeds, so that most mutants have a verdict early.
 
-Exits with 1 if a mutant survives, or if the words of a guard are not in its file exactly once.
+Exits with 1 if a mutant survives, or if a guard does not occur in its file exactly once.
 """
 
 import argparse
@@ -28,9 +28,9 @@ from eventproc.testing.servers.azurite import Azurite
 from tests.mutation import report
 from tests.mutation.guard import ROOT, Guard
 from tests.mutation.guards.everything import GUARDS, GUARDS_BY_PART
-from tests.mutation.memory import Memory
 from tests.mutation.mutant_runner import MutantRunner
 from tests.mutation.verdict import ByTests, ByWorlds
+from tests.mutation.verdict_file import VerdictFile
 
 ROUNDS: Final = (4, 20, 60, 200)
 """The number of seeds up to which each round goes."""
@@ -41,11 +41,11 @@ class MutationRun:
 
     def __init__(self, guards: Sequence[Guard], arguments: argparse.Namespace) -> None:
         self._arguments = arguments
-        self._memory = Memory()
+        self._verdicts = VerdictFile()
         self._commit = _commit()
         self._errors: list[str] = []
-        self._memory_lock = threading.Lock()
-        # Each is to be tried by tests (0), or by simulation up to so many seeds.
+        self._verdicts_lock = threading.Lock()
+        # Each guard is tried by tests (seeds is 0), or by simulation up to that many seeds.
         self._queue: queue.SimpleQueue[tuple[Guard, int]] = queue.SimpleQueue()
         rounds = [0] if arguments.tests else []
         if arguments.simulation:
@@ -60,7 +60,7 @@ class MutationRun:
             self._queue.put((guard, 0))  # Last, because Spark streams are slow.
 
     def run(self) -> int:
-        """Try all of them; return how many could not be tried because of an error."""
+        """Try all mutants; return how many could not be tried because of an error."""
         with tempfile.TemporaryDirectory() as scratch, Azurite() as azurite:
             workers = [
                 threading.Thread(
@@ -89,19 +89,19 @@ class MutationRun:
                     self._print(f"UNTRIED {guard.name}: {error!r}")
 
     def _try(self, runner: MutantRunner, guard: Guard, seeds: int) -> None:
-        known = self._memory.verdict(guard)
+        known = self._verdicts.verdict(guard)
         started_s = time.monotonic()
         result: ByTests | ByWorlds | None = None
         if not seeds:
             if not (self._arguments.resume and known.tests and not known.tests.trouble):
-                result = runner.test(guard, self._memory.suspect(guard))
+                result = runner.test(guard, self._verdicts.last_killer(guard))
         elif known.worlds is None or (seeds == ROUNDS[0] and not self._arguments.resume):
             result = self._play_first(runner, guard, known.worlds, seeds)
         elif not known.worlds.is_killed and known.worlds.seeds_tried < seeds:
             result = runner.play(guard, known.worlds, seeds)
         if result is not None:
-            with self._memory_lock:
-                self._memory.keep(guard, result, self._commit)
+            with self._verdicts_lock:
+                self._verdicts.store(guard, result, self._commit)
             self._print(f"{time.monotonic() - started_s:6.1f} s  {guard.name}: {result}")
 
     @staticmethod
@@ -147,13 +147,13 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [g for g in GUARDS if arguments.only in f"{g.name} {g.file}"]
     untried_count = 0 if arguments.table else MutationRun(chosen, arguments).run()
-    memory = Memory()
-    noticed = [guard for guard in chosen if memory.verdict(guard).is_killed]
+    verdicts = VerdictFile()
+    noticed = [guard for guard in chosen if verdicts.verdict(guard).is_killed]
     print(f"{len(noticed)} of {len(chosen)} guards are noticed when they are removed")
     for guard in chosen:
         if guard not in noticed:
             print(f"not noticed: {guard.name}", file=sys.stderr)
-    report.write(report.table(GUARDS_BY_PART, memory))
+    report.write(report.table(GUARDS_BY_PART, verdicts))
     print(f"written: {report.FILE.relative_to(ROOT)}")
     return 1 if untried_count or len(noticed) < len(chosen) or not chosen else 0
 

@@ -38,16 +38,16 @@ def main() -> None:
     )  # exits through the finally that ends a child
     assert "eventproc" not in sys.modules, "only the children may import the project"
     for line in sys.stdin:
-        asked = json.loads(line)
-        print(json.dumps(_raise_child(asked)), flush=True)
+        request = json.loads(line)
+        print(json.dumps(_raise_child(request)), flush=True)
 
 
-def _raise_child(asked: dict[str, Any]) -> int | None:
+def _raise_child(request: dict[str, Any]) -> int | None:
     """Fork a child for a request; return its exit code."""
     pid = os.fork()
     if pid == 0:
-        os._exit(_work(asked))
-    ends_at = time.monotonic() + asked["within_s"]
+        os._exit(_work(request))
+    ends_at = time.monotonic() + request["within_s"]
     try:
         while time.monotonic() < ends_at:
             done, status = os.waitpid(pid, os.WNOHANG)
@@ -66,23 +66,23 @@ def _end_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _work(asked: dict[str, Any]) -> int:
+def _work(request: dict[str, Any]) -> int:
     """Carry out a request in the child, with its output in a file; return the exit code."""
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     code = 3
     try:
-        if asked["runs"] == "tests":
+        if request["runs"] == "tests":
             import pytest  # noqa: PLC0415 - the vendors are imported by then
 
-            code = int(pytest.main(asked["arguments"]))
+            code = int(pytest.main(request["arguments"]))
         else:
-            sys.argv = ["worlds", *asked["arguments"]]
+            sys.argv = ["worlds", *request["arguments"]]
             runpy.run_module("tests.mutation.worlds", run_name="__main__")
             code = 0
     except BaseException:  # noqa: BLE001 - the child ends here in any case

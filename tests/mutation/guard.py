@@ -11,7 +11,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 class GuardGoneError(Exception):
-    """The source changed: the guard's words do not occur exactly once."""
+    """The source changed: the words of a guard do not occur exactly once in its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

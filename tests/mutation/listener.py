@@ -34,7 +34,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]"):
     if not report.failed:
         return
     file = Path(os.environ[VERDICT_VARIABLE])
-    told = json.loads(file.read_text()) if file.exists() else {"hangs": []}
+    result = json.loads(file.read_text()) if file.exists() else {"hangs": []}
     error = call.excinfo.exconly() if call.excinfo is not None else ""
     for place in (
         ROOT,
@@ -44,14 +44,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]"):
     # An event loop may swallow the time-out's exception; then the duration shows it.
     most_s = item.config.getoption("timeout") or float("inf")
     if "Timeout (>" in error or call.duration >= most_s:
-        told["hangs"].append(report.nodeid)
-        if len(told["hangs"]) >= HANGS_MAX:
+        result["hangs"].append(report.nodeid)
+        if len(result["hangs"]) >= HANGS_MAX:
             item.session.shouldstop = "too many tests time out"
-    elif "killer" not in told:
-        told |= {
+    elif "killer" not in result:
+        result |= {
             "killer": report.nodeid,
             "error": " ".join(error.split())[:200],
             "is_timing": "TimeoutError" in error or report.when != "call",
         }
         item.session.shouldstop = "a test failed"
-    file.write_text(json.dumps(told))
+    file.write_text(json.dumps(result))

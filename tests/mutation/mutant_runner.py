@@ -96,15 +96,15 @@ class MutantRunner:
         """End the fork server."""
         self._fork_server.communicate()
 
-    def test(self, guard: Guard, suspect: str | None) -> ByTests:
-        """Run the tests that a guard names, after the one that failed the last time."""
-        said = ByTests()
-        for tests in ([suspect] if suspect else [], guard.killers):
+    def test(self, guard: Guard, last_killer: str | None) -> ByTests:
+        """Run the test that failed the last time, then the tests that the guard names."""
+        result = ByTests()
+        for tests in ([last_killer] if last_killer else [], guard.killers):
             if tests:
-                said = self._test(guard, tests)
-            if said.killer is not None:
+                result = self._test(guard, tests)
+            if result.killer is not None:
                 break
-        return said
+        return result
 
     def _test(self, guard: Guard, tests: Sequence[str]) -> ByTests:
         unsound: list[str] = []
@@ -114,9 +114,9 @@ class MutantRunner:
                 killer = result.killer
                 # A timing failure may come from a busy machine: run the test again.
                 if killer and result.is_timing and self._run_tests([killer]).killer != killer:
-                    return ByTests(trouble=f"{killer} fails now and then")
+                    return ByTests(trouble=f"{killer} fails only sometimes")
             if not killer:
-                anyway = [f"{test} fails anyway" for test in unsound]
+                anyway = [f"{test} fails without the mutation" for test in unsound]
                 return ByTests(trouble=", ".join([*result.troubles, *anyway]))
             if killer not in self._sound_by_test:
                 self._sound_by_test[killer] = not self._run_tests([killer]).killer
@@ -132,85 +132,85 @@ class MutantRunner:
             # The fork server has imported the plugins already.
             *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
         ]
-        code = self._ask(
+        code = self._request(
             "tests",
             [*options, "--hypothesis-seed=0", f"--timeout={TEST_WITHIN_S}", *tests],
             TESTS_WITHIN_S,
         )
-        told = json.loads(self._verdict.read_text()) if self._verdict.exists() else {}
-        troubles = [f"{test} hangs" for test in told.pop("hangs", ())]
-        if not told and not troubles and code != PASSED:
+        answer = json.loads(self._verdict.read_text()) if self._verdict.exists() else {}
+        troubles = [f"{test} hangs" for test in answer.pop("hangs", ())]
+        if not answer and not troubles and code != PASSED:
             ended = "never ended" if code is None else f"ended with {code}"
             troubles = [f"pytest {ended}: {self._output.read_text()[-300:]}"]
-        return PytestResult(**told, troubles=tuple(troubles))
+        return PytestResult(**answer, troubles=tuple(troubles))
 
-    def play(self, guard: Guard, said: ByWorlds, stop: int) -> ByWorlds:
+    def play(self, guard: Guard, result: ByWorlds, stop: int) -> ByWorlds:
         """Play worlds in every suite, from where the last trial ended up to a seed."""
         skipped: list[tuple[str, int]] = []
-        hung: list[str] = [said.trouble] if said.trouble else []
-        first = said.seeds_tried
+        hung: list[str] = [result.trouble] if result.trouble else []
+        first = result.seeds_tried
         while True:
             with self._mutant(guard):
-                asked = {"first": first, "stop": stop, "skipped": skipped}
-                code, told = self._run_worlds(suites=guard.suites, **asked)
-            if not told:
+                request = {"first": first, "stop": stop, "skipped": skipped}
+                code, answer = self._run_worlds(suites=guard.suites, **request)
+            if not answer:
                 return ByWorlds(seeds_tried=stop, trouble=", ".join(hung))
-            world = (told["suite"], told["seed"])
+            world = (answer["suite"], answer["seed"])
             skipped.append(world)
-            if code != 0 or "violation" not in told:
+            if code != 0 or "violation" not in answer:
                 hung.append(f"{world[0]} {world[1]} ended with {code}")
                 if len(hung) > HANGS_MAX:
-                    return ByWorlds(seeds_tried=told["seed"], trouble=", ".join(hung))
+                    return ByWorlds(seeds_tried=answer["seed"], trouble=", ".join(hung))
             elif self._is_sound(world):
                 return ByWorlds(
-                    seeds_tried=told["seed"] + 1,
+                    seeds_tried=answer["seed"] + 1,
                     suite=world[0],
                     seed=world[1],
-                    violation=" ".join(told["violation"].split())[:200],
+                    violation=" ".join(answer["violation"].split())[:200],
                 )
-            first = told["seed"]
+            first = answer["seed"]
 
     def play_again(self, guard: Guard, suite: str, seed: int) -> ByWorlds | None:
         """Play the world that failed the last time; ``None`` if it does not fail."""
-        asked = {"first": seed, "stop": seed + 1, "suites": [suite], "skipped": []}
+        request = {"first": seed, "stop": seed + 1, "suites": [suite], "skipped": []}
         with self._mutant(guard):
-            code, told = self._run_worlds(**asked)
-        if code != 0 or "violation" not in told or not self._is_sound((suite, seed)):
+            code, answer = self._run_worlds(**request)
+        if code != 0 or "violation" not in answer or not self._is_sound((suite, seed)):
             return None
         return ByWorlds(
             seeds_tried=seed + 1,
             suite=suite,
             seed=seed,
-            violation=" ".join(told["violation"].split())[:200],
+            violation=" ".join(answer["violation"].split())[:200],
         )
 
     def _is_sound(self, world: tuple[str, int]) -> bool:
         """Whether this world passes without a mutation."""
         if world not in self._sound_by_world:
             suite, seed = world
-            _, told = self._run_worlds(first=seed, stop=seed + 1, suites=[suite], skipped=[])
-            self._sound_by_world[world] = not told
+            _, answer = self._run_worlds(first=seed, stop=seed + 1, suites=[suite], skipped=[])
+            self._sound_by_world[world] = not answer
         return self._sound_by_world[world]
 
-    def _run_worlds(self, **asked: Any) -> tuple[int | None, dict[str, Any]]:
+    def _run_worlds(self, **request: Any) -> tuple[int | None, dict[str, Any]]:
         """Play worlds; return the exit code, and the failed world if there is one."""
         self._verdict.write_text("{}")
-        code = self._ask("worlds", [json.dumps(asked), str(self._verdict)], WORLDS_WITHIN_S)
-        told = json.loads(self._verdict.read_text())
-        if code != 0 and not told:
+        code = self._request("worlds", [json.dumps(request), str(self._verdict)], WORLDS_WITHIN_S)
+        answer = json.loads(self._verdict.read_text())
+        if code != 0 and not answer:
             raise RuntimeError(f"no world could be played: {self._output.read_text()[-2000:]}")
-        return code, told
+        return code, answer
 
-    def _ask(self, runs: str, arguments: Sequence[str], within_s: float) -> int | None:
+    def _request(self, runs: str, arguments: Sequence[str], within_s: float) -> int | None:
         assert self._fork_server.stdin is not None
         assert self._fork_server.stdout is not None
-        asked = {
+        request = {
             "runs": runs,
             "arguments": list(arguments),
             "within_s": within_s,
             "output": str(self._output),
         }
-        self._fork_server.stdin.write(json.dumps(asked) + "\n")
+        self._fork_server.stdin.write(json.dumps(request) + "\n")
         self._fork_server.stdin.flush()
         code: int | None = json.loads(self._fork_server.stdout.readline())
         return code

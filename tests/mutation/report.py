@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Final
 
 from tests.mutation.guard import ROOT, Guard
-from tests.mutation.memory import Memory
 from tests.mutation.verdict import ByTests, ByWorlds
+from tests.mutation.verdict_file import VerdictFile
 
 FILE: Final = ROOT / ".tools/mutants/report.md"
 
 
-def table(guards_by_part: Mapping[str, Sequence[Guard]], memory: Memory) -> str:
+def table(guards_by_part: Mapping[str, Sequence[Guard]], verdicts: VerdictFile) -> str:
     """Return a summary, then a Markdown table for each part of the project."""
     lines = [
         "# Guards, removed in turn",
         "",
-        _summary([g for guards in guards_by_part.values() for g in guards], memory),
+        _summary([g for guards in guards_by_part.values() for g in guards], verdicts),
         "",
     ]
     for part, guards in guards_by_part.items():
@@ -26,19 +26,19 @@ def table(guards_by_part: Mapping[str, Sequence[Guard]], memory: Memory) -> str:
             "",
             "| guard | without it | first test that fails | simulated world |",
             "|---|---|---|---|",
-            *(_row(guard, memory) for guard in guards),
+            *(_row(guard, verdicts) for guard in guards),
             "",
         ]
     return "\n".join(lines)
 
 
-def _summary(guards: Sequence[Guard], memory: Memory) -> str:
-    verdicts = [memory.verdict(guard) for guard in guards]
-    killed = sum(verdict.is_killed for verdict in verdicts)
-    by_tests = sum(v.tests is not None and v.tests.killer is not None for v in verdicts)
+def _summary(guards: Sequence[Guard], verdicts: VerdictFile) -> str:
+    results = [verdicts.verdict(guard) for guard in guards]
+    killed = sum(verdict.is_killed for verdict in results)
+    by_tests = sum(v.tests is not None and v.tests.killer is not None for v in results)
     simulated = sum(guard.is_simulated for guard in guards)
-    by_worlds = sum(v.worlds is not None and v.worlds.is_killed for v in verdicts)
-    commits = Counter(commit for guard in guards for commit in memory.commits(guard))
+    by_worlds = sum(v.worlds is not None and v.worlds.is_killed for v in results)
+    commits = Counter(commit for guard in guards for commit in verdicts.commits(guard))
     judged_at = ", ".join(f"`{commit}`" for commit, _ in commits.most_common())
     return (
         f"Of {len(guards)} removed guards {killed} are noticed: {by_tests} by a named test, "
@@ -47,8 +47,8 @@ def _summary(guards: Sequence[Guard], memory: Memory) -> str:
     )
 
 
-def _row(guard: Guard, memory: Memory) -> str:
-    verdict = memory.verdict(guard)
+def _row(guard: Guard, verdicts: VerdictFile) -> str:
+    verdict = verdicts.verdict(guard)
     tests = _by_tests(verdict.tests)
     worlds = _by_worlds(verdict.worlds) if guard.is_simulated else "not simulated"
     return f"| {guard.name} (`{guard.file}`) | {guard.without_it} | {tests} | {worlds} |"

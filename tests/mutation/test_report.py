@@ -4,25 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from tests.mutation import memory as memories
-from tests.mutation import report
+from tests.mutation import report, verdict_file
 from tests.mutation.guard import ROOT, Guard
-from tests.mutation.memory import Memory
 from tests.mutation.report import table, write
 from tests.mutation.verdict import ByTests, ByWorlds, Verdict
+from tests.mutation.verdict_file import VerdictFile
 
 GUARD = Guard(name="g", without_it="w", words="x", mutated="y", file="a.py")
 
 
 @pytest.fixture
-def memory(tmp_path):
-    """Return a memory without verdicts, whose folder does not exist yet."""
-    return Memory(tmp_path / "mutants/verdicts.json")
+def verdicts(tmp_path):
+    """Return an empty verdict file, whose folder does not exist yet."""
+    return VerdictFile(tmp_path / "mutants/verdicts.json")
 
 
-def row(memory, guard=GUARD):
-    """The last two columns of the guard's row."""
-    (line,) = [ln for ln in table({"P": [guard]}, memory).splitlines() if "(`a.py`)" in ln]
+def row(verdicts, guard=GUARD):
+    """Return the last two columns of the guard's row."""
+    (line,) = [ln for ln in table({"P": [guard]}, verdicts).splitlines() if "(`a.py`)" in ln]
     return line.strip("| ").split(" | ")[2:]
 
 
@@ -37,45 +36,46 @@ def row(memory, guard=GUARD):
         (ByWorlds(seeds_tried=200, trouble="safety 3"), "none of 200 seeds; some did not end"),
     ],
 )
-def test_a_row_has_the_result_of_each_trial(memory, result, cell):
-    """The other column says that it was not tried."""
-    memory.keep(GUARD, result, "abc")
+def test_a_row_has_the_result_of_each_trial(verdicts, result, cell):
+    """One column has the result of the tests or of the simulation, the other says `not tried
+    yet`."""
+    verdicts.store(GUARD, result, "abc")
 
-    by_tests, by_worlds = row(memory)
+    by_tests, by_worlds = row(verdicts)
 
     expected = (cell, "not tried yet")
     assert (by_tests, by_worlds) == (expected if isinstance(result, ByTests) else expected[::-1])
 
 
-def test_a_guard_outside_the_simulation_is_marked(memory):
-    """Its last column is `not simulated`."""
-    assert row(memory, replace(GUARD, is_simulated=False))[1] == "not simulated"
+def test_a_guard_outside_the_simulation_is_marked(verdicts):
+    """The last column of its row is `not simulated`."""
+    assert row(verdicts, replace(GUARD, is_simulated=False))[1] == "not simulated"
 
 
-def test_a_verdict_counts_only_for_the_mutant_that_was_tried(tmp_path, memory):
+def test_a_verdict_counts_only_for_the_mutant_that_was_tried(tmp_path, verdicts):
     """A guard whose words changed has no verdict; the test that failed is still run first."""
-    memory.keep(GUARD, ByTests(killer="t", error="E"), "abc")
-    memory = Memory(tmp_path / "mutants/verdicts.json")
+    verdicts.store(GUARD, ByTests(killer="t", error="E"), "abc")
+    verdicts = VerdictFile(tmp_path / "mutants/verdicts.json")
     changed = replace(GUARD, mutated="z")
 
-    assert memory.verdict(GUARD) == Verdict(tests=ByTests(killer="t", error="E"))
-    assert memory.verdict(changed) == Verdict()
-    assert memory.suspect(changed) == "t"
-    assert "Of 1 removed guards 1 are noticed" in table({"P": [GUARD]}, memory)
-    assert "Of 1 removed guards 0 are noticed" in table({"P": [changed]}, memory)
+    assert verdicts.verdict(GUARD) == Verdict(tests=ByTests(killer="t", error="E"))
+    assert verdicts.verdict(changed) == Verdict()
+    assert verdicts.last_killer(changed) == "t"
+    assert "Of 1 removed guards 1 are noticed" in table({"P": [GUARD]}, verdicts)
+    assert "Of 1 removed guards 0 are noticed" in table({"P": [changed]}, verdicts)
 
 
-def test_trouble_does_not_kill_a_mutant():
-    """Only a failed test, or a simulated world with a violated invariant, does."""
+def test_only_a_failure_kills_a_mutant():
+    """A test that hangs does not count; a failed test or a violated invariant does."""
     assert not Verdict(tests=ByTests(trouble="t hangs"), worlds=ByWorlds(seeds_tried=9)).is_killed
     assert Verdict(worlds=ByWorlds(seeds_tried=1, suite="safety", seed=0)).is_killed
 
 
 def test_the_report_is_written_into_a_folder_that_git_ignores(tmp_path):
-    """The folder is created; an earlier report is replaced."""
+    """`write` creates the folder and replaces an earlier report; the verdicts are beside it."""
     file = tmp_path / "mutants/report.md"
     write("first", file)
     write("second", file)
 
     assert file.read_text("utf-8") == "second"
-    assert {report.FILE.parent, memories.FILE.parent} == {ROOT / ".tools/mutants"}
+    assert {report.FILE.parent, verdict_file.FILE.parent} == {ROOT / ".tools/mutants"}

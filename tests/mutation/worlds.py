@@ -38,10 +38,10 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     VirtualTimeLoop.turns_max = TURNS_MAX
     gc.disable()
-    asked, output = json.loads(sys.argv[1]), Path(sys.argv[2])
-    skipped = {tuple(world) for world in asked["skipped"]}
-    for seed in range(asked["first"], asked["stop"]):
-        for suite in asked["suites"] or SUITES:
+    request, output = json.loads(sys.argv[1]), Path(sys.argv[2])
+    skipped = {tuple(world) for world in request["skipped"]}
+    for seed in range(request["first"], request["stop"]):
+        for suite in request["suites"] or SUITES:
             if (suite, seed) in skipped:
                 continue
             output.write_text(json.dumps({"suite": suite, "seed": seed}))
@@ -51,8 +51,8 @@ def main() -> None:
             except Violation as violation:
                 if isinstance(violation.__cause__, MemoryError):
                     signal.raise_signal(signal.SIGPROF)
-                told = {"suite": suite, "seed": seed, "violation": str(violation)}
-                output.write_text(json.dumps(told))
+                result = {"suite": suite, "seed": seed, "violation": str(violation)}
+                output.write_text(json.dumps(result))
                 return
         if seed % COLLECT_EVERY == 0:
             gc.collect()  # worlds are cyclic garbage

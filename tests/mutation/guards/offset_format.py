@@ -1,23 +1,23 @@
-"""Guards of the offset_format: a group keeps to one protocol; and of reading Kafka."""
+"""Guards of the offset format, which is one for each group; and of reading Kafka."""
 
 from tests.mutation.guard import Guard, guards_in
 
-NUMBERING_TESTS = ["tests/stories/test_offset_format.py"]
-READER_TESTS = ["tests/unit/eventproc/sources/kafka/test_reader.py"]
+OFFSET_FORMAT_TESTS = ["tests/stories/test_offset_format.py"]
+KAFKA_READER_TESTS = ["tests/unit/eventproc/sources/kafka/test_reader.py"]
 
-NUMBERS = guards_in(
+OFFSET_FORMATS = guards_in(
     "eventproc/core/offset_format.py",
-    NUMBERING_TESTS,
+    OFFSET_FORMAT_TESTS,
     Guard(
-        name="who has no presence reads over AMQP",
-        without_it="a Kafka processor joins a group of an Azure SDK's",
+        name="an owner without a member record counts as one with AMQP offsets",
+        without_it="a Kafka processor joins a group of processors of an Azure SDK",
         words="format_by_owner.get(owner_id, OffsetFormat.AMQP)",
         mutated="format_by_owner.get(owner_id, offset_format)",
         is_simulated=False,
     ),
     Guard(
-        name="who owns something is alive, however old its presence",
-        without_it="a steady processor of the other protocol is not seen",
+        name="an owner of a partition counts as alive, however old its member record",
+        without_it="a long-lived processor with the other offset format is overlooked",
         words="""        for ownership in owned.ownerships
         if ownership.owner_id is not None
 """,
@@ -27,82 +27,83 @@ NUMBERS = guards_in(
         is_simulated=False,
     ),
     Guard(
-        name="a checkpoint without an offset is AMQP's",
-        without_it="its sequence number is taken for an offset of Kafka",
+        name="a checkpoint without an offset has the AMQP format",
+        without_it="its sequence number is used as a Kafka offset",
         words="        return OffsetFormat.AMQP\n    return offset_format_of",
         mutated="        return None\n    return offset_format_of",
         is_simulated=False,
     ),
 )
 
-ADMISSION = guards_in(
+COMPATIBILITY = guards_in(
     "eventproc/ownership/compatibility.py",
-    NUMBERING_TESTS,
+    OFFSET_FORMAT_TESTS,
     Guard(
-        name="checkpoints of the other protocol are refused for ever",
-        without_it="a group goes on at a number that may name another event",
+        name="a group whose checkpoints have the other offset format is refused",
+        without_it="reading continues at a number that may belong to another event",
         words="    elif partitions:\n",
         mutated="    elif False:\n",
         is_simulated=False,
     ),
 )
 
-TAKING_UP = guards_in(
+START = guards_in(
     "eventproc/partition/start.py",
-    NUMBERING_TESTS,
+    OFFSET_FORMAT_TESTS,
     Guard(
-        name="a checkpoint of the other protocol is not taken up",
-        without_it="what an Azure processor wrote meanwhile is gone on from",
+        name="a pump does not start from a checkpoint with the other offset format",
+        without_it="it continues at a position that a processor of an Azure SDK wrote meanwhile",
         words="    if other not in {None, mine}:\n",
         mutated="    if other is mine is None:\n",
         is_simulated=False,
     ),
 )
 
-READER = guards_in(
+KAFKA_READER = guards_in(
     "eventproc/sources/kafka/reader.py",
-    READER_TESTS,
+    KAFKA_READER_TESTS,
     Guard(
-        name="a full feed is paused",
+        name="a partition whose feed is full is paused",
         without_it="memory grows while a handler is slow",
         words="            if feed.is_full:\n",
         mutated="            if False:\n",
         is_simulated=False,
     ),
     Guard(
-        name="a pause ends with its feed",
-        without_it="a partition that is opened again never delivers",
+        name="closing a feed resumes its paused partition",
+        without_it="a partition that is opened again delivers nothing",
         words="            self._consumer.resume(feed.partition)  # the pause would",
         mutated="            pass  # the pause would",
         is_simulated=False,
     ),
 )
 
-FEED = guards_in(
+KAFKA_FEED = guards_in(
     "eventproc/sources/kafka/feed.py",
-    READER_TESTS,
+    KAFKA_READER_TESTS,
     Guard(
-        name="what was read before is dropped",
-        without_it="a client that fetches anew delivers twice",
+        name="an event that was read before is dropped",
+        without_it="a client that fetches again delivers events twice",
         words="        if offset is None or offset < self._next:",
         mutated="        if offset is None:",
         is_simulated=False,
     ),
     Guard(
-        name="at the end of a partition there is no lag",
-        without_it="the mark of a transaction looks like an event that never comes: a stall",
+        name="at the end of a partition the lag is 0",
+        without_it="a transaction marker looks like an event that never comes, so the partition "
+        "counts as stalled",
         words="        if not self._is_at_end and self.high is not None:",
         mutated="        if self.high is not None:",
         is_simulated=False,
     ),
 )
 
-POSITION = guards_in(
+KAFKA_POSITION = guards_in(
     "eventproc/sources/kafka/position.py",
     ["tests/unit/eventproc/sources/kafka/test_position.py"],
     Guard(
-        name="an offset without the mark is refused",
-        without_it="a sequence number of AMQP is taken for an offset",
+        name="an offset without the prefix kafka: is refused",
+        without_it="a sequence number of AMQP is used as a Kafka offset",
         words='    if f"{mark}:" != KAFKA_OFFSET_PREFIX:',
         mutated="    if False:",
         is_simulated=False,

@@ -1,4 +1,4 @@
-"""Guards of leases and of the look at the group."""
+"""Guards of leases, member records and the load-balancing cycle."""
 
 from tests.mutation.guard import Guard, guards_in
 
@@ -6,15 +6,16 @@ LEASES = guards_in(
     "eventproc/ownership/leases.py",
     ["tests/unit/eventproc/ownership/test_leases.py"],
     Guard(
-        name="session: a lease is trusted no longer than its record was looked at",
-        without_it="who was robbed and cannot look acts on, for as long as its session lives",
+        name="session: a lease is trusted for one expiration after its record was last read",
+        without_it="a processor whose partition was stolen, and which cannot read, acts as long "
+        "as its session lives",
         words="return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)",
         mutated="return by_session_s",
         killers=("tests/stories/test_session_silence.py",),
     ),
     Guard(
-        name="a claim's lease counts from before it was sent",
-        without_it="an answer that was long under way makes a lease that has expired already",
+        name="a claimed lease counts from before the claim was sent",
+        without_it="after a slow answer, a lease that has already expired is trusted",
         words="""            results = await self._write(claims)
             for result""",
         mutated="""            results = await self._write(claims)
@@ -22,8 +23,8 @@ LEASES = guards_in(
             for result""",
     ),
     Guard(
-        name="a renewal counts from before it was sent",
-        without_it="an answer that was long under way makes a lease that has expired already",
+        name="a renewed lease counts from before the renewal was sent",
+        without_it="after a slow answer, a lease that has already expired is trusted",
         words="""        results = await self._write(claims)
         if epoch""",
         mutated="""        results = await self._write(claims)
@@ -31,14 +32,14 @@ LEASES = guards_in(
         if epoch""",
     ),
     Guard(
-        name="an unknown renewal is not taken for won",
-        without_it="an owner that nobody renewed goes on acting",
+        name="a renewal with an unknown outcome does not count as won",
+        without_it="an owner whose record was not renewed goes on acting",
         words="replace(lease, is_doubtful=True)\n        self._note_failure",
         mutated="replace(lease, sent_at_s=sent_at_s)\n        self._note_failure",
     ),
     Guard(
-        name="an unknown claim is not taken for won",
-        without_it="two processors believe to own a partition",
+        name="a claim with an unknown outcome does not count as won",
+        without_it="two processors believe that they own a partition",
         words="""            self.conflict_count +=""",
         mutated="""            for result in results:
                 if result.outcome is WriteOutcome.UNKNOWN:
@@ -51,41 +52,42 @@ LEASES = guards_in(
             self.conflict_count +=""",
     ),
     Guard(
-        name="a refused renewal may have met one's own earlier write",
+        name="a lost renewal after an unknown one is compared with the record",
         without_it="a lost answer costs a partition",
         words="still_ours = await self._resolve_doubtful([p for p in lost if p in doubtful])",
         mutated="still_ours = set[str]()",
     ),
     Guard(
-        name="what a namesake may have written is no renewal of one's own",
-        without_it="two processors with one name both take a record for their own",
+        name="a record that another process with the same owner id may have written does not "
+        "count as renewed",
+        without_it="two processes with one owner id both take a record for their own",
         words="""                return set()
         except StoreError:""",
         mutated="""                pass
         except StoreError:""",
     ),
     Guard(
-        name="what is taken up again after doubt is proven by a renewal",
-        without_it="a lease is trusted that only a listing vouches for",
+        name="a lease in doubt is confirmed by a renewal before it is used again",
+        without_it="a lease is trusted on the word of a listing alone",
         words="""        results = await self._renew_once(renewed)
         return {r.claim.partition_id for r in results if r.outcome is not WriteOutcome.LOST}""",
         mutated="""        return set(partition_ids)""",
     ),
     Guard(
-        name="what was being written when all was declared lost counts as little",
-        without_it="who was declared dead goes on with a lease that somebody took over",
+        name="an answer that arrives after all leases were dropped is ignored",
+        without_it="a fenced processor goes on with a lease that another has claimed",
         words="if result.outcome is WriteOutcome.WON and epoch == self._epoch:",
         mutated="if result.outcome is WriteOutcome.WON:",
     ),
     Guard(
-        name="an operator's touch is seen: another etag under one's own name",
+        name="a record with the own owner id and another ETag contradicts the lease",
         without_it="a position that an operator moved is written over",
         words="return lease.is_doubtful or ownership.etag == lease.etag",
         mutated="return True",
         killers=("tests/unit/eventproc/test_admin.py",),
     ),
     Guard(
-        name="nobody knows is not yes: verification fails while a lease is in doubt",
+        name="verification fails while a lease is in doubt",
         without_it="a former owner writes over its successor's checkpoint",
         words="""if lease is not None and lease.is_doubtful:
             raise StoreError""",
@@ -93,35 +95,35 @@ LEASES = guards_in(
             raise StoreError""",
     ),
     Guard(
-        name="a listing that contradicts a lease is looked into",
-        without_it="who was robbed learns it only at its next renewal",
+        name="a lease that a listing contradicts is verified by a renewal",
+        without_it="a processor whose partition was stolen notices it only at its next renewal",
         words="""        if suspect:
             await self._renew(suspect, stored)
 """,
         mutated="",
     ),
     Guard(
-        name="a listing asked for before the lease was confirmed contradicts nothing",
+        name="a listing requested before the lease was confirmed does not contradict it",
         without_it="each claim is written twice",
         words="if lease.answered_at_s <= asked_at_s and not",
         mutated="if not",
     ),
     Guard(
-        name="a lease ends before it is given away",
-        without_it="the giver still trusts its lease while the taker begins",
+        name="a lease ends before its partition is handed over",
+        without_it="the former owner still trusts its lease when the new one begins",
         words="""lease = self._lease_by_partition.pop(partition_id, None)
             if lease is None:""",
         mutated="""lease = self._lease_by_partition.get(partition_id)
             if lease is None:""",
     ),
     Guard(
-        name="an unclear gift is looked into",
-        without_it="who stopped still stands in a record, until that expires",
+        name="a hand-over with an unknown outcome is verified",
+        without_it="a stopped processor remains in an ownership record until that expires",
         words="if is_unclear or result.outcome is WriteOutcome.UNKNOWN:",
         mutated="if is_unclear and False:",
     ),
     Guard(
-        name="a lost lease is told to its pump",
+        name="a lost lease ends its pump at once",
         without_it="a handler goes on until its lease would have expired",
         words="                    self._on_lost(partition_id)\n",
         mutated="                    pass\n",
@@ -133,38 +135,40 @@ TURNS = guards_in(
     "eventproc/concurrency/turns.py",
     ["tests/unit/eventproc/ownership/test_leases.py"],
     Guard(
-        name="one write at a time for a partition",
-        without_it="a second write meets the first one's etag: a lease is lost to nobody",
+        name="there is one ownership write at a time for a partition",
+        without_it="a second write does not know the ETag of the first, and a lease is lost "
+        "without a rival",
         words="await self._written.wait_for(lambda: not wanted & self._writing)",
         mutated="pass",
     ),
     suites=("edges", "safety"),
 )
 
-PARTING = guards_in(
+LEAVING = guards_in(
     "eventproc/ownership/leases.py",
     ["tests/stories/test_leaving.py"],
     Guard(
-        name="what comes to a leaver at its last moment is released",
-        without_it="a gift that came too late lies unread until it expires",
+        name="a partition handed to a processor that is about to leave is released",
+        without_it="it is read by nobody until its record expires",
         words="results = await self._write(idle) if idle else []",
         mutated="results: list[ClaimResult] = []",
     ),
     Guard(
-        name="a leaver releases nothing of who came under its name",
-        without_it="a restarted processor loses what it just took up",
+        name="a leaving processor releases nothing if another process has its owner id",
+        without_it="a restarted processor loses partitions that it has just claimed",
         words="if idle and self._is_sole_holder is not None and not await self._is_sole_holder():",
         mutated="if False:",
     ),
     Guard(
-        name="what a handler is at work on is not released at the end",
-        without_it="the next owner begins beside a call that did not end",
+        name="a partition whose handler still runs is not released",
+        without_it="the next owner begins while the old call goes on",
         words="            if o.partition_id not in running\n",
         mutated="",
     ),
     Guard(
-        name="who leaves a handler behind is still seen to leave",
-        without_it="it looks like an owner that does not let go, and is robbed at once",
+        name="the member record stays while a partition could not be released",
+        without_it="the leaver looks like an owner that does not hand over, and is stolen from at"
+        " once",
         words="return is_clear and len(idle) == len(mine)",
         mutated="return is_clear",
     ),
@@ -175,52 +179,54 @@ BALANCER = guards_in(
     "eventproc/ownership/balancer.py",
     ["tests/unit/eventproc/ownership/test_balancer.py"],
     Guard(
-        name="who leaves claims nothing any more",
-        without_it="a look under way at the farewell wins partitions that nobody serves",
+        name="a leaving processor claims nothing",
+        without_it="a poll that was under way claims partitions, which nobody serves",
         words="""        if self._is_leaving:
             acquisitions = []
 """,
         mutated="",
     ),
     Guard(
-        name="what I hold is mine, whatever an old listing says",
-        without_it="a stale listing makes a processor claim what it holds",
+        name="a partition with a lease counts as owned, whatever an old listing says",
+        without_it="an old listing makes a processor claim what it owns",
         words="        live.update(dict.fromkeys(held, self._owner_id))\n",
         mutated="",
     ),
     Guard(
-        name="what is being handed over counts as held",
-        without_it="a partition whose lease lapsed while it drains is claimed a second time",
+        name="a partition that is being handed over counts as held",
+        without_it="a partition whose lease expires while it drains is claimed a second time",
         words="self._leases.held | frozenset(busy)",
         mutated="self._leases.held",
     ),
     Guard(
-        name="who leaves is no member",
-        without_it="a leaver is given new partitions",
+        name="a leaving processor is not a member of the plan",
+        without_it="a leaving processor is given new partitions",
         words="            owner_ids - leaving,\n",
         mutated="            everybody,\n",
     ),
     Guard(
-        name="a silence of the store is noticed",
-        without_it="after an outage the first to look takes everything",
+        name="a pause between polls as long as an outage is noticed",
+        without_it="after an outage the first processor that polls claims everything",
         words="if now_s - self._read_at_s > outage_s.total_seconds():",
         mutated="if now_s < self._read_at_s:",
     ),
     Guard(
-        name="after a silence everybody has all its time to hand over",
-        without_it="who just got a partition is robbed, for it had it before the silence, too",
+        name="after an outage handoff_timeout starts again for every partition",
+        without_it="a processor that has just got a partition is stolen from, because the time "
+        "before the outage counts",
         words="                self._due_since_s, self._awaiting_since_s = {}, {}\n",
         mutated="",
     ),
     Guard(
-        name="what a handler is at work on is not given on, though its lease is lost",
-        without_it="the next owner begins beside a call that goes on",
+        name="a partition whose handler still runs is not handed on, even if its lease is lost",
+        without_it="the next owner begins while the old call goes on",
         words="view.held.union(running)",
         mutated="view.held",
     ),
     Guard(
-        name="what was never taken up is given on at a farewell",
-        without_it="a gift that came in the last moment lies unread until it expires",
+        name="a leaving processor hands on partitions that it never started",
+        without_it="a partition handed over at the last moment is read by nobody until its record"
+        " expires",
         words="""            await self._transfer_unstarted(targets, view, running)
             return""",
         mutated="            return",
@@ -228,38 +234,38 @@ BALANCER = guards_in(
     suites=("moves", "safety", "planned"),
 )
 
-CONTEST = guards_in(
+DUPLICATE_OWNER = guards_in(
     "eventproc/ownership/duplicate_owner.py",
     ["tests/unit/eventproc/ownership/test_membership.py"],
     Guard(
-        name="who was displaced and comes back stays",
-        without_it="two holders of one name go on writing over each other",
+        name="of two processes with one owner id, a displaced one that returns stays",
+        without_it="two processes with one owner id write over each other for ever",
         words="""        if other.incarnation in self._displaced:
             return True
 """,
         mutated="",
     ),
     Guard(
-        name="whoever was not answered in time is in",
-        without_it="a holder that was paused claims a name that has gone to another",
+        name="a process that waited long enough for an answer keeps the owner id",
+        without_it="a process that was paused claims with an owner id that another has taken over",
         words="""            and as_of - written > answer_within + present.resolution
 """,
         mutated="            and False\n",
     ),
     Guard(
-        name="of two that write over each other one yields",
-        without_it="two holders of one name go on for ever",
+        name="of two processes that write over each other's member record one yields",
+        without_it="two processes with one owner id go on for ever",
         words="return is_after and self._counts[other.incarnation] > OVERWRITES_MAX",
         mutated="return is_after and False",
     ),
 )
 
-PRESENCE = guards_in(
+MEMBERSHIP = guards_in(
     "eventproc/ownership/membership.py",
     ["tests/unit/eventproc/ownership/test_membership.py"],
     Guard(
-        name="presence is written before the first plan",
-        without_it="a newcomer plans with itself while nobody else counts it",
+        name="the member record is written before the first plan",
+        without_it="a new processor plans with itself while no other counts it",
         words="""        for _ in range(ATTEMPTS_MAX):
             present""",
         mutated="""        return False
@@ -267,34 +273,36 @@ PRESENCE = guards_in(
             present""",
     ),
     Guard(
-        name="who finds signs of life under its name waits for an answer",
-        without_it="two live processes with one name act on one partition",
+        name="a processor that finds a live member with its owner id waits for an answer",
+        without_it="two live processes with one owner id serve one partition",
         words="""        if not is_contested:
             return
 """,
         mutated="        return\n",
     ),
     Guard(
-        name="a second attempt at the first write remembers a sign of life",
-        without_it="a lost answer hides a live holder of the name, and two act under it",
+        name="a repeated first write remembers that the owner id was in use",
+        without_it="a lost answer hides a live process with the same owner id, and two use it",
         words="is_contested = is_contested or self._shows_life(",
         mutated="is_contested = self._shows_life(",
     ),
     Guard(
-        name="an answer is waited for from when the newcomer can be seen",
-        without_it="a live holder that answers in time is too late, and two act under one name",
+        name="the wait for an answer begins when the new member record is written",
+        without_it="the answer of a live process comes in time but is ignored, and two use one "
+        "owner id",
         words="until_s = self._clock() + answer_within.total_seconds()\n",
         mutated="until_s = self._entered_at_s + answer_within.total_seconds()\n",
     ),
     Guard(
-        name="a newcomer goes by a look that was asked for when the time was over",
-        without_it="an answer in time is missed by a slow look, and two act under one name",
+        name="a starting processor decides by a listing requested after the wait",
+        without_it="a slow listing misses an answer that came in time, and two processes use one "
+        "owner id",
         words="            if asked_at_s >= until_s:\n",
         mutated="            if self._clock() >= until_s:\n",
     ),
     Guard(
-        name="a live holder defends its name",
-        without_it="a second process takes a live one's name",
+        name="a live processor writes its member record again if another process replaced it",
+        without_it="a second process takes over the owner id of a live one",
         words="""\
             self._log.warning("duplicate_owner_detected", incarnation=mine.incarnation)
             await self._write(replace(self._member, etag=mine.etag))
@@ -302,61 +310,61 @@ PRESENCE = guards_in(
         mutated="            pass\n",
     ),
     Guard(
-        name="who was away yields to who took its name",
-        without_it="the sleeper throws out the healthy one",
+        name="a processor that was paused yields to one that took its owner id",
+        without_it="the paused process displaces the healthy one",
         words="if (is_stale and not is_trusted) or self._arbiter.must_yield_to(",
         mutated="if self._arbiter.must_yield_to(",
     ),
     Guard(
-        name="who owns nothing renews its presence",
-        without_it="a processor without partitions is forgotten, and comes and goes",
+        name="a processor that owns nothing renews its member record",
+        without_it="a processor without partitions leaves and joins the plan again and again",
         words="(is_due and not owns_something)",
         mutated="False",
     ),
     Guard(
-        name="session: after a silence each record is looked at before it is trusted",
-        without_it="what was deleted by hand meanwhile, and taken by others, is acted upon",
+        name="session: after its session lapsed, a processor reads each record before it trusts it",
+        without_it="it acts on a partition whose record was deleted and then claimed by another",
         words="            self._on_lapsed()\n",
         mutated="            pass\n",
         killers=("tests/stories/test_session_silence.py",),
     ),
     Guard(
-        name="the leaving mark",
-        without_it="a leaver is given new partitions until it is gone",
+        name="a stopping processor writes the status leaving",
+        without_it="it is given new partitions until it is gone",
         words="await self._change_to(MemberStatus.LEAVING)",
         mutated="pass",
     ),
     Guard(
-        name="the mark of who stepped away",
-        without_it="a planned restart waits whether its predecessor still lives",
+        name="a processor with static membership writes the status restarting",
+        without_it="its restart waits for an answer of its predecessor, as if that were alive",
         words="await self._change_to(MemberStatus.RESTARTING)",
         mutated="pass",
         killers=("tests/stories/test_deploys.py",),
     ),
     Guard(
-        name="a newcomer of another generation begins in reserve",
-        without_it="a rolling deploy moves each partition nearly twice",
+        name="a new processor of another deployment begins as standby",
+        without_it="a rolling deployment moves each partition nearly twice",
         words="MemberStatus.STANDBY if is_replacing else MemberStatus.ACTIVE",
         mutated="MemberStatus.ACTIVE",
         killers=("tests/stories/test_deploys.py",),
     ),
     Guard(
-        name="a reserve's patience ends",
+        name="a standby processor takes part after standby_timeout",
         without_it="a canary never gets its share",
         words="if has_replaced or is_over or not",
         mutated="if has_replaced or not",
         killers=("tests/stories/test_deploys.py",),
     ),
     Guard(
-        name="session: who was declared dead drops everything",
-        without_it="it goes on with partitions that others take",
+        name="session: a fenced processor drops all its partitions",
+        without_it="it goes on with partitions that others claim",
         words="if self.is_session and (mine is None or mine.status is MemberStatus.DEAD):",
         mutated="if False:",
         killers=("tests/unit/eventproc/ownership/test_session_mode.py",),
     ),
     Guard(
-        name="only who owns nothing is cleared away",
-        without_it="an old owner seems to be one that does not hand over, and is robbed",
+        name="only member records of processors that own nothing are deleted",
+        without_it="a long-lived owner looks like one that does not hand over, and is stolen from",
         words="""                member.owner_id not in owning
                 and""",
         mutated="""                True

@@ -1,4 +1,4 @@
-"""Opening a blob store: what cannot work is said at once, in full, and without the key."""
+"""Opening a blob store: errors come at once, name value and remedy, and never contain the key."""
 
 import pickle
 import socket
@@ -27,41 +27,43 @@ CLAIM = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)
 KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
 
-class NeverAsked:
-    """A token credential of somebody who gave a plain http URL."""
+class UnusedCredential:
+    """A token credential that must not be used, because the URL is plain http."""
 
     async def get_token(self, *_: str, **__: object) -> AccessToken:
-        """Would hand out a token."""
+        """Fail: a token would be sent in clear text."""
         raise AssertionError("a token must not travel over plain http")
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def account_of(storage):
-    """The account's URL, name and key."""
+    """Return the account's URL, name and key."""
     with ContainerClient.from_connection_string(storage, "any") as client:
         url = f"{client.scheme}://{client.primary_hostname}"
         return url, client.credential.account_name, client.credential.account_key
 
 
 async def refusal(store):
-    """Open a store that must refuse; return everything that a program would print."""
+    """Open a store and expect a ``ConfigurationError``; return its whole traceback and its
+    message."""
     with pytest.raises(ConfigurationError) as caught:
         await store.open()
     return "".join(traceback.format_exception(caught.value)), str(caught.value)
 
 
 async def works(store):
-    """Whether a store opens and can do all it has to."""
+    """Return whether a store can be opened, written and listed."""
     async with store:
         [result] = await store.claim_ownership(GROUP, [CLAIM])
         snapshot = await store.list_ownership(GROUP)
     return result.outcome is WriteOutcome.WON and len(snapshot.ownerships) == 1
 
 
-async def test_a_missing_container_is_named_with_the_remedy(storage):
-    """Nothing is created behind anybody's back: a typo must not begin an empty group."""
+async def test_a_missing_container_is_an_error_that_names_the_remedy(storage):
+    """A container is not created unless asked for, so a typo in its name does not start an empty
+    group."""
     printed, message = await refusal(
         BlobCheckpointStore.from_connection_string(storage, "not-there")
     )
@@ -71,8 +73,8 @@ async def test_a_missing_container_is_named_with_the_remedy(storage):
     assert account_of(storage)[2] not in printed
 
 
-async def test_a_container_is_created_when_asked(storage, container):
-    """Twice is fine, and so is one that exists."""
+async def test_create_container_creates_the_container_once(storage, container):
+    """With ``create_container=True`` a store can be opened again, and closed twice."""
     name = f"{container}-new"
     store = BlobCheckpointStore.from_connection_string(storage, name, create_container=True)
     for _ in range(2):
@@ -85,8 +87,8 @@ async def test_a_container_is_created_when_asked(storage, container):
     assert repr(store).endswith("-new')")
 
 
-async def test_a_wrong_key_is_refused_without_being_shown(storage, container):
-    """Neither message nor traceback nor repr show the key."""
+async def test_a_wrong_key_is_an_error_that_does_not_contain_the_key(storage, container):
+    """The key is in neither the message, the traceback nor the repr."""
     url, name, _ = account_of(storage)
     for key, words in (
         (KEY, "the credential is refused (403 "),
@@ -108,8 +110,9 @@ async def test_a_wrong_key_is_refused_without_being_shown(storage, container):
         f"nonsense;{KEY}",
     ],
 )
-def test_a_malformed_connection_string_is_refused_without_being_shown(text):
-    """The vendor's message may quote its input; ours does not."""
+def test_a_malformed_connection_string_is_an_error_that_does_not_contain_it(text):
+    """The traceback does not contain the account key, although the vendor's message may quote its
+    input."""
     with pytest.raises(ConfigurationError, match="connection string of a storage account") as err:
         BlobCheckpointStore.from_connection_string(text, "container")
 
@@ -117,8 +120,8 @@ def test_a_malformed_connection_string_is_refused_without_being_shown(text):
 
 
 @pytest.mark.parametrize("name", ["", "ab", "Upper", "a--b", "-a", "a" * 64, "a/b"])
-def test_a_container_name_that_cannot_be_is_refused(name):
-    """The service's rules, checked before the first request."""
+def test_an_invalid_container_name_is_refused_at_construction(name):
+    """The service's naming rules are checked before the first request."""
     with pytest.raises(ConfigurationError, match="give 3 to 63"):
         BlobCheckpointStore("https://x.blob.core.windows.net", name)
 
@@ -129,17 +132,19 @@ def test_a_container_name_that_cannot_be_is_refused(name):
         ("x.blob.core.windows.net", {}),
         ("https://x.blob.core.windows.net", {"request_timeout": timedelta(0)}),
         ("https://x.blob.core.windows.net", {"concurrency_max": 0}),
-        ("http://x.blob.core.windows.net", {"credential": NeverAsked()}),
+        ("http://x.blob.core.windows.net", {"credential": UnusedCredential()}),
     ],
 )
-def test_settings_that_cannot_work_are_refused(url, options):
-    """At construction, not hours later."""
+def test_invalid_settings_are_refused_at_construction(url, options):
+    """A URL without a scheme, a time-out or concurrency of zero, and a token over plain http are
+    errors."""
     with pytest.raises(ConfigurationError):
         BlobCheckpointStore(url, "container", **options)
 
 
-async def test_every_kind_of_key_opens_the_store(storage, container):
-    """A key as text or object, a SAS as text, object, in the URL or in a connection string."""
+async def test_every_kind_of_credential_opens_the_store(storage, container):
+    """A key as an object, and a SAS as text, as an object, in the URL and in a connection
+    string."""
     url, name, key = account_of(storage)
     sas = generate_container_sas(
         name,
@@ -168,25 +173,25 @@ async def test_every_kind_of_key_opens_the_store(storage, container):
     assert sas[-20:] not in "".join(map(repr, stores))
 
 
-def sas_for(storage, container, rights, *, lives=timedelta(hours=1)):
-    """A SAS token for the container with these rights: r, w, d and l."""
+def sas_for(storage, container, rights, *, lifetime=timedelta(hours=1)):
+    """Return a SAS token for the container with the given rights: r, w, d and l."""
     _, name, key = account_of(storage)
     return generate_container_sas(
         name,
         container,
         account_key=key,
         permission=ContainerSasPermissions.from_string(rights),
-        expiry=datetime.now(UTC) + lives,
+        expiry=datetime.now(UTC) + lifetime,
     )
 
 
 @pytest.mark.parametrize(
     ("rights", "missing"), [("wdl", "read blobs"), ("rwd", "list blobs"), ("d", "list blobs")]
 )
-async def test_a_token_that_lacks_a_right_to_look_is_refused_at_the_door(
+async def test_opening_with_a_sas_that_lacks_a_read_or_list_right_names_the_right(
     storage, container, rights, missing
 ):
-    """With the name of the right, before anything is claimed."""
+    """``open`` raises before anything is claimed, and the message says which right is missing."""
     url = account_of(storage)[0]
     store = BlobCheckpointStore(url, container, sas_for(storage, container, rights))
     _, message = await refusal(store)
@@ -194,18 +199,20 @@ async def test_a_token_that_lacks_a_right_to_look_is_refused_at_the_door(
     assert f"the credential lacks the right to {missing} (403 " in message
 
 
-async def test_a_token_that_expired_is_refused_at_the_door_with_its_time(storage, container):
-    """The service itself does not say so."""
+async def test_opening_with_an_expired_sas_names_the_expiry(storage, container):
+    """The message gives the time at which the token expired, which the service's own error does
+    not."""
     url = account_of(storage)[0]
-    sas = sas_for(storage, container, "rwdl", lives=timedelta(minutes=-1))
+    sas = sas_for(storage, container, "rwdl", lifetime=timedelta(minutes=-1))
     _, message = await refusal(BlobCheckpointStore(url, container, sas))
 
     assert "the SAS token expired at 20" in message
     assert sas[-20:] not in message
 
 
-async def test_a_write_without_the_right_is_unknown_and_says_why(storage, container, caplog):
-    """Of each kind of record. Nothing is logged: who writes first is at a door, and says it."""
+async def test_a_write_without_the_write_right_is_unknown_with_a_reason(storage, container, caplog):
+    """Every kind of write returns ``UNKNOWN`` with the error. A store that never wrote logs
+    nothing."""
     url = account_of(storage)[0]
     member = Member(owner_id="me", incarnation="1")
     update = CheckpointUpdate(
@@ -225,8 +232,10 @@ async def test_a_write_without_the_right_is_unknown_and_says_why(storage, contai
     assert caplog.records == []
 
 
-async def test_a_deletion_without_the_right_is_no_outage(storage, container, caplog):
-    """The store answered, and goes on answering; only this is refused, and said once."""
+async def test_a_deletion_without_the_delete_right_is_logged_once_as_refused(
+    storage, container, caplog
+):
+    """A refused deletion is ``UNKNOWN``; other calls go on, and repeating it logs nothing more."""
     url = account_of(storage)[0]
     async with BlobCheckpointStore(url, container, sas_for(storage, container, "rwl")) as store:
         result = await store.announce_member(GROUP, Member(owner_id="me", incarnation="1"))
@@ -241,8 +250,9 @@ async def test_a_deletion_without_the_right_is_no_outage(storage, container, cap
     assert "lacks the right to delete blobs" in caplog.records[0].error
 
 
-async def test_a_key_that_is_taken_away_makes_writes_unknown(storage, container):
-    """A refusal does not tell who owns the record; and trying again is pointless for a read."""
+async def test_a_revoked_key_makes_writes_unknown_and_reads_fail(storage, container):
+    """A refused write does not say who owns the record; a refused read raises
+    ``StoreRejectedError``."""
     url, name, key = account_of(storage)
     credential = AzureNamedKeyCredential(name, key)
     async with BlobCheckpointStore(url, container, credential) as store:
@@ -255,8 +265,8 @@ async def test_a_key_that_is_taken_away_makes_writes_unknown(storage, container)
     assert claim.outcome is WriteOutcome.UNKNOWN
 
 
-async def test_a_container_that_is_deleted_makes_writes_unknown(storage, container):
-    """Without a container nobody can say who won."""
+async def test_a_deleted_container_makes_writes_unknown_and_reads_fail(storage, container):
+    """Without the container no write can be won or lost, and reads raise ``StoreRejectedError``."""
     name = f"{container}-gone"
     async with BlobCheckpointStore.from_connection_string(
         storage, name, create_container=True
@@ -272,11 +282,11 @@ async def test_a_container_that_is_deleted_makes_writes_unknown(storage, contain
     assert claim.outcome is WriteOutcome.UNKNOWN
 
 
-async def test_nobody_there_is_not_a_wrong_setting():
-    """A service that does not answer may answer later.
+async def test_a_service_that_does_not_answer_is_unavailable():
+    """A refused connection raises ``StoreUnavailableError``, not ``ConfigurationError``.
 
-    Each attempt says what it met: the vendor does not wait and try again behind it, until the
-    request's own time is over.
+    The error has the reason of the first attempt: the vendor's client does not retry until the
+    request's time is over.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -284,14 +294,16 @@ async def test_nobody_there_is_not_a_wrong_setting():
     store = BlobCheckpointStore(
         f"http://127.0.0.1:{port}/account", "container", KEY, request_timeout=timedelta(seconds=5)
     )
+    place = f"127.0.0.1:{port}/account/container"
     with pytest.raises(
-        StoreUnavailableError, match=rf"127.0.0.1:{port}/account/container does not answer"
+        StoreUnavailableError, match=rf"{place} does not answer \(ClientConnectorError"
     ):
         await store.open()
 
 
-async def test_a_silent_service_is_left_after_the_timeout(azurite):
-    """A request that hangs ends at its own timeout, whatever the socket does."""
+async def test_a_request_that_hangs_ends_at_its_timeout(azurite):
+    """A write is then ``UNKNOWN`` and a read raises; the store works again when the service
+    does."""
     store = BlobCheckpointStore.from_connection_string(
         azurite.connection_string,
         "container",
@@ -299,8 +311,8 @@ async def test_a_silent_service_is_left_after_the_timeout(azurite):
     )
     async with store:
         assert store._azure is not None
-        patient_s = store._azure._request_timeout_s
-        # Only for as long as nobody answers: what a busy machine takes says nothing.
+        timeout_s = store._azure._request_timeout_s
+        # Short only while the service is paused, or a busy machine could exceed it.
         store._azure._request_timeout_s = 0.3
         azurite.pause()
         try:
@@ -309,32 +321,32 @@ async def test_a_silent_service_is_left_after_the_timeout(azurite):
                 await store.list_ownership(GROUP)
         finally:
             azurite.resume()
-        store._azure._request_timeout_s = patient_s
+        store._azure._request_timeout_s = timeout_s
         snapshot = await store.list_ownership(GROUP)
-        # Frozen, not dead: what was sent then may be carried out now.
+        # The service was paused, not stopped: it may carry out the claim now.
         owners = {record.owner_id for record in snapshot.ownerships}
 
     assert claim.outcome is WriteOutcome.UNKNOWN
     assert owners <= {"me"}
 
 
-async def test_a_store_travels_until_it_is_opened(storage, container):
-    """A recipe crosses process boundaries, a connection never does."""
+async def test_an_unopened_store_can_be_pickled(storage, container):
+    """The copy can be opened: a pickled store has settings, and no connection."""
     store = BlobCheckpointStore.from_connection_string(storage, container)
     copy = pickle.loads(pickle.dumps(store))
 
     assert await works(copy)
 
 
-async def test_an_unopened_store_says_so(storage, container):
-    """Not an AttributeError from deep inside."""
+async def test_using_an_unopened_store_is_a_clear_error(storage, container):
+    """A call before ``open`` raises a ``RuntimeError`` that names the cause."""
     store = BlobCheckpointStore.from_connection_string(storage, container)
     with pytest.raises(RuntimeError, match="the store is not open"):
         await store.list_ownership(GROUP)
 
 
-async def test_a_refusal_after_the_first_write_is_logged_once(storage, container, caplog):
-    """Whoever wrote before is at no door any more: only the log says why the outcome is unknown."""
+async def test_a_write_refused_after_an_earlier_write_is_logged_once(storage, container, caplog):
+    """Once a store has written, only the log says why later writes are ``UNKNOWN``."""
     url, name, key = account_of(storage)
     async with BlobCheckpointStore(url, container, AzureNamedKeyCredential(name, key)) as store:
         [first] = await store.claim_ownership(GROUP, [CLAIM])

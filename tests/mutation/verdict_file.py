@@ -1,7 +1,7 @@
-"""The last verdict on each guard, in ``.tools/mutants``: what the report is made from.
+"""The last verdict on each guard, in ``.tools/mutants``: the report is written from it.
 
-The next run is quicker for it: the test that failed last time is run first, and ``--resume``
-leaves out guards that have a verdict. Git ignores the folder, and ``make clean`` keeps it.
+It makes the next run faster: the test that failed last time is run first, and ``--resume`` leaves
+out guards that have a verdict. Git ignores the folder, and ``make clean`` keeps it.
 """
 
 import json
@@ -16,7 +16,7 @@ from tests.mutation.verdict import ByTests, ByWorlds, Verdict
 FILE: Final = ROOT / ".tools/mutants/verdicts.json"
 
 
-class Memory:
+class VerdictFile:
     """Verdicts by the names of their guards, in a JSON file.
 
     A verdict counts only for the mutant that was tried. If the guard changed since then, there is
@@ -41,13 +41,13 @@ class Memory:
         known = self._current(guard)
         return {known[key] for key in ("tests_at", "worlds_at") if key in known}
 
-    def suspect(self, guard: Guard) -> str | None:
+    def last_killer(self, guard: Guard) -> str | None:
         """Return the test that failed last time, also if the guard changed since then."""
         killer: str | None = self._known.get(guard.name, {}).get("tests", {}).get("killer")
         return killer
 
-    def keep(self, guard: Guard, result: ByTests | ByWorlds, commit: str) -> None:
-        """Add a result to the file, and keep what other runs wrote into it meanwhile."""
+    def store(self, guard: Guard, result: ByTests | ByWorlds, commit: str) -> None:
+        """Add a result to the file, and keep what other runs wrote into it since it was read."""
         self._known = self._read()
         known = self._known.setdefault(guard.name, {})
         if known.get("digest") != guard.digest:
