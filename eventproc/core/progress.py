@@ -74,9 +74,10 @@ class PartitionProgress:
     else only by the event loop of the pump.
     """
 
-    def __init__(self, *, has_state: bool = True) -> None:
+    def __init__(self, *, has_state: bool = True, ranges_max: int = COMPLETED_RANGES_MAX) -> None:
         """Begin without a position; *has_state* is false if several events are handled at once."""
         self.has_state = has_state
+        self._ranges_max = ranges_max
         self._place = _Place()
         self._restored: tuple[SequenceRange, ...] = ()
         self._newest = -1
@@ -176,6 +177,7 @@ class PartitionProgress:
             checkpoint.state,
             checkpoint.state_sequence_number,
             checkpoint.delivery_count,
+            self._place.revision,
         )
         self._state = self._kept_state = checkpoint.state
         self._restored = checkpoint.completed
@@ -236,7 +238,7 @@ class PartitionProgress:
         # Events that are a whole window need not be looked at one by one.
         if (
             not self._done
-            and len(events) == len(window)
+            and 0 < len(events) == len(window)
             and events[0].sequence_number == window[0].sequence_number
         ):
             window.clear()
@@ -350,7 +352,7 @@ class PartitionProgress:
                 numbers = list(group)
                 ranges.append(SequenceRange(numbers[0], numbers[-1]))
         ranges += completed_above(self._restored, self._newest)
-        return tuple(ranges[:COMPLETED_RANGES_MAX])
+        return tuple(ranges[: self._ranges_max])
 
     def _was_completed(self, sequence_number: int) -> bool:
         """Whether a former owner completed the event."""
