@@ -23,7 +23,7 @@ _attempts = async_attempts(ATTEMPTS, BACKOFF, StoreUnavailableError)
 async def retried(call: Callable[[], Awaitable[T]]) -> T:
     """Await the call, at most ``ATTEMPTS`` times while it raises ``StoreUnavailableError``."""
 
-    async def attempt() -> T:  # tenacity awaits only what it knows to be a coroutine function
+    async def attempt() -> T:  # tenacity awaits only what is declared with ``async def``
         return await call()
 
     return await _attempts(attempt)
