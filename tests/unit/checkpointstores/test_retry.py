@@ -30,14 +30,6 @@ async def test_a_call_is_tried_until_it_answers():
     assert call.calls == ATTEMPTS
 
 
-async def test_the_answer_of_an_ordinary_function_is_awaited():
-    """A store passes a ``lambda`` that calls a coroutine function."""
-    call = Failing(ATTEMPTS - 1, StoreUnavailableError("no answer"))
-
-    assert await retried(lambda: call()) == "answer"  # noqa: PLW0108 - no coroutine function
-    assert call.calls == ATTEMPTS
-
-
 async def test_the_last_error_comes_out_as_it_is():
     """Not wrapped into an error of the retrying library."""
     call = Failing(ATTEMPTS, StoreUnavailableError("no answer"))

@@ -25,15 +25,13 @@ class Place:
 
 def run(verb, *arguments, **environment):
     """Run a verb as a command; return what it was called with, or raise its error."""
-    calls = []
+    verb.calls = []
     app = typer.Typer(rich_markup_mode=None)
-    noting = with_groups(verb)
-    app.command()(noting)
-    verb.calls = calls
+    app.command()(with_groups(verb))
     done = CliRunner().invoke(app, arguments, env=environment)
     if isinstance(done.exception, ConfigurationError):
         raise done.exception
-    return calls or done.output
+    return verb.calls or done.output
 
 
 def travel(
