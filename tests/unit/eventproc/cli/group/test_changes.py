@@ -45,7 +45,7 @@ LIFE = timedelta(seconds=60)
 
 
 def with_group(
-    story: Callable[[Scene, Connection], Awaitable[T]],
+    scenario: Callable[[Scene, Connection], Awaitable[T]],
     source: type[MemoryEventSource] = MemoryEventSource,
 ) -> T:
     """Tell a story of two partitions: 20 events a second apart, and one that was never used."""
@@ -57,7 +57,7 @@ def with_group(
             await seconds(1)
         store = MemoryCheckpointStore(scene.account)
         async with store, source(scene.hub) as opened:
-            return await story(scene, Connection(group=scene.group, store=store, source=opened))
+            return await scenario(scene, Connection(group=scene.group, store=store, source=opened))
 
     return run_virtual(run())
 
@@ -116,7 +116,7 @@ async def plan(
 def test_the_next_event_is_the_one_that_was_asked_for(to, first, events):
     """Whatever it was named by; the checkpoint is one that any reader can begin after."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await checkpoint(connection, 7)
         (change,) = changes = await plan(connection, to)
         await carry_out(connection, changes, expiration=LIFE)
@@ -124,7 +124,7 @@ def test_the_next_event_is_the_one_that_was_asked_for(to, first, events):
             await seconds(5)
         return change.events, scene.numbers()
 
-    assert with_group(story) == (events, list(range(first, 20)))
+    assert with_group(scenario) == (events, list(range(first, 20)))
 
 
 class Gappy(MemoryEventSource):
@@ -154,17 +154,17 @@ class GappyReceiver(MemoryReceiver):
 def test_over_a_gap_the_event_before_it_is_found(to, number):
     """A reader could not start after an event that does not exist."""
 
-    async def story(_, connection):
+    async def scenario(_, connection):
         (change,) = await plan(connection, to)
         return change.move.sequence_number, change.move.offset
 
-    assert with_group(story, Gappy) == (number, str(4096 + 57 * number))
+    assert with_group(scenario, Gappy) == (number, str(4096 + 57 * number))
 
 
 def test_a_change_is_shown_before_it_is_made():
     """From where to where, what that means in events, and what becomes of the state."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await checkpoint(connection, 7, state=b"1234")
         await own(connection)
         before = scene.checkpoint()
@@ -174,7 +174,7 @@ def test_a_change_is_shown_before_it_is_made():
             console.print(changes_table(connection.group, changes))
         return scene.checkpoint() == before, capture.get(), changes_json(scene.group, changes, {})
 
-    is_untouched, table, told = with_group(story)
+    is_untouched, table, told = with_group(scenario)
     lines = [line.split() for line in table.splitlines()]
 
     assert is_untouched
@@ -200,7 +200,7 @@ def test_a_change_is_shown_before_it_is_made():
 def test_what_stands_there_already_is_left_alone():
     """An owner need not begin anew for nothing; but for a count or a state it must."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await checkpoint(connection, 7)
         again = await plan(connection, "8")
         done = await carry_out(connection, again, expiration=LIFE)
@@ -212,7 +212,7 @@ def test_what_stands_there_already_is_left_alone():
         await carry_out(connection, kept, expiration=LIFE)
         return done, writer, needed, scene.checkpoint()
 
-    done, writer, needed, stored = with_group(story)
+    done, writer, needed, stored = with_group(scenario)
 
     assert (done, writer) == ({}, "a/1/1")
     assert needed == [True, True]
@@ -222,7 +222,7 @@ def test_what_stands_there_already_is_left_alone():
 def test_an_owner_of_another_sdk_is_warned_of():
     """It has no member record, and writes checkpoints unconditionally."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await own(connection, "azure")
         foreign = warnings_for(await plan(connection, "5"))
         scene.account.records(scene.group).ownership_by_partition.clear()
@@ -231,13 +231,13 @@ def test_an_owner_of_another_sdk_is_warned_of():
             ours = warnings_for(await plan(connection, "5"))
         return [text.plain.split()[0] for text in foreign], ours
 
-    assert with_group(story) == (["azure"], [])
+    assert with_group(scenario) == (["azure"], [])
 
 
 def test_a_look_at_an_event_may_go_through_another_group():
     """Reading through another group does not interrupt the owner."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         async with scene.processor() as processor:
             await seconds(5)
             await plan(connection, "5", lookup_group="nobody")
@@ -247,13 +247,13 @@ def test_a_look_at_an_event_may_go_through_another_group():
             await seconds(5)
             return quiet, processor.statistics().pumps[0].receiver_error_count
 
-    assert with_group(story) == (0, 1)
+    assert with_group(scenario) == (0, 1)
 
 
 def test_if_one_change_fails_the_others_are_made():
     """The result of the failed one is its error."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         changes = await plan(connection, "earliest", "0", "1")
         records = scene.account.records(scene.group)
 
@@ -270,13 +270,13 @@ def test_if_one_change_fails_the_others_are_made():
         told = as_read(changes_json(scene.group, changes, results))["changes"]
         return [c["error"] for c in told], sorted(records.checkpoint_by_partition)
 
-    assert with_group(story) == (["no", None], ["1"])
+    assert with_group(scenario) == (["no", None], ["1"])
 
 
 def test_lag_is_events_and_the_age_of_the_oldest():
     """An age is read only where that does not interrupt an owner."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await checkpoint(connection, 7)
 
         async def look(lookup_group: str = "") -> list[tuple[int, float | None]]:
@@ -300,7 +300,7 @@ def test_lag_is_events_and_the_age_of_the_oldest():
         trimmed = await look("nobody")
         return free, held, through, trimmed, shown
 
-    free, held, through, trimmed, shown = with_group(story)
+    free, held, through, trimmed, shown = with_group(scenario)
 
     assert free == [(12, 12.0), (0, 0.0), (12, 12.0)]
     assert held == [(12, None), (0, 0.0), (12, None)]
@@ -313,7 +313,7 @@ def test_lag_is_events_and_the_age_of_the_oldest():
 def test_a_list_tells_all_parts_of_a_checkpoint():
     """Also what lies beside the position."""
 
-    async def story(_, connection):
+    async def scenario(_, connection):
         done = (SequenceRange(9, 10), SequenceRange(15, 15))
         await checkpoint(connection, 7, state=b"1234", completed=done, delivery_count=2)
         console = Console(width=140)
@@ -324,7 +324,7 @@ def test_a_list_tells_all_parts_of_a_checkpoint():
             console.print(records_table(connection.group, await read_records(connection)))
         return capture.get().splitlines()[-1], moved.get().splitlines()[-1]
 
-    row, moved = with_group(story)
+    row, moved = with_group(scenario)
     day, time = "2026-01-01", "00:00:20"
 
     assert row.split() == f"0 7 4495 {day} {time} 4 bytes 3 2 times a".split()
@@ -334,20 +334,20 @@ def test_a_list_tells_all_parts_of_a_checkpoint():
 def test_a_partition_that_is_not_there_is_refused():
     """With those that are."""
 
-    async def story(_, connection):
+    async def scenario(_, connection):
         with pytest.raises(ConfigurationError, match=r"--partition 7.*there are 0, 1"):
             await plan(connection, "earliest", "0", "7")
 
-    with_group(story)
+    with_group(scenario)
 
 
 def test_a_moved_checkpoint_names_the_notified_owner():
     """The result has the owner that begins again from the new position."""
 
-    async def story(_, connection):
+    async def scenario(_, connection):
         await own(connection)
         changes = await plan(connection, "5")
         (result,) = (await carry_out(connection, changes, expiration=LIFE)).values()
         return result.notified_owner_id if isinstance(result, CheckpointMoved) else None
 
-    assert with_group(story) == "a"
+    assert with_group(scenario) == "a"
