@@ -94,8 +94,8 @@ def _boot_clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class Session:
-    """One run of a processor, from start to stop. Not related to session leases."""
+class ProcessorRun:
+    """One run of a processor, from start to stop."""
 
     def __init__(self, parts: RunParts, *, changed: Callable[[], None]) -> None:
         """Create the parts, on the running loop; ``changed`` is called to ask for a cycle."""
@@ -111,12 +111,12 @@ class Session:
         self.partition_ids: tuple[str, ...] = ()
         owner_id, store, group = parts.member.owner_id, parts.store, parts.group
         if parts.config.uses_store_thread:
-            self._control: StoreExecutor = ThreadExecutor(f"eventproc-store-{owner_id}")
+            self._executor: StoreExecutor = ThreadExecutor(f"eventproc-store-{owner_id}")
             self._clock = parts.clock or _boot_clock
         else:
-            self._control = InlineExecutor()
+            self._executor = InlineExecutor()
             self._clock = parts.clock or asyncio.get_running_loop().time
-        self._membership_record = Membership(
+        self._membership = Membership(
             store,
             group,
             parts.member,
@@ -135,11 +135,9 @@ class Session:
             clock=self._clock,
             on_lost=self._on_lost,
             log=parts.log,
-            is_sole_holder=self._membership_record.is_sole_holder,
+            is_sole_holder=self._membership.is_sole_holder,
             session_trusted_until_s=(
-                self._membership_record.trusted_until_s
-                if self._membership_record.is_session
-                else None
+                self._membership.trusted_until_s if self._membership.is_session else None
             ),
         )
         self._balancer = Balancer(
@@ -147,7 +145,7 @@ class Session:
             group,
             owner_id,
             leases=self.leases,
-            membership=self._membership_record,
+            membership=self._membership,
             config=self._config,
             clock=self._clock,
             log=parts.log,
@@ -168,8 +166,8 @@ class Session:
         """
         parts = self._parts
         try:
-            self._stack.push_async_callback(self._control.close)
-            await self._control.call(parts.store.open())
+            self._stack.push_async_callback(self._executor.close)
+            await self._executor.call(parts.store.open())
             self._stack.push_async_callback(self._close_store)
             await parts.source.open()
             self._stack.push_async_callback(parts.source.close)
@@ -184,13 +182,13 @@ class Session:
                 self._config.load_balancing_interval * ANSWER_INTERVALS
                 + self._config.rebalance_interval * ANSWER_EXTRA_CYCLES
             )
-            await self._control.call(
-                self._membership_record.enter(
+            await self._executor.call(
+                self._membership.enter(
                     answer_within=answer_within, poll_interval=self._config.rebalance_interval
                 )
             )
-            await self._control.call(self._check_compatibility())
-            self.renewing = asyncio.create_task(self._control.call(self._renew()))
+            await self._executor.call(self._check_compatibility())
+            self.renewing = asyncio.create_task(self._executor.call(self._renew()))
             self._stack.push_async_callback(self._stop_renewals)
         except StoreRejectedError as error:
             await self._stack.aclose()
@@ -211,13 +209,13 @@ class Session:
                 parts.store, parts.group, parts.member, expiration=self._config.ownership_expiration
             )
         except ConfigurationError:
-            await self._membership_record.withdraw()
+            await self._membership.withdraw()
             raise
 
     async def _renew(self) -> None:
         """On the store's loop: renew leases and member record; an error in one ends both."""
         self._renewal_task = asyncio.current_task()
-        await together(self.leases.keep(), self._membership_record.keep())
+        await together(self.leases.keep(), self._membership.keep())
 
     async def _cancel_renewals(self) -> None:
         """On the store's loop: cancel the renewals, and return when none is under way."""
@@ -231,7 +229,7 @@ class Session:
 
     async def _stop_renewals(self) -> None:
         """Cancel the renewals on the store's loop, then the task that waits for them here."""
-        await self._control.call(self._cancel_renewals())
+        await self._executor.call(self._cancel_renewals())
         await end([self.renewing])
 
     async def close(self, *, is_displaced: bool = False) -> None:
@@ -259,7 +257,7 @@ class Session:
         self.pumps.lose_all()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until_s):
-                await self._control.call(self._drop_leases())
+                await self._executor.call(self._drop_leases())
         await self._drain(until_s, None)
 
     async def _leave_group(self) -> None:
@@ -275,7 +273,7 @@ class Session:
         await self._drain(until_s, departure.targets)
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
-                await self._control.call(self._balancer.deregister(self.pumps.running))
+                await self._executor.call(self._balancer.deregister(self.pumps.running))
 
     async def _stop_keeping_leases(self) -> None:
         """Drain, and keep the leases for the next start with this owner id."""
@@ -284,8 +282,8 @@ class Session:
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
                 # From now on the next start has a whole ``ownership_expiration``.
-                await self._control.call(self.leases.renew_all())
-                await self._control.call(self._membership_record.mark_restarting())
+                await self._executor.call(self.leases.renew_all())
+                await self._executor.call(self._membership.mark_restarting())
 
     async def _drain(self, until_s: float, targets: Mapping[str, str | None] | None) -> None:
         drained_s = until_s - self._config.shutdown_timeout.total_seconds() * WITHDRAWAL_FRACTION
@@ -298,7 +296,7 @@ class Session:
         budget_s = self._config.shutdown_timeout.total_seconds() * ANNOUNCEMENT_FRACTION
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(budget_s):
-                return await self._control.call(
+                return await self._executor.call(
                     self._balancer.announce_leaving(self.partition_ids, self.pumps.running)
                 )
         return Departure(targets={}, has_others=False)
@@ -321,7 +319,7 @@ class Session:
     async def cycle(self) -> CycleResult:
         """Run one cycle of the balancer, and start and end pumps by its result."""
         busy, running = self.pumps.handing_over, self.pumps.running
-        done = await self._control.call(self._balancer.cycle(self.partition_ids, busy, running))
+        done = await self._executor.call(self._balancer.cycle(self.partition_ids, busy, running))
         self._is_rebalancing = not done.moves.is_balanced
         self.pumps.adjust(self.leases.held, done.moves.hand_overs, done.moves.others)
         return done
@@ -341,13 +339,13 @@ class Session:
         return is_owned
 
     async def _close_store(self) -> None:
-        await self._control.call(self._parts.store.close())
+        await self._executor.call(self._parts.store.close())
 
     def _on_lost(self, partition_id: str) -> None:
-        self._control.tell(partial(self.pumps.lose, partition_id))
+        self._executor.call_soon(partial(self.pumps.lose, partition_id))
 
     async def _transfer(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
-        return await self._control.call(self.leases.transfer(partition_id, owner_id))
+        return await self._executor.call(self.leases.transfer(partition_id, owner_id))
 
     def _make_pump(self, partition_id: str) -> PartitionPump:
         parts = self._parts
@@ -385,12 +383,12 @@ class Session:
         )
 
     async def _verify(self, partition_id: str) -> bool:
-        return await self._control.call(self.leases.verify(partition_id))
+        return await self._executor.call(self.leases.verify(partition_id))
 
     async def _read_checkpoint(self, partition_id: str) -> Checkpoint | None:
         parts = self._parts
-        return await self._control.call(parts.store.read_checkpoint(parts.group, partition_id))
+        return await self._executor.call(parts.store.read_checkpoint(parts.group, partition_id))
 
     async def _write_checkpoint(self, update: CheckpointUpdate) -> CheckpointResult:
         parts = self._parts
-        return await self._control.call(parts.store.update_checkpoint(parts.group, update))
+        return await self._executor.call(parts.store.update_checkpoint(parts.group, update))

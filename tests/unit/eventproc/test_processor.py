@@ -295,8 +295,8 @@ def test_a_context_cannot_checkpoint_after_its_partition_is_lost():
         processor = scene.processor(lambda: Keeping(scene))
         async with processor:
             await seconds(1)
-            assert processor._session is not None
-            processor._session.pumps.lose("0")
+            assert processor._run is not None
+            processor._run.pumps.lose("0")
             await seconds(0.1)
             with pytest.raises(OwnershipLostError):
                 await contexts[0].checkpoint()

@@ -125,13 +125,6 @@ def test_any_position_is_restored_from_metadata(sequence_number, offset, writer)
     assert all(is_header(value) for value in metadata.values())
 
 
-@pytest.mark.parametrize("offset", ["no offset", "é", " 7", "a\nb"])
-def test_an_offset_that_others_would_misread_is_refused(offset):
-    """It does not fit into a header, or means "none" to other readers."""
-    with pytest.raises(ConfigurationError):
-        layout.checkpoint_metadata(offset, 7, "w")
-
-
 @given(anything | likely)
 def test_any_metadata_can_be_read(metadata):
     """Invalid values are read as missing ones."""

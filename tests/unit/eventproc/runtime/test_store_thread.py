@@ -26,7 +26,7 @@ async def test_a_notification_to_a_loop_that_closes_is_dropped():
     """The store's thread may be at work when the program ends without waiting for it."""
     executor = ThreadExecutor("test")
     home, executor._home = executor._home, cast("asyncio.AbstractEventLoop", ClosingLoop())
-    executor.tell(bool)
+    executor.call_soon(bool)
     executor._home = home
     await executor.close()
 
@@ -72,7 +72,7 @@ async def test_the_error_of_a_call_whose_caller_was_cancelled_is_retrieved(kind)
     executor, started = kind(), asyncio.Event()
 
     async def fail() -> None:
-        executor.tell(started.set)
+        executor.call_soon(started.set)
         await asyncio.sleep(0.05)
         raise OSError("too late")
 
