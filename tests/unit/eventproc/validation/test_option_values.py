@@ -1,4 +1,4 @@
-"""Values given as text: what is accepted, and the message about anything else."""
+"""Values given as text: what is accepted, and the errors for what cannot be parsed."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -21,12 +21,12 @@ from eventproc.validation.option_values import parse_duration, parse_position
     ],
 )
 def test_a_duration_is_a_number_and_a_unit(text, span):
-    """Seconds need no unit."""
+    """Without a unit it is in seconds."""
     assert parse_duration("--interval", text) == span
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1s", "10 days", "1e3", "10s 5ms"])
-def test_another_duration_is_refused_by_the_option_s_name(text):
+def test_an_invalid_duration_is_refused(text):
     """The message names the option, repeats the text and shows the form."""
     with pytest.raises(ConfigurationError, match=r"--interval is .*500ms, 10s, 2m or 1h"):
         parse_duration("--interval", text)
@@ -51,15 +51,15 @@ def test_a_position_is_a_word_a_number_or_a_time(text, position):
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "-5", "31.01.2026", "²"])
-def test_another_position_is_refused_by_the_option_s_name(text):
-    """The message names the option and all that is possible."""
+def test_an_invalid_position_is_refused(text):
+    """The message names the option and all forms."""
     with pytest.raises(ConfigurationError, match=r"--start is .*earliest, latest, a sequence"):
         parse_position("--start", text)
 
 
 @pytest.mark.parametrize("text", [str(2**63), "9" * 5_000])
-def test_a_number_above_any_event_s_is_refused(text):
-    """With the largest there may be."""
+def test_a_sequence_number_above_the_maximum_is_refused(text):
+    """The message names the largest one."""
     with pytest.raises(ConfigurationError, match=r"--start is 9.*end at 9223372036854775807"):
         parse_position("--start", text)
     assert parse_position("--start", str(2**63 - 1)).sequence_number == 2**63 - 1

@@ -9,13 +9,13 @@ from eventproc.errors import ConfigurationError
 
 
 @pytest.mark.parametrize("text", ["orders", "orders:", ":8", "orders:many", "orders:-1"])
-def test_a_hub_needs_a_name_and_a_count(text):
+def test_a_hub_without_name_or_partition_count_is_refused(text):
     """The message shows the form."""
     with pytest.raises(ConfigurationError, match=r"--hub is .*NAME:PARTITIONS"):
         parse_hub("--hub", text)
 
 
-def test_a_hub_is_a_name_and_a_count():
+def test_a_hub_is_a_name_and_a_partition_count():
     """As in ``orders:8``."""
     assert parse_hub("--hub", "orders:8") == ("orders", 8)
 
@@ -31,6 +31,6 @@ def test_a_hub_is_a_name_and_a_count():
         (432_000, "5 days"),
     ],
 )
-def test_spans_are_spoken_as_people_do(seconds, text):
-    """One figure and one unit, as fine as it matters."""
+def test_durations_are_printed_with_one_figure_and_one_unit(seconds, text):
+    """With as many digits as matter."""
     assert format_duration(timedelta(seconds=seconds)) == text
