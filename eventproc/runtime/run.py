@@ -8,7 +8,7 @@ store's loop; the source and the pumps on the processor's. Calls between them go
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -48,6 +48,7 @@ from eventproc.partition.pumps import Pumps
 from eventproc.partition.scope import PartitionIdentity
 from eventproc.partition.stop_scope import LeaseDeadline
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.descriptors import warn_if_scarce
 from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
 from eventproc.telemetry import Watch
@@ -71,6 +72,10 @@ ANNOUNCEMENT_FRACTION: Final = 0.2
 
 WITHDRAWAL_FRACTION: Final = 0.1
 """The part of the shutdown time-out for deleting the member record, after they are drained."""
+
+CLOSE_GRACE_S: Final = 2.0
+"""On top of the shutdown time-out: for source, store and dead letters to be closed. Less than the
+``GRACE`` after which a process that got a signal is ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +107,7 @@ class ProcessorRun:
         """Create the parts, on the running loop; ``changed`` is called to ask for a cycle."""
         self._parts = parts
         self._config = parts.config
-        self._stack = AsyncExitStack()
+        self._open = CloseStack(parts.log)
         self._pump_count = 0
         rate_max = parts.config.rate_max
         self._rate_limits = [] if rate_max is None else [RateLimiter(rate_max)]
@@ -167,14 +172,14 @@ class ProcessorRun:
         """
         parts = self._parts
         try:
-            self._stack.push_async_callback(self._executor.close)
+            self._open.push("store_thread", self._executor.close)
             await self._executor.call(parts.store.open())
-            self._stack.push_async_callback(self._close_store)
+            self._open.push("store", lambda: self._executor.call(parts.store.close()))
             await parts.source.open()
-            self._stack.push_async_callback(parts.source.close)
+            self._open.push("source", parts.source.close)
             if parts.dead_letters is not None:
                 await parts.dead_letters.open()
-                self._stack.push_async_callback(parts.dead_letters.close)
+                self._open.push("dead_letters", parts.dead_letters.close)
             await parts.source.check_consumer_group(parts.group.name)
             self.partition_ids = tuple(await parts.source.partition_ids())
             per_partition = parts.source.descriptors_per_partition
@@ -190,13 +195,17 @@ class ProcessorRun:
             )
             await self._executor.call(self._check_compatibility())
             self.renewing = asyncio.create_task(self._executor.call(self._renew()))
-            self._stack.push_async_callback(self._stop_renewals)
+            self._open.push("renewals", self._stop_renewals)
         except StoreRejectedError as error:
-            await self._stack.aclose()
+            await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
             raise ConfigurationError(str(error)) from error
         except BaseException:
-            await self._stack.aclose()
+            await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
             raise
+
+    def _stopped_by_s(self) -> float:
+        """Return the time of the loop by which a stop that begins now has to be over."""
+        return asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
 
     async def _check_compatibility(self) -> None:
         """Refuse a group that this processor cannot share; delete its member record then.
@@ -234,7 +243,7 @@ class ProcessorRun:
         await end([self.renewing])
 
     async def close(self, *, is_displaced: bool = False) -> None:
-        """Drain and hand over all partitions, and close everything, within the shutdown time-out.
+        """Drain and hand over all partitions within the shutdown time-out, and close everything.
 
         Args:
             is_displaced: Whether one of ``DISPLACING`` ended the run: then no record is written.
@@ -242,28 +251,27 @@ class ProcessorRun:
         if self._is_closed:
             return
         self._is_closed = True
+        until_s = self._stopped_by_s()
         try:
             if is_displaced:
-                await self._close_displaced()
+                await self._close_displaced(until_s)
             elif self._config.static_membership:
-                await self._stop_keeping_leases()
+                await self._stop_keeping_leases(until_s)
             else:
-                await self._leave_group()
+                await self._leave_group(until_s)
         finally:
-            await self._stack.aclose()
+            await self._open.close(until_s + CLOSE_GRACE_S)
 
-    async def _close_displaced(self) -> None:
+    async def _close_displaced(self, until_s: float) -> None:
         """Close the handlers; write no record and no checkpoint."""
-        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
         self.pumps.lose_all()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until_s):
                 await self._executor.call(self._drop_leases())
         await self._drain(until_s, None)
 
-    async def _leave_group(self) -> None:
+    async def _leave_group(self, until_s: float) -> None:
         """Announce the leave, drain, hand over every partition, and delete the member record."""
-        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
         departure = await self._announce_leaving()
         if departure.has_others and departure.targets:
             await asyncio.sleep(self._drain_delay_s())
@@ -276,9 +284,8 @@ class ProcessorRun:
             async with asyncio.timeout_at(until_s):
                 await self._executor.call(self._balancer.deregister(self.pumps.running))
 
-    async def _stop_keeping_leases(self) -> None:
+    async def _stop_keeping_leases(self, until_s: float) -> None:
         """Drain, and keep the leases for the next start with this owner id."""
-        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
         await self._drain(until_s, None)
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
@@ -338,9 +345,6 @@ class ProcessorRun:
         if is_owned:
             self.pumps.resume(partition_id)
         return is_owned
-
-    async def _close_store(self) -> None:
-        await self._executor.call(self._parts.store.close())
 
     def _on_lost(self, partition_id: str) -> None:
         self._executor.call_soon(partial(self.pumps.lose, partition_id))
