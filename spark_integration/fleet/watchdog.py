@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.concurrency.background import Background
-from eventproc.logs import Condition, get_logger
+from eventproc.logs import ConditionLogger, get_logger
 
 POLL_S: Final = 0.5
 
@@ -51,7 +51,9 @@ class MemberWatchdog(Background):
         self._until_s: float | None = None
         self._parent = os.getppid()
         self._log = get_logger("eventproc.spark.fleet", owner_id=owner_id)
-        self._block = Condition(self._log, "fleet_member_blocked", "fleet_member_block_recovered")
+        self._block = ConditionLogger(
+            self._log, "fleet_member_blocked", "fleet_member_block_recovered"
+        )
 
     def expect_end(self) -> None:
         """End the process ``stop_timeout`` from now. May be called by a signal handler."""

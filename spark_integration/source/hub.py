@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.errors import ConfigurationError, SourceUnavailableError, StoreUnavailableError
-from eventproc.logs import Condition, get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import (
     Checkpoint,
     ConsumerGroup,
@@ -109,7 +109,7 @@ class Hub:
 
     def _request(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
         """Repeat a request until there is an answer, or until ``operationTimeout`` has passed."""
-        outage = Condition(self._log, "hub_failed", "hub_recovered")
+        outage = ConditionLogger(self._log, "hub_failed", "hub_recovered")
         attempts = attempts_within(
             self._options.patience,
             BACKOFF,

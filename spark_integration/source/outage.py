@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from eventproc.config import Backoff
-from eventproc.logs import Condition
+from eventproc.logs import ConditionLogger
 from eventproc.retries import waits
 
 BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
@@ -16,7 +16,7 @@ class Outage:
     """Failures in a row of one kind of request."""
 
     def __init__(
-        self, condition: Condition, patience: timedelta, backoff: Backoff = BACKOFF
+        self, condition: ConditionLogger, patience: timedelta, backoff: Backoff = BACKOFF
     ) -> None:
         """Log *condition*; the last attempt begins within *patience* of the first failure."""
         self._condition = condition

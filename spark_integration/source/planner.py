@@ -13,7 +13,7 @@ from typing import Final
 
 from eventproc.config import Backoff
 from eventproc.errors import SourceRejectedError, SourceUnavailableError
-from eventproc.logs import Condition, get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from spark_integration.errors import EventsLostError
 from spark_integration.options import EVENTS_PER_PARTITION, Alignment, SourceOptions
 from spark_integration.source.aligner import Aligner
@@ -53,7 +53,9 @@ class StreamPlanner:
         self._logged: set[tuple[str, int]] = set()
         self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
         self._ends_outage, self._lookup_outage = (
-            Outage(Condition(self._log, "hub_failed", "hub_recovered"), options.patience, PAUSES)
+            Outage(
+                ConditionLogger(self._log, "hub_failed", "hub_recovered"), options.patience, PAUSES
+            )
             for _ in range(2)
         )
 

@@ -16,7 +16,7 @@ from eventproc.errors import (
     SourceRejectedError,
     SourceUnavailableError,
 )
-from eventproc.logs import Condition, get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
 from spark_integration.errors import EventsLostError
@@ -104,7 +104,7 @@ class RangeReader:
         self._opening: asyncio.Task[PartitionReceiver] | None = None
         self._log = get_logger("eventproc.spark", partition_id=planned.partition_id)
         self._outage = Outage(
-            Condition(self._log, "range_interrupted", "range_resumed"), options.patience
+            ConditionLogger(self._log, "range_interrupted", "range_resumed"), options.patience
         )
 
     @property

@@ -90,8 +90,8 @@ OUTAGE = guards_in(
     Guard(
         name="Spark: a task gives up on an outage after operationTimeout",
         without_it="a task waits for ever, without an error",
-        words="        return wait_s if now_s + wait_s - self._began_s <= self._patience_s else None\n",
-        mutated="        return wait_s\n",
+        words="wait_s if now_s + wait_s - self._began_s <= self._patience_s else None\n",
+        mutated="wait_s\n",
         is_simulated=False,
     ),
 )

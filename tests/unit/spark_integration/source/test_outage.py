@@ -8,7 +8,7 @@ import pytest
 
 from eventproc.config import Backoff
 from eventproc.errors import SourceUnavailableError
-from eventproc.logs import Condition, get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from spark_integration.source import outage as module
 from spark_integration.source.outage import Outage
 
@@ -25,7 +25,7 @@ def clock(monkeypatch):
 
 def outage(patience_s=60.0, maximum_s=5.0):
     """Return an outage of the hub."""
-    condition = Condition(get_logger("eventproc.spark"), "hub_failed", "hub_recovered")
+    condition = ConditionLogger(get_logger("eventproc.spark"), "hub_failed", "hub_recovered")
     backoff = Backoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=maximum_s))
     return Outage(condition, timedelta(seconds=patience_s), backoff)
 
