@@ -1,7 +1,8 @@
 """The interfaces that a processor uses: checkpoint store, event source, dead-letter sink.
 
 ``eventproc.testing.check_checkpoint_store`` tests a store against every rule of
-``CheckpointStore``. Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
+``CheckpointStore``. Adapters translate the exceptions of client libraries into the errors of
+``eventproc.errors``.
 """
 
 from abc import ABC, abstractmethod
