@@ -23,7 +23,7 @@ def _fleet():
 
 def say(fleet, number, kind, partitions, at=1e12):
     for partition in partitions:
-        fleet.hear(fleet.members[number], {"kind": kind, "at": at, "partition": partition})
+        fleet.process_report(fleet.members[number], {"kind": kind, "at": at, "partition": partition})
 
 
 def batch(first, last):
@@ -54,8 +54,8 @@ def test_what_comes_later_takes_the_balance_back(fleet):
 
 def test_only_what_was_handled_before_is_handled_again(fleet):
     """The age of an event counts when it is handled for the first time."""
-    fleet.hear(fleet.members[0], batch(0, 4))
-    fleet.hear(fleet.members[1], batch(3, 6))
+    fleet.process_report(fleet.members[0], batch(0, 4))
+    fleet.process_report(fleet.members[1], batch(3, 6))
 
     assert fleet.episode.redelivered == 2
     assert fleet.distinct() == 7
