@@ -81,6 +81,39 @@ def get_logger(name: str, **fields: object) -> Logger:
     return logger
 
 
+class Condition:
+    """Logs a condition that lasts, such as an outage, when it begins and when it ends.
+
+    While it lasts, repetitions are logged at debug level, so that they cost no lines. If it becomes
+    an error after it began as a warning, that is logged once, too.
+    """
+
+    def __init__(self, log: Logger, begins: str, ends: str) -> None:
+        """Log the events *begins* and *ends* to *log*."""
+        self._log = log
+        self._begins, self._ends = begins, ends
+        self._is_error = False
+        self.count = 0
+        """How often it was noted since it began; 0 while it does not hold."""
+
+    def note(self, *, is_error: bool = False, **fields: object) -> None:
+        """Note that it holds; the first time at warning level, or at error level for *is_error*."""
+        level = logging.DEBUG
+        if is_error and not self._is_error:
+            level = logging.ERROR
+        elif not self.count:
+            level = logging.WARNING
+        self.count += 1
+        self._is_error |= is_error
+        self._log.log(level, self._begins, **fields)
+
+    def end(self, **fields: object) -> None:
+        """Note that it does not hold; logged if it did."""
+        if self.count:
+            self.count, self._is_error = 0, False
+            self._log.log(logging.INFO, self._ends, **fields)
+
+
 # From a record to a line.
 
 

@@ -5,11 +5,12 @@ translate the exceptions of client libraries into the errors of ``eventproc.erro
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from types import TracebackType
-from typing import Self
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from eventproc.concurrency.resource import AsyncResource
+from eventproc.errors import StoreError
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
@@ -30,8 +31,11 @@ from eventproc.models import (
     WriteOutcome,
 )
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-class CheckpointStore(ABC):
+
+class CheckpointStore(AsyncResource):
     """Where a consumer group keeps ownership records, member records and checkpoints.
 
     The whole protocol rests on one rule: a record is written only if it still has the ETag that the
@@ -45,20 +49,6 @@ class CheckpointStore(ABC):
     If a store raises anything else, the processor treats it as no answer, and logs it with its
     traceback (``store_call_failed``).
     """
-
-    async def __aenter__(self) -> Self:
-        """Open the store."""
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the store."""
-        await self.close()
 
     @abstractmethod
     async def open(self) -> None:
@@ -145,6 +135,87 @@ class CheckpointStore(ABC):
         """
 
 
+class ForwardingStore(CheckpointStore):
+    """A store that calls another one: base of stores that change some calls of another.
+
+    A subclass overrides a method to change one call, and ``forward`` to change all of them. If
+    ``forward`` raises a ``StoreError`` for a write, the outcome of the write is ``UNKNOWN``.
+    """
+
+    def __init__(self, store: CheckpointStore) -> None:
+        """Forward to *store*."""
+        self.store = store
+
+    async def forward(
+        self,
+        method: Callable[Concatenate[Any, P], Awaitable[T]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Call the other store's method of this name. ``open`` and ``close`` do not come here."""
+        answer: T = await getattr(self.store, method.__name__)(*args, **options)
+        return answer
+
+    async def open(self) -> None:
+        """Open the other store."""
+        await self.store.open()
+
+    async def close(self) -> None:
+        """Close the other store."""
+        await self.store.close()
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        """Forward the call."""
+        return await self.forward(CheckpointStore.list_ownership, group)
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        """Forward the call; if that fails, the outcome of each claim is unknown."""
+        try:
+            return await self.forward(CheckpointStore.claim_ownership, group, claims)
+        except StoreError as error:
+            return [
+                ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN, error=error)
+                for claim in claims
+            ]
+
+    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
+        """Forward the call."""
+        return await self.forward(CheckpointStore.list_members, group)
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        """Forward the call; if that fails, the outcome is unknown."""
+        try:
+            return await self.forward(CheckpointStore.announce_member, group, member)
+        except StoreError as error:
+            return MemberResult(outcome=WriteOutcome.UNKNOWN, error=error)
+
+    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
+        """Forward the call; if that fails, the outcome is unknown."""
+        try:
+            return await self.forward(CheckpointStore.withdraw_member, group, member)
+        except StoreError:
+            return WriteOutcome.UNKNOWN
+
+    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
+        """Forward the call."""
+        return await self.forward(CheckpointStore.list_checkpoints, group)
+
+    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
+        """Forward the call."""
+        return await self.forward(CheckpointStore.read_checkpoint, group, partition_id)
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        """Forward the call; if that fails, the outcome is unknown."""
+        try:
+            return await self.forward(CheckpointStore.update_checkpoint, group, update)
+        except StoreError as error:
+            return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
+
+
 class DeadLetterSink(ABC):
     """Where events that were given up are stored. Belongs to the processor's event loop.
 
@@ -207,22 +278,8 @@ class PartitionReceiver(ABC):
         return None
 
 
-class EventSource(ABC):
+class EventSource(AsyncResource):
     """A partitioned stream of events. Belongs to the event loop that opened it."""
-
-    async def __aenter__(self) -> Self:
-        """Open the source."""
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the source."""
-        await self.close()
 
     @property
     @abstractmethod

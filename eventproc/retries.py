@@ -1,33 +1,88 @@
-"""Waits between attempts, computed by tenacity's strategies.
+"""Repeats what failed, after waits that differ at random: what failed together retries apart.
 
-Tenacity's retry loop and clock are not used: a pump's waits end when the pump stops, and they run
-on the time of its event loop, which may be virtual.
+Waits that a pump plans come from ``waits``: they end when the pump stops, on the time of its event
+loop and by its own random numbers, so that a simulation can repeat them. A request that is repeated
+until it is answered uses ``async_attempts`` or ``attempts_within``, which are loops of tenacity.
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from random import Random
 
-from tenacity import AsyncRetrying, RetryCallState, wait_exponential
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_exponential,
+    wait_random_exponential,
+)
+from tenacity.wait import wait_base
 
 from eventproc.config import Backoff
-
-_RETRYING = AsyncRetrying()
-"""A strategy takes the state of a call, which must belong to a retrying object."""
+from eventproc.core.policy import backoff_s
 
 
 def waits(backoff: Backoff, rng: Random) -> Callable[[int], float]:
-    """Return a function: seconds to wait after the n-th failure in a row, n beginning at 1.
-
-    The result is between half of the strategy's wait and all of it, so that processors that failed
-    together do not retry together. Jitter comes from *rng*; tenacity's own uses a global one.
-    """
-    strategy = wait_exponential(
-        multiplier=backoff.initial.total_seconds(), max=backoff.maximum.total_seconds()
-    )
+    """Return a function: seconds to wait after the n-th failure in a row, n beginning at 1."""
 
     def wait_s(attempt: int) -> float:
-        state = RetryCallState(_RETRYING, None, (), {})
-        state.attempt_number = attempt
-        return strategy(state) * (0.5 + 0.5 * rng.random())
+        return backoff_s(
+            attempt, initial=backoff.initial, maximum=backoff.maximum, chance=rng.random()
+        )
 
     return wait_s
+
+
+def async_attempts(count: int, backoff: Backoff, retried: type[Exception]) -> AsyncRetrying:
+    """Return a loop: ``await attempts(call)`` awaits the call up to *count* times in all.
+
+    It is repeated while it raises *retried*; the last error is raised as it is. One loop serves any
+    number of calls, also at the same time.
+    """
+    return AsyncRetrying(
+        wait=_spread(backoff),
+        stop=stop_after_attempt(count),
+        retry=retry_if_exception_type(retried),
+        reraise=True,
+    )
+
+
+def attempts_within(
+    patience: timedelta,
+    backoff: Backoff,
+    retried: tuple[type[Exception], ...],
+    *,
+    note: Callable[[int, BaseException], None],
+) -> Retrying:
+    """Return a loop: ``attempts(call)`` calls until there is an answer, blocking between the calls.
+
+    Args:
+        patience: The last call begins before that time has passed since the first.
+        backoff: The waits.
+        retried: The call is repeated while it raises one of these; the last error is raised as it
+            is.
+        note: Called before each wait, with the number of failures so far and the newest error.
+    """
+
+    def before_sleep(state: RetryCallState) -> None:
+        assert state.outcome is not None, "the call that failed"
+        error = state.outcome.exception()
+        assert error is not None, "only a call that raised is repeated"
+        note(state.attempt_number, error)
+
+    return Retrying(
+        wait=_spread(backoff),
+        stop=stop_before_delay(patience),
+        retry=retry_if_exception_type(retried),
+        before_sleep=before_sleep,
+        reraise=True,
+    )
+
+
+def _spread(backoff: Backoff) -> wait_base:
+    """Wait as ``backoff_s``: between half of the doubled wait and all of it."""
+    half, half_max = backoff.initial.total_seconds() / 2, backoff.maximum / 2
+    return wait_exponential(half, half_max) + wait_random_exponential(half, half_max)

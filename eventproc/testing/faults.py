@@ -2,30 +2,25 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 from eventproc.models import (
-    Checkpoint,
-    CheckpointResult,
-    CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    Member,
-    MemberResult,
     MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
-    WriteOutcome,
 )
-from eventproc.ports import CheckpointStore
+from eventproc.ports import CheckpointStore, ForwardingStore
 from eventproc.settings import Span, Within, check_settings
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Snapshot = TypeVar("Snapshot", OwnershipSnapshot, MembershipSnapshot)
 
@@ -42,6 +37,9 @@ class StoreFaults:
 
     delay_max: Span = timedelta(0)
     """Longest delay of a call, at most half of it before it is carried out and half after."""
+
+    delay_min: Span = timedelta(0)
+    """Shortest delay of a call, half of it before it is carried out and half after."""
 
     throttle_rate: Chance = 0.0
     """Refused at once and not carried out, as by a busy server."""
@@ -63,8 +61,12 @@ class StoreFaults:
     """Greatest age of a stale listing."""
 
     def __post_init__(self) -> None:
-        """Check that the rates are probabilities."""
+        """Check that the rates are probabilities, and the delays in order."""
         check_settings(self)
+        if self.delay_min > self.delay_max:
+            raise ConfigurationError(
+                f"delay_min {self.delay_min} must not be above delay_max {self.delay_max}"
+            )
         rates = (self.throttle_rate, self.request_lost_rate, self.answer_lost_rate)
         if sum(rates) > 1:
             raise ConfigurationError(f"the rates {rates} must not be above 1 together")
@@ -82,7 +84,7 @@ class Fate:
     """How long the caller waits if no answer arrives."""
 
 
-class FaultyCheckpointStore(CheckpointStore):
+class FaultyCheckpointStore(ForwardingStore):
     """Wraps a store and makes it slow, busy, unreachable or silent.
 
     With default faults it changes nothing. Every call draws the same number of random values, so
@@ -93,7 +95,7 @@ class FaultyCheckpointStore(CheckpointStore):
         self, store: CheckpointStore, rng: Random, faults: StoreFaults | None = None
     ) -> None:
         """Wrap *store*. The attribute ``faults`` may be replaced at any time."""
-        self.store = store
+        super().__init__(store)
         self.faults = faults or StoreFaults()
         self.is_out = False
         """True during an outage: no call is carried out."""
@@ -111,64 +113,41 @@ class FaultyCheckpointStore(CheckpointStore):
         finally:
             self.is_out = False
 
-    async def open(self) -> None:
-        """Open the wrapped store. Opening has no faults."""
-        await self.store.open()
+    async def forward(
+        self,
+        method: Callable[Concatenate[Any, P], Awaitable[T]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Call the wrapped store, with a fate; raise ``StoreUnavailableError`` without an answer.
 
-    async def close(self) -> None:
-        """Close the wrapped store."""
-        await self.store.close()
+        Opening and closing have no faults.
+        """
+        forward_now = super().forward
+        answer = await self._attempt(lambda: forward_now(method, *args, **options))
+        if answer is None:
+            raise StoreUnavailableError("no answer (a fault injected on purpose)")
+        return answer[0]
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
-        """Call the wrapped store; raise ``StoreUnavailableError`` if no answer arrives."""
-        newest = await self._read(lambda: self.store.list_ownership(group))
-        return self._aged(newest, self._owned)
+        """Call the wrapped store; the listing may be stale."""
+        return self._aged(await super().list_ownership(group), self._owned)
 
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        """Call the wrapped store; raise ``StoreUnavailableError`` if no answer arrives."""
-        newest = await self._read(lambda: self.store.list_members(group))
-        return self._aged(newest, self._present)
-
-    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
-        """Call the wrapped store; raise ``StoreUnavailableError`` if no answer arrives."""
-        return await self._read(lambda: self.store.list_checkpoints(group))
-
-    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
-        """Call the wrapped store; raise ``StoreUnavailableError`` if no answer arrives."""
-        return await self._read(lambda: self.store.read_checkpoint(group, partition_id))
+        """Call the wrapped store; the listing may be stale."""
+        return self._aged(await super().list_members(group), self._present)
 
     async def claim_ownership(
         self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
     ) -> Sequence[ClaimResult]:
-        """Call the wrapped store for each claim separately; without an answer it is ``UNKNOWN``."""
-        return await asyncio.gather(*(self._claim(group, claim) for claim in claims))
+        """Call the wrapped store for each claim separately; each has its own fate."""
+        results = await asyncio.gather(*(self._claim(group, claim) for claim in claims))
+        return [result for (result,) in results]
 
-    async def _claim(self, group: ConsumerGroup, claim: OwnershipClaim) -> ClaimResult:
-        answer = await self._attempt(lambda: self.store.claim_ownership(group, [claim]))
-        return answer[0][0] if answer else ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN)
-
-    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        """Call the wrapped store; ``UNKNOWN`` if no answer arrives."""
-        answer = await self._attempt(lambda: self.store.announce_member(group, member))
-        return answer[0] if answer else MemberResult(outcome=WriteOutcome.UNKNOWN)
-
-    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        """Call the wrapped store; ``UNKNOWN`` if no answer arrives."""
-        answer = await self._attempt(lambda: self.store.withdraw_member(group, member))
-        return answer[0] if answer else WriteOutcome.UNKNOWN
-
-    async def update_checkpoint(
-        self, group: ConsumerGroup, update: CheckpointUpdate
-    ) -> CheckpointResult:
-        """Call the wrapped store; ``UNKNOWN`` if no answer arrives."""
-        answer = await self._attempt(lambda: self.store.update_checkpoint(group, update))
-        return answer[0] if answer else CheckpointResult(outcome=WriteOutcome.UNKNOWN)
-
-    async def _read(self, call: Callable[[], Awaitable[T]]) -> T:
-        answer = await self._attempt(call)
-        if answer is None:
-            raise StoreUnavailableError("no answer (a fault injected on purpose)")
-        return answer[0]
+    def _claim(
+        self, group: ConsumerGroup, claim: OwnershipClaim
+    ) -> Coroutine[Any, Any, Sequence[ClaimResult]]:
+        return super().claim_ownership(group, [claim])
 
     def _aged(self, newest: Snapshot, shown: deque[tuple[float, Snapshot]]) -> Snapshot:
         """Return the newest listing, or an earlier one."""
@@ -186,8 +165,10 @@ class FaultyCheckpointStore(CheckpointStore):
     def draw_fate(self) -> Fate:
         """Draw the fate of the next call; always draws the same number of random values."""
         faults, chance = self.faults, self._rng.random()
-        half_s = faults.delay_max.total_seconds() / 2
-        way_there_s, way_back_s = self._rng.random() * half_s, self._rng.random() * half_s
+        least_s = faults.delay_min.total_seconds() / 2
+        span_s = faults.delay_max.total_seconds() / 2 - least_s
+        way_there_s = least_s + self._rng.random() * span_s
+        way_back_s = least_s + self._rng.random() * span_s
         is_throttled = chance < faults.throttle_rate
         chance -= faults.throttle_rate
         is_request_lost = not is_throttled and chance < faults.request_lost_rate

@@ -38,6 +38,8 @@ def logged(tree: ast.Module) -> set[str]:
                 events.add(spelled(event))
             case ast.Call(func=ast.Name(id=name), args=[event, *_]) if name in LOGGERS:
                 events.add(spelled(event))  # log = self._log.warning if ... else self._log.debug
+            case ast.Call(func=ast.Name(id="Condition"), args=[_, begins, ends]):
+                events |= {spelled(begins), spelled(ends)}
             case _:
                 continue
     return events
@@ -65,10 +67,11 @@ def test_log_events_are_constant_names(shipped):
 
 
 def test_the_check_finds_log_calls():
-    """Calls on plain, bound and chained loggers are found; methods of others called ``info`` are
-    not."""
+    """Calls on plain, bound and chained loggers are found, and the events of conditions; methods of
+    others called ``info`` are not."""
     tree = ast.parse(
-        'log.info("a_b")\nself._log.bind(x=1).error(f"x")\nlog("e_f")\nhub.info("c_d")'
+        'log.info("a_b")\nself._log.bind(x=1).error(f"x")\nlog("e_f")\nhub.info("c_d")\n'
+        'Condition(log, "g_failed", "g_recovered")'
     )
 
-    assert logged(tree) == {"a_b", "f'x'", "e_f"}
+    assert logged(tree) == {"a_b", "f'x'", "e_f", "g_failed", "g_recovered"}

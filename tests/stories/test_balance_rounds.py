@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventproc.core.plan import plan
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import Group, fleet, groups
+from tests.unit.eventproc.core.groups import Group, group_holding, groups
 from tests.unit.eventproc.core.rounds import Rounds
 
 BALANCED = LoadBalancingStrategy.BALANCED
@@ -116,7 +116,7 @@ def test_a_mixed_group_comes_to_rest_in_the_bound_of_its_slowest(group, data, dr
 def test_one_newcomer_steals_its_share_one_by_one(partitions, owners):
     """BALANCED takes the floor of P/(N+1) rounds, which is how many partitions must move."""
     holdings = [partitions // owners + (n < partitions % owners) for n in range(owners)]
-    group = fleet(partitions, [*holdings, 0])
+    group = group_holding(partitions, [*holdings, 0])
 
     assert rounds(group, BALANCED).count == partitions // (owners + 1)
     assert rounds(group, GREEDY).count == partitions // (owners + 1)
@@ -126,7 +126,7 @@ def test_one_newcomer_steals_its_share_one_by_one(partitions, owners):
 @given(st.integers(1, 60), st.integers(1, 8))
 def test_a_cold_start_claims_one_by_one(partitions, owners):
     """BALANCED takes the ceiling of P/N rounds, the others one."""
-    group = fleet(partitions, [0] * owners)
+    group = group_holding(partitions, [0] * owners)
 
     assert rounds(group, BALANCED).count == math.ceil(partitions / owners)
     assert rounds(group, GREEDY).count == rounds(group, COOPERATIVE).count == 1
@@ -138,6 +138,6 @@ def test_a_cold_start_claims_one_by_one(partitions, owners):
 )
 def test_what_stalls_under_other_rules_does_not_stay(holdings, after, strategy):
     """The literal rule stops at 5, 5, 5, 3; Azure's rule for Python at 4, 4, 6."""
-    done = rounds(fleet(sum(holdings), holdings), strategy)
+    done = rounds(group_holding(sum(holdings), holdings), strategy)
 
     assert sorted(done.group.counts().values()) == after

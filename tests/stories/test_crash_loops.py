@@ -9,10 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import Checkpoint, CheckpointPolicy, EventPosition, FailureAction, FailurePolicy
 from eventproc.dead_letters import MemoryDeadLetterSink
-from eventproc.models import CheckpointUpdate, SequenceRange
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
@@ -270,59 +268,6 @@ def test_the_count_has_a_place_from_the_first_event_on(position):
     assert counts == [(-1, 1), (-1, 2), (-1, 3), (-1, 4), (-1, 5), (-1, 6)]
     assert letters == [0]
     assert numbers == [1, 2]
-
-
-def test_in_lanes_only_what_is_not_done_can_be_the_culprit():
-    """What was done above the position comes by again, and is nobody's delivery."""
-
-    async def story():
-        scene = Scene()
-        scene.publish(20)
-        sink = MemoryDeadLetterSink()
-        async with MemoryCheckpointStore(scene.account) as store:
-            update = CheckpointUpdate(
-                partition_id="0",
-                offset="4096",
-                sequence_number=0,
-                replaces=None,
-                writer="dead",
-                completed=(SequenceRange(1, 3),),
-                delivery_count=6,
-            )
-            await store.update_checkpoint(scene.group, update)
-        async with scene.processor(sink=sink, failure_policy=LETTER, key_concurrency=3):
-            await seconds(30)
-        return [letter.event.sequence_number for letter in sink.letters], scene.numbers()
-
-    assert run_virtual(story()) == ([4], list(range(5, 20)))
-
-
-def test_events_that_a_dead_owner_completed_at_the_end_move_the_position():
-    """The position reaches the last event, though the events below it alone had to be handled."""
-
-    async def story():
-        scene = Scene()
-        scene.publish(20)
-        async with MemoryCheckpointStore(scene.account) as store:
-            update = CheckpointUpdate(
-                partition_id="0",
-                offset="4096",
-                sequence_number=0,
-                replaces=None,
-                writer="dead",
-                completed=(SequenceRange(17, 19),),
-                delivery_count=1,
-            )
-            await store.update_checkpoint(scene.group, update)
-        async with scene.processor(failure_policy=STOP, key_concurrency=3):
-            await seconds(30)
-            return scene.checkpoint(), scene.numbers()
-
-    checkpoint, numbers = run_virtual(story())
-
-    assert checkpoint is not None
-    assert (checkpoint.sequence_number, checkpoint.completed) == (19, ())
-    assert numbers == list(range(1, 17))
 
 
 class Checkpointing(Deadly):

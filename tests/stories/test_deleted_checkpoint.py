@@ -5,7 +5,7 @@ import pytest
 from eventproc import OwnershipLostError
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
-from tests.unit.eventproc.partition.test_checkpointer import two, write
+from tests.unit.eventproc.partition.test_checkpointer import former_and_next, write
 
 
 def test_a_deleted_checkpoint_is_not_created_again_by_a_former_owner():
@@ -13,9 +13,9 @@ def test_a_deleted_checkpoint_is_not_created_again_by_a_former_owner():
 
     async def story():
         scene = Scene()
-        shelf, former, _ = await two(scene)
+        fixture, former, _ = await former_and_next(scene)
         del scene.account.records(scene.group).checkpoint_by_partition["0"]
-        shelf.owner = "b"
+        fixture.owner = "b"
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
         return scene.checkpoint()

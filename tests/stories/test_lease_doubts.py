@@ -23,7 +23,7 @@ def test_a_transfer_with_an_old_etag_is_written_again():
     async def story():
         fixture = LeasesFixture()
         await fixture.claim("0")
-        await fixture.doubt()
+        await fixture.lose_renewals()
         outcome = await fixture.leases.transfer("0", "other")
         return outcome, fixture.scene.owners()
 
@@ -36,7 +36,7 @@ def test_a_transfer_does_not_overwrite_another_owner():
     async def story():
         fixture = LeasesFixture()
         await fixture.claim("0")
-        await fixture.doubt()
+        await fixture.lose_renewals()
         await fixture.steal("0")
         outcome = await fixture.leases.transfer("0", "other")
         return outcome, fixture.scene.owners()
@@ -69,10 +69,10 @@ def test_a_doubtful_lease_is_not_trusted_by_a_listing():
         fixture = in_session()
         await fixture.claim("0")
         await seconds(30)
-        await fixture.doubt()
-        await fixture.leases.compare(await fixture.line.list_ownership(fixture.scene.group), 30.0)
+        await fixture.lose_renewals()
+        await fixture.leases.compare(await fixture.store.list_ownership(fixture.scene.group), 30.0)
         renewing = asyncio.create_task(fixture.leases.renew_due())
-        fixture.slow.there_s = 5.0
+        fixture.slow_store.request_s = 5.0
         await seconds(7)
         meanwhile_s = fixture.leases.trusted_until_s("0")
         await renewing
@@ -90,7 +90,7 @@ def test_a_renewal_under_way_when_the_processor_is_fenced_restores_no_lease():
     async def story():
         fixture = LeasesFixture()
         await fixture.claim("0")
-        fixture.slow.back_s = 5.0
+        fixture.slow_store.answer_s = 5.0
         renewing = asyncio.create_task(fixture.leases.renew_all())
         await seconds(1)
         fixture.leases.lose_all()
@@ -108,8 +108,8 @@ def test_a_listing_that_contradicts_a_lease_does_not_extend_its_trust():
         await fixture.claim("0", "1")
         await fixture.steal("0")
         await seconds(40)
-        listed = await fixture.line.list_ownership(fixture.scene.group)
-        fixture.slow.there_s = 5.0
+        listed = await fixture.store.list_ownership(fixture.scene.group)
+        fixture.slow_store.request_s = 5.0
         comparing = asyncio.create_task(fixture.leases.compare(listed, 40.0))
         await seconds(1)
         meanwhile_s = fixture.leases.trusted_until_s("0")
@@ -127,14 +127,14 @@ def test_a_release_of_unknown_outcome_does_not_count_as_done(is_answered):
         fixture = LeasesFixture()
         await fixture.claim("0")
         await fixture.leases.transfer("0", "me")
-        claim = fixture.slow.claim_ownership
+        claim = fixture.slow_store.claim_ownership
 
         async def unheard(group, claims):
             results = await claim(group, claims)
             return [replace(r, outcome=WriteOutcome.UNKNOWN, ownership=None) for r in results]
 
         if not is_answered:
-            fixture.slow.claim_ownership = unheard  # type: ignore[method-assign]
+            fixture.slow_store.claim_ownership = unheard  # type: ignore[method-assign]
         return await fixture.leases.release_remaining(()), fixture.scene.owners()
 
     assert run_virtual(story()) == (is_answered, {"0": None})

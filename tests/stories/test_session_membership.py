@@ -15,7 +15,7 @@ from tests.unit.eventproc.ownership.test_membership import (
     EXPIRATION,
     POLL_INTERVAL,
     MembershipFixture,
-    play,
+    run,
 )
 
 
@@ -70,7 +70,7 @@ def test_after_the_member_record_is_deleted_nothing_is_renewed():
         assert fixture.member() is None
         assert written == []
 
-    play(story)
+    run(story)
 
 
 def test_a_renewal_under_way_does_not_restore_a_deleted_member_record():
@@ -89,7 +89,7 @@ def test_a_renewal_under_way_does_not_restore_a_deleted_member_record():
         assert fixture.member() is None
         assert told == []
 
-    play(story)
+    run(story)
 
 
 def test_a_renewal_does_not_write_over_another_incarnation():
@@ -104,7 +104,7 @@ def test_a_renewal_does_not_write_over_another_incarnation():
 
         assert fixture.incarnation() == "2"
 
-    play(story)
+    run(story)
 
 
 def test_leaving_does_not_overwrite_another_incarnation():
@@ -126,7 +126,7 @@ def test_leaving_does_not_overwrite_another_incarnation():
         assert len(attempts) == 1
         assert (record(fixture).incarnation, record(fixture).status) == ("2", MemberStatus.ACTIVE)
 
-    play(story)
+    run(story)
 
 
 def test_a_start_does_not_wait_for_a_restarting_processor():
@@ -141,7 +141,7 @@ def test_a_start_does_not_wait_for_a_restarting_processor():
         assert asyncio.get_running_loop().time() == before_s
         assert fixture.incarnation() == "2"
 
-    play(story)
+    run(story)
 
 
 @pytest.mark.parametrize("is_dead", [True, False])
@@ -161,7 +161,7 @@ def test_a_processor_that_was_fenced_drops_its_leases_and_writes_its_record_agai
         assert told == ["dead"]
         assert record(fixture).status is MemberStatus.ACTIVE
 
-    play(story)
+    run(story)
 
 
 def test_a_start_does_not_wait_for_ever_for_a_store_that_went_away():
@@ -181,7 +181,7 @@ def test_a_start_does_not_wait_for_ever_for_a_store_that_went_away():
         assert coming.done()
         assert isinstance(coming.exception(), StoreUnavailableError)
 
-    play(story)
+    run(story)
 
 
 def test_without_a_member_record_no_processor_is_the_sole_holder_of_an_id():
@@ -195,7 +195,7 @@ def test_without_a_member_record_no_processor_is_the_sole_holder_of_an_id():
         assert before
         assert not await membership.is_sole_holder()
 
-    play(story)
+    run(story)
 
 
 def test_a_record_with_a_changed_etag_is_renewed():
@@ -210,7 +210,7 @@ def test_a_record_with_a_changed_etag_is_renewed():
 
         assert record(fixture).last_modified != touched.last_modified
 
-    play(story)
+    run(story)
 
 
 def test_two_holders_may_write_over_each_other_a_few_times_before_one_yields():
@@ -232,4 +232,4 @@ def test_two_holders_may_write_over_each_other_a_few_times_before_one_yields():
         with pytest.raises(DuplicateOwnerError):
             await fixture.refresh(membership, owns=True, is_trusted=True)
 
-    play(story)
+    run(story)

@@ -11,7 +11,7 @@ from eventproc.partition.checkpointer import Checkpointer, Progress
 from eventproc.testing.processes import run_processes
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-from tests.unit.eventproc.partition.test_checkpointer import Shelf
+from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture
 
 LIMIT = 25
 BATCH = 10
@@ -56,16 +56,16 @@ def note(checkpointer: Checkpointer, number: int) -> None:
     checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
 
 
-async def writing(policy: CheckpointPolicy) -> tuple[Scene, Shelf, Checkpointer]:
+async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, Checkpointer]:
     """A checkpointer whose write of event 0 is under way, for another second."""
     scene = Scene()
-    shelf = Shelf(scene)
-    await shelf.store.open()
-    checkpointer = shelf.checkpointer("a", policy)
+    fixture = CheckpointFixture(scene)
+    await fixture.store.open()
+    checkpointer = fixture.checkpointer("a", policy)
     await checkpointer.adopt()
-    shelf.write_s = 2.0
+    fixture.write_s = 2.0
     note(checkpointer, 0)
-    return scene, shelf, checkpointer
+    return scene, fixture, checkpointer
 
 
 def test_a_flush_stores_what_was_noted_while_a_write_was_under_way():

@@ -17,7 +17,7 @@ time.sleep(60)
 """
 """A module that takes long to import."""
 
-SCRIPT = "import sys; from eventproc_command import main; sys.exit(main())"
+SCRIPT = "import sys; from eventproc.cli.entry_point import main; sys.exit(main())"
 """The installed script."""
 
 
@@ -41,7 +41,7 @@ RUN = ("run", "orders:Handler", "--eventhub", "orders", "--store", "sqlite:group
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("module", ["eventproc", "typer", "orders"])
+@pytest.mark.parametrize("module", ["structlog", "typer", "orders"])
 def test_a_signal_during_imports_ends_run_with_exit_code_0(tmp_path, module, number):
     """The module may be of the library, of the command or of the user; nothing is claimed yet."""
     process = importing(tmp_path, module, *RUN)
@@ -61,27 +61,56 @@ def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path):
     assert process.returncode == 130
 
 
+IMPORTED_FIRST = """
+import sys
+before = set(sys.modules)
+from eventproc.cli import entry_point
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_no_other_package_is_imported_before_the_signal_handlers_are_installed():
+    """Until then a signal kills the process, so only the standard library may be imported."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", IMPORTED_FIRST], capture_output=True, text=True, check=True
+    )
+    imported = done.stdout.split()
+
+    assert "eventproc.cli.entry_point" in imported
+    assert {name.partition(".")[0] for name in imported} - sys.stdlib_module_names == {"eventproc"}
+    assert {name for name in imported if name.startswith("eventproc.")} == {
+        "eventproc.cli",
+        "eventproc.cli.arguments",
+        "eventproc.cli.arguments.option_names",
+        "eventproc.cli.entry_point",
+        "eventproc.cli.terminal",
+        "eventproc.cli.terminal.exits",
+        "eventproc.errors",
+        "eventproc.extras",
+    }
+
+
 def test_an_interrupt_during_imports_prints_nothing(tmp_path):
     """Ctrl+C ends the command without a traceback."""
-    process = importing(tmp_path, "eventproc", "status")
+    process = importing(tmp_path, "structlog", "status")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
 
     assert (process.returncode, err) == (130, "")
 
 
-def test_all_entry_points_use_eventproc_command():
+def test_script_and_module_have_the_same_entry_point():
     """The installed script and ``python -m eventproc.cli`` handle early signals."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     module = (ROOT / "eventproc/cli/__main__.py").read_text()
 
-    assert project["scripts"]["eventproc"] == "eventproc_command:main"
-    assert "from eventproc_command import main" in module
+    assert project["scripts"]["eventproc"] == "eventproc.cli.entry_point:main"
+    assert "from eventproc.cli.entry_point import main" in module
 
 
 SHUTS_DOWN = """
 import atexit, sys
-from eventproc_command import main
+from eventproc.cli.entry_point import main
 
 def wait():
     print("shutting down", flush=True)

@@ -44,7 +44,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="a checkpointer whose partition was lost writes nothing more",
         killers=(
-            "tests/unit/eventproc/partition/test_checkpointer.py::test_who_is_told_of_its_loss_writes_no_more",
+            "tests/unit/eventproc/partition/test_checkpointer.py::test_after_the_loss_of_the_partition_nothing_is_written",
         ),
         without_it="one more write of a former owner reaches the store",
         words="""                if self._is_lost:
@@ -370,7 +370,7 @@ RUN = guards_in(
     Guard(
         name="a processor that has stopped deletes its member record",
         without_it="the plan goes on giving a share to a processor that has gone",
-        words="await self._control.call(self._balancer.deregister(self.pumps.running))",
+        words="await self._executor.call(self._balancer.deregister(self.pumps.running))",
         mutated="pass",
     ),
     suites=("planned", "safety", "moves"),

@@ -23,7 +23,9 @@ def _fleet():
 
 def say(fleet, number, kind, partitions, at=1e12):
     for partition in partitions:
-        fleet.process_report(fleet.members[number], {"kind": kind, "at": at, "partition": partition})
+        fleet.process_report(
+            fleet.members[number], {"kind": kind, "at": at, "partition": partition}
+        )
 
 
 def batch(first, last):

@@ -46,3 +46,11 @@ async def test_a_refusal_is_not_repeated():
         await retried(call)
 
     assert call.calls == 1
+
+
+async def test_a_function_that_returns_an_awaitable_is_awaited():
+    """The stores pass a lambda, which is no coroutine function."""
+    call = Failing(1, StoreUnavailableError("no answer"))
+
+    assert await retried(lambda: call()) == "answer"  # noqa: PLW0108
+    assert call.calls == 2

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.logs import JsonLines, TextLines, configure, get_logger
+from eventproc.logs import Condition, JsonLines, TextLines, configure, get_logger
 
 FAILING = """
 import os, signal
@@ -202,3 +202,47 @@ def test_what_json_cannot_say_is_said_as_text(logger, caplog):
     logger.info("partition_claimed", error=ValueError("x"))
 
     assert json.loads(JsonLines().format(caplog.records[0]))["error"] == "x"
+
+
+def levels(caplog):
+    """Return level and event of each record."""
+    return [(record.levelname, vars(record)["event"]) for record in caplog.records]
+
+
+def test_a_condition_is_logged_when_it_begins_and_when_it_ends(logger, caplog):
+    """Repetitions are at debug level, and it can begin again."""
+    outage = Condition(logger, "hub_failed", "hub_recovered")
+
+    outage.end()
+    for _ in range(2):
+        outage.note(error="silence")
+        outage.note(error="silence")
+        outage.end(failure_count=outage.count)
+        outage.end()
+
+    assert levels(caplog) == 2 * [
+        ("WARNING", "hub_failed"),
+        ("DEBUG", "hub_failed"),
+        ("INFO", "hub_recovered"),
+    ]
+    assert caplog.records[0].error == "silence"
+    assert caplog.records[2].failure_count == 2
+
+
+@pytest.mark.parametrize(
+    ("are_errors", "expected"),
+    [
+        ([True, True, False], ["ERROR", "DEBUG", "DEBUG"]),
+        ([False, True, False, True], ["WARNING", "ERROR", "DEBUG", "DEBUG"]),
+    ],
+)
+def test_a_condition_that_becomes_an_error_is_logged_once_more(
+    logger, caplog, are_errors, expected
+):
+    """A warning does not hide that an operator has to act from now on."""
+    outage = Condition(logger, "hub_failed", "hub_recovered")
+
+    for is_error in are_errors:
+        outage.note(is_error=is_error)
+
+    assert [level for level, _ in levels(caplog)] == expected

@@ -293,8 +293,8 @@ def test_what_a_lost_pump_asks_for_is_refused():
         processor = scene.processor(lambda: Keeping(scene))
         async with processor:
             await seconds(1)
-            assert processor._session is not None
-            processor._session.pumps.lose("0")
+            assert processor._run is not None
+            processor._run.pumps.lose("0")
             await seconds(0.1)
             with pytest.raises(OwnershipLostError):
                 await contexts[0].checkpoint()

@@ -277,6 +277,18 @@ def test_no_message_shows_a_secret_that_may_be_left_out():
     assert (connect(), connect("hush")) == (False, True)
 
 
+@pytest.mark.parametrize("keys", [["hush", 7], {"a": "hush", "b": 7}, b"hush"])
+def test_no_message_shows_a_container_of_secrets(keys):
+    """A list or a mapping that holds secrets is a secret, also if only one of them is wrong."""
+
+    @checked
+    def connect(keys: list[Annotated[str, HIDDEN]] | dict[str, Annotated[str, HIDDEN]]) -> None:
+        """Use the keys."""
+
+    with pytest.raises(ConfigurationError, match=f"keys is a {type(keys).__name__}: give a list"):
+        connect(keys)
+
+
 def test_a_checked_function_stays_what_it_is():
     """Its name, its parameters, its defaults, and what Python says of a call that does not fit."""
 

@@ -125,13 +125,6 @@ def test_any_position_comes_back(sequence_number, offset, writer):
     assert all(is_header(value) for value in metadata.values())
 
 
-@pytest.mark.parametrize("offset", ["no offset", "é", " 7", "a\nb"])
-def test_an_offset_that_others_would_misread_is_refused(offset):
-    """The strict half: what cannot travel, or means "none" to others, is not written."""
-    with pytest.raises(ConfigurationError):
-        layout.checkpoint_metadata(offset, 7, "w")
-
-
 @given(anything | likely)
 def test_no_metadata_breaks_a_reader(metadata):
     """The tolerant half: whatever lies there gives a value."""

@@ -1,4 +1,4 @@
-"""Groups to plan for."""
+"""Groups of members and owners as input of the plan: examples, and hypothesis strategies."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ names = st.text("abcdefgh0123456789-", min_size=1, max_size=6)
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """What everybody sees."""
+    """Partitions, their live owners and the members: what a plan is computed from."""
 
     partition_ids: tuple[str, ...]
     owner_by_partition: dict[str, str]
@@ -22,25 +22,25 @@ class Group:
     foreign: frozenset[str] = frozenset()
 
     def counts(self) -> dict[str, int]:
-        """How many partitions each member holds."""
+        """The number of partitions that each member holds."""
         held = [self.owner_by_partition.get(p) for p in self.partition_ids]
         return {member: held.count(member) for member in self.members}
 
     @property
     def is_balanced(self) -> bool:
-        """Whether everything is owned by members, evenly."""
+        """Whether every partition is owned by a member, and counts differ by one at most."""
         counts = self.counts().values()
         return sum(counts) == len(self.partition_ids) and max(counts) - min(counts) <= 1
 
     @property
     def leaving(self) -> frozenset[str]:
-        """Owners that are no members any more."""
+        """Owners that are not members any more."""
         return frozenset(self.owner_by_partition.values()) - self.members
 
     def view(
         self, me: str, *, cooperative: frozenset[str], overdue=frozenset(), held=None
     ) -> GroupView:
-        """What one member knows; it holds what is recorded as its own, if nothing else is said."""
+        """The group as one member sees it; by default it holds the partitions that name it."""
         mine = frozenset(p for p, owner_id in self.owner_by_partition.items() if owner_id == me)
         return GroupView(
             owner_id=me,
@@ -60,37 +60,46 @@ class Group:
         )
 
     def moved(self, new_owner_by_partition: dict[str, str]) -> "Group":
-        """The group after partitions changed hands."""
+        """The group after these partitions got new owners."""
         return self.with_owners({**self.owner_by_partition, **new_owner_by_partition})
 
     def with_owners(self, owner_by_partition: dict[str, str]) -> "Group":
-        """The group with other owners."""
+        """The group with these owners instead of its own."""
         return replace(self, owner_by_partition=owner_by_partition)
 
 
 @st.composite
-def groups(draw, *, leavers: bool = True, foreign: bool = True, members_min: int = 1):
-    """A group in any state: owners that leave, members that own nothing, orphans."""
+def groups(draw, *, has_leaving: bool = True, foreign: bool = True, members_min: int = 1):
+    """Draw a group: some owners are leaving, some members own nothing, some partitions are free."""
     partition_ids = tuple(draw(st.lists(names, min_size=1, max_size=30, unique=True)))
-    everybody = draw(st.lists(names, min_size=members_min, max_size=9, unique=True))
-    count = draw(st.integers(members_min, len(everybody))) if leavers else len(everybody)
-    members = frozenset(everybody[:count])
+    owner_candidates = draw(st.lists(names, min_size=members_min, max_size=9, unique=True))
+    count = (
+        draw(st.integers(members_min, len(owner_candidates)))
+        if has_leaving
+        else len(owner_candidates)
+    )
+    members = frozenset(owner_candidates[:count])
     owner_ids = draw(
         st.lists(
-            st.sampled_from([None, *everybody]),
+            st.sampled_from([None, *owner_candidates]),
             min_size=len(partition_ids),
             max_size=len(partition_ids),
         )
     )
     owned = {p: o for p, o in zip(partition_ids, owner_ids, strict=True) if o is not None}
-    strangers = draw(st.frozensets(st.sampled_from(sorted(members)))) if foreign else frozenset()
+    foreign_members = (
+        draw(st.frozensets(st.sampled_from(sorted(members)))) if foreign else frozenset()
+    )
     return Group(
-        partition_ids=partition_ids, owner_by_partition=owned, members=members, foreign=strangers
+        partition_ids=partition_ids,
+        owner_by_partition=owned,
+        members=members,
+        foreign=foreign_members,
     )
 
 
-def fleet(partition_count: int, holdings: list[int]) -> Group:
-    """A group in which the first member holds so many, the second so many, and so on."""
+def group_holding(partition_count: int, holdings: list[int]) -> Group:
+    """A group whose members "o0", "o1", ... hold so many partitions each; the rest is free."""
     partition_ids = tuple(str(number) for number in range(partition_count))
     left = list(partition_ids)
     owned = {}

@@ -1,6 +1,6 @@
-"""A group on paper: everybody decides on one snapshot, then all that was decided takes effect.
+"""Rounds of decisions: all members decide on one snapshot, then all their actions take effect.
 
-What the world does to a group (time, faults, views that differ) is the simulation's business.
+Time, faults and members with different views are left to the simulation.
 """
 
 from collections.abc import Mapping
@@ -16,35 +16,35 @@ ROUNDS_MAX = 200
 
 @dataclass
 class Rounds:
-    """What the store says, who serves what, and what is being drained."""
+    """The records of a group, which member serves each partition, and which ones are draining."""
 
     group: Group
     strategy_by_member: Mapping[str, LoadBalancingStrategy]
-    """Of members and leavers; one that is missing is foreign, and keeps what it has."""
+    """Of members and leaving owners; one that is missing is foreign and keeps its partitions."""
 
     drain_rounds: int = 0
-    """How long who lets go of a partition takes to drain it."""
+    """The number of rounds that a member takes to drain a partition before it hands it over."""
 
     count: int = 0
     moved: list[str] = field(default_factory=list)
-    """Every partition that another member took up, each time that one did."""
+    """Each partition that a member began to serve, once for each time."""
 
     steal_count: int = 0
     _served_by: dict[str, str] = field(default_factory=dict)
     _drained_for: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """At the beginning everybody serves what is recorded as its own."""
+        """At first each owner serves its partitions."""
         self._served_by = dict(self.group.owner_by_partition)
 
     def run(self) -> "Rounds":
-        """Go on until nothing changes any more."""
+        """Step until nothing changes any more."""
         while self.step():
-            assert self.count <= ROUNDS_MAX, f"no end: {self.group.counts()}"
+            assert self.count <= ROUNDS_MAX, f"not stable: {self.group.counts()}"
         return self
 
     def step(self) -> bool:
-        """Let everybody look and act once; return whether that changed anything."""
+        """Let every member decide and act once; return whether that changed anything."""
         before = (dict(self.group.owner_by_partition), dict(self._served_by))
         before_drain = dict(self._drained_for)
         decisions = {member: self._decide(member) for member in sorted(self.strategy_by_member)}
@@ -52,15 +52,15 @@ class Rounds:
         written: set[str] = set()
 
         def write(partition_id: str, owner_id: str | None) -> None:
-            assert partition_id not in written, "two write one record"
+            assert partition_id not in written, "two members write one record"
             written.add(partition_id)
             record.pop(partition_id, None)
             if owner_id is not None:
                 record[partition_id] = owner_id
 
         for member, moves in decisions.items():
-            self._take(member, moves, write)
-            self._let_go(member, moves, write)
+            self._claim(member, moves, write)
+            self._hand_over(member, moves, write)
         self.group = self.group.with_owners(record)
         has_changed = (record, self._served_by, self._drained_for) != (*before, before_drain)
         self.count += has_changed
@@ -76,7 +76,7 @@ class Rounds:
         view = replace(view, present=frozenset(self.strategy_by_member))
         return decide(view, self.strategy_by_member[member])
 
-    def _take(self, member: str, moves: Actions, write) -> None:
+    def _claim(self, member: str, moves: Actions, write) -> None:
         for partition_id in [claim.partition_id for claim in moves.claims]:
             write(partition_id, member)
             self._serve(member, partition_id)
@@ -90,8 +90,8 @@ class Rounds:
         self._drained_for.pop(partition_id, None)
         self.moved.append(partition_id)
 
-    def _let_go(self, member: str, moves: Actions, write) -> None:
-        """Drain what is to be handed over; a leaver releases the rest."""
+    def _hand_over(self, member: str, moves: Actions, write) -> None:
+        """Drain the partitions to hand over; a leaving owner releases the rest."""
         targets = dict(moves.hand_overs)
         if member in self.group.leaving:
             mine = [p for p, owner in self._served_by.items() if owner == member]

@@ -1,4 +1,4 @@
-"""One processor's actions, for the three strategies."""
+"""The actions of one processor, for the three strategies."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from eventproc.core.balance import decide, due_since_s, observe_members
 from eventproc.core.plan import plan
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import fleet, groups
+from tests.unit.eventproc.core.groups import group_holding, groups
 
 BALANCED = LoadBalancingStrategy.BALANCED
 GREEDY = LoadBalancingStrategy.GREEDY
@@ -20,11 +20,11 @@ strategies = st.sampled_from(LoadBalancingStrategy)
 
 @st.composite
 def views(draw):
-    """What one member of any group may know, cooperative ones and others mixed."""
+    """Draw what one member of any group may see; some members hand over, some do not."""
     group = draw(groups(foreign=False))
     me = draw(st.sampled_from(sorted(group.members)))
-    everybody = sorted(group.members | set(group.owner_by_partition.values()))
-    cooperative = draw(st.frozensets(st.sampled_from(everybody)))
+    owner_ids = sorted(group.members | set(group.owner_by_partition.values()))
+    cooperative = draw(st.frozensets(st.sampled_from(owner_ids)))
     overdue = draw(st.frozensets(st.sampled_from(group.partition_ids)))
     expired = draw(st.frozensets(st.sampled_from(group.partition_ids)))
     view = group.view(me, cooperative=cooperative, overdue=overdue)
@@ -42,8 +42,8 @@ def views(draw):
 
 
 @given(views(), strategies)
-def test_a_member_writes_only_its_own_lines(view, strategy):
-    """It claims what the plan gives to it, and gives away what the plan takes from it."""
+def test_claims_and_hand_overs_carry_out_the_plan(view, strategy):
+    """A member claims what the plan gives to it, and hands the rest over to the planned owners."""
     moves = decide(view, strategy)
     taken = [*moves.claims, *([moves.steal] if moves.steal else [])]
     mine = {p for p, o in view.live_owner_by_partition.items() if o == view.owner_id} | view.held
@@ -59,7 +59,7 @@ def test_a_member_writes_only_its_own_lines(view, strategy):
 
 @given(views(), strategies)
 def test_every_claim_names_the_etag_that_was_read(view, strategy):
-    """Without that, the second of two writers would win."""
+    """Otherwise the second of two writers would overwrite the first."""
     moves = decide(view, strategy)
     for claim in [*moves.claims, *([moves.steal] if moves.steal else [])]:
         record = view.ownership_by_partition.get(claim.partition_id)
@@ -68,8 +68,8 @@ def test_every_claim_names_the_etag_that_was_read(view, strategy):
 
 
 @given(views(), strategies)
-def test_claims_take_from_nobody_alive(view, strategy):
-    """Only the one steal does."""
+def test_no_claim_is_of_a_partition_with_another_live_owner(view, strategy):
+    """Only a steal may name such a partition."""
     for claim in decide(view, strategy).claims:
         owner_id = view.live_owner_by_partition.get(claim.partition_id, view.owner_id)
 
@@ -78,7 +78,7 @@ def test_claims_take_from_nobody_alive(view, strategy):
 
 @given(views(), strategies)
 def test_an_owner_that_hands_over_in_time_is_never_stolen_from(view, strategy):
-    """A steal is from an owner that does not hand over, or that had its time."""
+    """A steal is from an owner that does not hand over, or whose ``handoff_timeout`` is over."""
     steal = decide(view, strategy).steal
     if steal is not None:
         owner_id = view.live_owner_by_partition[steal.partition_id]
@@ -89,7 +89,7 @@ def test_an_owner_that_hands_over_in_time_is_never_stolen_from(view, strategy):
 
 @given(views())
 def test_balanced_makes_at_most_one_claim_or_steal(view):
-    """The document to the letter; what is recorded as mine already is no new claim."""
+    """A partition whose record names the processor already is not counted."""
     moves = decide(view, BALANCED)
     recorded = {
         p for p, record in view.ownership_by_partition.items() if record.owner_id == view.owner_id
@@ -100,22 +100,22 @@ def test_balanced_makes_at_most_one_claim_or_steal(view):
 
 
 @given(views(), st.sampled_from([GREEDY, COOPERATIVE]))
-def test_the_others_claim_every_orphan_that_is_due(view, strategy):
-    """A crash is repaired in one cycle."""
+def test_greedy_and_cooperative_claim_all_planned_free_partitions(view, strategy):
+    """So the partitions of an owner that crashed are claimed in one cycle."""
     moves = decide(view, strategy)
     due = {
         p
         for p, owner_id in moves.owner_by_partition.items()
         if owner_id == view.owner_id and p not in view.held
     }
-    orphans = {p for p in due if view.live_owner_by_partition.get(p) in {None, view.owner_id}}
+    free = {p for p in due if view.live_owner_by_partition.get(p) in {None, view.owner_id}}
 
-    assert {claim.partition_id for claim in moves.claims} >= orphans
+    assert {claim.partition_id for claim in moves.claims} >= free
 
 
 @given(views(), st.sampled_from([BALANCED, GREEDY]))
 def test_only_the_cooperative_strategy_hands_over(view, strategy):
-    """The other two wait to be stolen from."""
+    """With the other two, an owner keeps its partitions until they are stolen."""
     assert decide(view, strategy).hand_overs == {}
 
 
@@ -125,9 +125,9 @@ def test_a_hand_over_goes_only_to_a_member_that_follows_the_plan(view):
     assert set(decide(view, COOPERATIVE).hand_overs.values()) <= view.cooperative
 
 
-@given(groups(foreign=False, leavers=False), strategies)
-def test_balanced_means_nothing_to_do(group, strategy):
-    """The slow rhythm begins when there is nothing to change, and not before."""
+@given(groups(foreign=False, has_leaving=False), strategies)
+def test_is_balanced_only_if_there_is_nothing_to_change(group, strategy):
+    """It is true for every member after the plan was carried out; polls slow down then."""
     settled = group.moved(plan(group.partition_ids, group.owner_by_partition, group.members))
     cooperative = group.members if strategy is COOPERATIVE else frozenset()
     for member in group.members:
@@ -139,9 +139,9 @@ def test_balanced_means_nothing_to_do(group, strategy):
         assert before.is_balanced <= (not (before.claims or before.steal or before.hand_overs))
 
 
-def test_a_newcomer_waits_for_a_cooperative_owner():
+def test_a_new_member_waits_for_a_cooperative_owner():
     """The group is not balanced, and nothing is stolen before ``handoff_timeout``."""
-    group = fleet(4, [4, 0])
+    group = group_holding(4, [4, 0])
     view = group.view("o1", cooperative=group.members)
     due = {p for p, o in decide(view, COOPERATIVE).owner_by_partition.items() if o == "o1"}
     late = replace(view, overdue=frozenset(due))
@@ -151,24 +151,24 @@ def test_a_newcomer_waits_for_a_cooperative_owner():
     assert decide(late, COOPERATIVE).steal is not None
 
 
-def test_a_leaver_hands_everything_to_the_others():
-    """It is no member, but it hands over."""
-    group = replace(fleet(4, [2, 2]), members=frozenset({"o1"}))
+def test_a_leaving_owner_hands_over_all_its_partitions():
+    """It is not a member, so the plan gives its partitions to the members."""
+    group = replace(group_holding(4, [2, 2]), members=frozenset({"o1"}))
     moves = decide(group.view("o0", cooperative=frozenset({"o0", "o1"})), COOPERATIVE)
 
     assert moves.hand_overs == {"0": "o1", "1": "o1"}
 
 
-def test_a_leaver_keeps_what_only_a_foreign_owner_could_take():
-    """It is released at the end; a foreign owner takes it then."""
-    group = replace(fleet(4, [2, 2]), members=frozenset({"o1"}))
+def test_a_leaving_owner_hands_nothing_over_to_a_foreign_member():
+    """It releases the partitions at the end of its stop; the foreign member claims them then."""
+    group = replace(group_holding(4, [2, 2]), members=frozenset({"o1"}))
 
     assert decide(group.view("o0", cooperative=frozenset({"o0"})), COOPERATIVE).hand_overs == {}
 
 
-def test_what_is_recorded_as_mine_is_taken_up_at_once():
-    """After a restart under the same name nothing moves; BALANCED does not count it either."""
-    group = fleet(6, [6])
+def test_balanced_claims_all_partitions_whose_records_name_the_processor():
+    """After a restart under the same owner id no partition moves, and one cycle is enough."""
+    group = group_holding(6, [6])
     view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
 
     assert len(decide(view, BALANCED).claims) == 6
@@ -176,19 +176,19 @@ def test_what_is_recorded_as_mine_is_taken_up_at_once():
 
 @pytest.mark.parametrize("strategy", LoadBalancingStrategy)
 def test_a_processor_does_not_steal_from_itself(strategy):
-    """What is recorded as mine is claimed once, whether or not I hand over."""
-    group = fleet(6, [6])
+    """A partition whose record names the processor is claimed instead, with every strategy."""
+    group = group_holding(6, [6])
     view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
 
     assert decide(view, strategy).steal is None
 
 
 @given(views(), strategies)
-def test_a_new_membership_is_not_acted_upon(view, strategy):
-    """But what is recorded as mine is taken up, and a hand-over that has begun goes on."""
+def test_an_unstable_membership_holds_up_steals_and_new_hand_overs(view, strategy):
+    """Only partitions whose records name the processor are claimed; hand-overs under way go on."""
     begun = frozenset(sorted(view.held)[::2])
-    settling = replace(view, is_unstable=True, handing_over=begun)
-    calm, moves = decide(view, strategy), decide(settling, strategy)
+    unstable = replace(view, is_unstable=True, handing_over=begun)
+    stable_moves, moves = decide(view, strategy), decide(unstable, strategy)
     taken = {view.live_owner_by_partition.get(claim.partition_id) for claim in moves.claims}
     recorded = {
         p for p, record in view.ownership_by_partition.items() if record.owner_id == view.owner_id
@@ -197,34 +197,34 @@ def test_a_new_membership_is_not_acted_upon(view, strategy):
     assert taken <= {view.owner_id, None}
     assert {claim.partition_id for claim in moves.claims} <= recorded
     assert moves.steal is None
-    assert moves.hand_overs == {p: to for p, to in calm.hand_overs.items() if p in begun}
-    assert moves.is_balanced == calm.is_balanced
+    assert moves.hand_overs == {p: to for p, to in stable_moves.hand_overs.items() if p in begun}
+    assert moves.is_balanced == stable_moves.is_balanced
 
 
-def test_a_hand_over_that_has_begun_goes_on_while_the_membership_settles():
-    """And no other begins."""
-    group = fleet(4, [4, 0])
+def test_a_hand_over_under_way_goes_on_while_the_membership_is_unstable():
+    """No other hand-over begins."""
+    group = group_holding(4, [4, 0])
     view = group.view("o0", cooperative=group.members)
     first, second = decide(view, COOPERATIVE).hand_overs
-    settling = replace(view, is_unstable=True, handing_over=frozenset({first}))
+    unstable = replace(view, is_unstable=True, handing_over=frozenset({first}))
 
-    assert decide(settling, COOPERATIVE).hand_overs == {first: "o1"}
-    assert second not in decide(settling, COOPERATIVE).hand_overs
+    assert decide(unstable, COOPERATIVE).hand_overs == {first: "o1"}
+    assert second not in decide(unstable, COOPERATIVE).hand_overs
 
 
-def test_a_membership_settles_when_it_lasted():
-    """And each change begins anew, but a group that never rests is acted upon all the same."""
-    few, many = frozenset("a"), frozenset("ab")
+def test_a_membership_is_stable_after_it_lasted_for_the_interval():
+    """Each change restarts the interval, but for ``wait_max_s`` at most."""
+    one, two = frozenset("a"), frozenset("ab")
     limits = {"stable_after_s": 1.0, "wait_max_s": 4.0}
-    seen = observe_members(None, few, 10.0, stable_after_s=1.0)
+    seen = observe_members(None, one, 10.0, stable_after_s=1.0)
 
     assert seen.is_unstable(10.9, **limits)
     assert not seen.is_unstable(11.0, **limits)
-    assert observe_members(seen, few, 10.5, stable_after_s=1.0) == seen
+    assert observe_members(seen, one, 10.5, stable_after_s=1.0) == seen
 
-    flapping = [observe_members(seen, many, 20.0, stable_after_s=1.0)]
+    flapping = [observe_members(seen, two, 20.0, stable_after_s=1.0)]
     for number in range(1, 9):
-        members = few if number % 2 else many
+        members = one if number % 2 else two
         flapping.append(
             observe_members(flapping[-1], members, 20.0 + number / 2, stable_after_s=1.0)
         )
@@ -232,31 +232,31 @@ def test_a_membership_settles_when_it_lasted():
 
 
 @given(groups(foreign=False), st.floats(0, 100), st.floats(0, 100))
-def test_patience_counts_from_when_it_was_first_due(group, first_s, later_s):
-    """It goes on while the same owner may keep it, and is forgotten when that is over."""
+def test_handoff_timeout_counts_from_when_a_partition_was_first_due(group, first_s, later_s):
+    """The time restarts with another owner, and is dropped when the planned owner has it."""
     me = min(group.members)
     view = group.view(me, cooperative=group.members)
     planned = plan(group.partition_ids, group.owner_by_partition, group.members)
     since = due_since_s({}, planned, view, first_s)
-    kept = {
+    due = {
         (p, group.owner_by_partition[p])
         for p, owner_id in planned.items()
         if owner_id == me and group.owner_by_partition.get(p, me) != me
     }
     settled = group.moved(planned)
-    robbed = replace(
+    stolen = replace(
         view, live_owner_by_partition=dict.fromkeys(view.live_owner_by_partition, "another")
     )
 
-    assert since == dict.fromkeys(kept, first_s)
+    assert since == dict.fromkeys(due, first_s)
     assert due_since_s(since, planned, view, first_s + later_s) == since
     assert due_since_s(since, planned, settled.view(me, cooperative=group.members), later_s) == {}
-    assert set(due_since_s(since, planned, robbed, later_s).values()) <= {later_s}
+    assert set(due_since_s(since, planned, stolen, later_s).values()) <= {later_s}
 
 
 def test_unclaimed_partitions_have_no_fallback_owner_if_all_members_leave():
-    """There is no plan then, and stopping a processor must not fail."""
-    group = fleet(6, [0])
+    """There is no plan then, and a processor that stops at that moment must not fail."""
+    group = group_holding(6, [0])
     view = replace(
         group.view("o0", cooperative=frozenset({"o0"})),
         members=frozenset(),

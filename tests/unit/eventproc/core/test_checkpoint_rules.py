@@ -14,7 +14,7 @@ DONE = (SequenceRange(9, 9), SequenceRange(12, 20))
 
 
 def stored(offset: str | None = "4096", sequence_number: int | None = 7) -> Checkpoint:
-    """A checkpoint as it came from a store."""
+    """A checkpoint as a store returns it."""
     return Checkpoint(
         partition_id="0",
         offset=offset,
@@ -38,12 +38,12 @@ def stored(offset: str | None = "4096", sequence_number: int | None = 7) -> Chec
     ],
 )
 def test_reading_begins_after_the_checkpoint(checkpoint, expected):
-    """By its offset, with the number beside it; else by its number, else where the user said."""
+    """After its offset, or else its sequence number; without both at the configured position."""
     assert starting_position(checkpoint, LATEST) == expected
 
 
-def test_adoption_repeats_the_position_and_leaves_the_state():
-    """Only the etag changes, and the name of the writer."""
+def test_adoption_writes_the_checkpoint_back_under_another_writer():
+    """``state=None`` leaves the stored state alone."""
     found = stored()
 
     assert adoption(found, "me/1") == CheckpointUpdate(
@@ -69,14 +69,14 @@ def test_adoption_repeats_the_position_and_leaves_the_state():
         (20, ()),
     ],
 )
-def test_what_a_position_covers_is_done_above_it_no_more(number, expected):
-    """Whole ranges go, and the beginning of one that it lies in."""
+def test_completed_ranges_are_cut_at_the_position(number, expected):
+    """Ranges up to the position are dropped; one that contains it begins after it."""
     assert completed_above(DONE, number) == expected
 
 
 @pytest.mark.parametrize("found", [None, stored(offset=None), stored(sequence_number=None)])
-def test_what_is_incomplete_is_not_adopted(found):
-    """A blank checkpoint would make Azure's readers fail the whole listing."""
+def test_a_checkpoint_without_offset_or_sequence_number_is_not_adopted(found):
+    """A blank checkpoint would make the listings of Azure SDK processors fail."""
     assert adoption(found, "me/1") is None
 
 
@@ -90,6 +90,6 @@ def test_what_is_incomplete_is_not_adopted(found):
         (0, stored(sequence_number=None), False),
     ],
 )
-def test_only_a_lower_number_is_behind(number, checkpoint, expected):
+def test_only_a_lower_sequence_number_is_behind(number, checkpoint, expected):
     """The same position may be written again."""
     assert is_behind(number, checkpoint) is expected

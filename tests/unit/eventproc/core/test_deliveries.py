@@ -1,4 +1,4 @@
-"""A poison event is found whatever the process does, with few additional writes."""
+"""Delivery counts find a poison event however processes die, with few additional writes."""
 
 from dataclasses import dataclass
 from math import isqrt
@@ -24,7 +24,7 @@ from eventproc.core.deliveries import (
 
 @dataclass
 class Stored:
-    """A checkpoint, and what it cost."""
+    """The stored checkpoint, and how many delivery counts were written into it."""
 
     position: int = -1
     mark: int = 0
@@ -32,48 +32,48 @@ class Stored:
 
 
 @dataclass
-class Life:
-    """What one process does beside handing over: drawn by chance, the same for each batch."""
+class ProcessRun:
+    """How one process behaves: drawn at random, the same for each batch."""
 
     batch_size: int
     own_checkpoint_every: int
-    """The handler asks for one after so many events; 0: never."""
+    """The handler checkpoints after every so many events; 0: never."""
 
     ends_after: int
-    """In good order, after so many events."""
+    """The process stops cleanly after so many events."""
 
 
-def live(stored: Stored, life: Life, deadly: int, count: int, deliveries_max: int) -> str:
-    """Let one process have the partition; return what became of it, as the shell would do it."""
+def serve(stored: Stored, run: ProcessRun, poison: int, count: int, deliveries_max: int) -> str:
+    """Let one process serve the partition as ``CrashGuard`` would; return how that ended."""
     care = care_at_first(stored.mark, count - 1)
-    position, mark, covered, handed = stored.position, stored.mark, 0.0, 0
+    position, mark, covered, delivered = stored.position, stored.mark, 0.0, 0
     if deliveries_of(mark) >= deliveries_max:
         return f"gave up {position + 1}"
     while position < count - 1:
-        if handed >= life.ends_after:
+        if delivered >= run.ends_after:
             stored.position, stored.mark = position, mark_at_rest(care_for(care, position + 1))
-            return "ended well"
+            return "stopped"
         before, care = care, care_for(care, position + 1)
         if care.mark != before.mark or covered <= 0:
             mark, covered = care.mark, care.events_max
             stored.position, stored.mark = position, mark
             stored.mark_count += 1
-        size = int(min(life.batch_size, covered, count - 1 - position))
+        size = int(min(run.batch_size, covered, count - 1 - position))
         covered -= size
         for number in range(position + 1, position + 1 + size):
-            if number == deadly:
+            if number == poison:
                 return "died"
             position, mark = number, mark_after_progress(mark)
-            if life.own_checkpoint_every and number % life.own_checkpoint_every == 0:
+            if run.own_checkpoint_every and number % run.own_checkpoint_every == 0:
                 stored.position, stored.mark = position, mark
         care = care_after(care, size)
-        handed += size
+        delivered += size
     stored.position, stored.mark = position, mark_at_rest(care_for(care, count))
-    return "through"
+    return "finished"
 
 
-LIVES = st.builds(
-    Life,
+RUNS = st.builds(
+    ProcessRun,
     batch_size=st.integers(1, 300),
     own_checkpoint_every=st.integers(0, 20),
     ends_after=st.just(10**9) | st.integers(1, 400),
@@ -82,45 +82,45 @@ LIVES = st.builds(
 
 @given(st.data(), st.integers(1, 3000), st.integers(3, 6))
 def test_only_the_poison_event_is_given_up(data, count, deliveries_max):
-    """Whatever batches, checkpoints and good ends lie between the deaths, one more at most."""
-    deadly = data.draw(st.integers(0, count - 1))
+    """After ``deliveries_max`` deaths, plus one, plus one for each clean stop among them."""
+    poison = data.draw(st.integers(0, count - 1))
     stored = Stored()
-    fates: list[str] = []
-    while not (fates and fates[-1].startswith(("gave up", "through"))):
-        life = data.draw(LIVES) if len(fates) < 30 else Life(300, 0, 10**9)
-        fates.append(live(stored, life, deadly, count, deliveries_max))
+    results: list[str] = []
+    while not (results and results[-1].startswith(("gave up", "finished"))):
+        run = data.draw(RUNS) if len(results) < 30 else ProcessRun(300, 0, 10**9)
+        results.append(serve(stored, run, poison, count, deliveries_max))
 
-    well_in_between = sum(fate == "ended well" for fate in fates)
+    stops_between = sum(result == "stopped" for result in results)
 
-    assert fates[-1] == f"gave up {deadly}"
-    assert fates.count("died") <= deliveries_max + 1 + well_in_between
+    assert results[-1] == f"gave up {poison}"
+    assert results.count("died") <= deliveries_max + 1 + stops_between
 
 
-@given(st.integers(0, 50_000), LIVES)
-def test_an_unclean_end_costs_few_marks(count, life):
-    """Twice the root of the events that follow, or one for each of the first parts."""
+@given(st.integers(0, 50_000), RUNS)
+def test_an_unclean_end_costs_few_writes_of_delivery_counts(count, run):
+    """Twice the square root of the events that follow, or one for each of the smallest parts."""
     stored = Stored(mark=AMONG_MANY)
-    life.ends_after = 10**9
-    live(stored, life, deadly=-1, count=count, deliveries_max=5)
+    run.ends_after = 10**9
+    serve(stored, run, poison=-1, count=count, deliveries_max=5)
 
     assert stored.mark_count <= count // PART_MIN + 2
     assert stored.mark_count <= PART_MIN + 2 * isqrt(count) + 2
     assert stored.mark == 0
 
 
-@given(st.integers(2, 10), st.integers(101, 2000), LIVES)
-def test_a_death_in_a_part_costs_one_part_of_single_events(mark, count, life):
-    """Then the care becomes less again: the death had another reason, or the culprit is behind."""
+@given(st.integers(2, 10), st.integers(101, 2000), RUNS)
+def test_after_a_death_in_a_part_one_part_is_delivered_event_by_event(mark, count, run):
+    """Then parts grow again: the death had another reason, or the poison event was passed."""
     stored = Stored(mark=mark)
-    life.ends_after = 10**9
-    live(stored, life, deadly=-1, count=count, deliveries_max=50)
+    run.ends_after = 10**9
+    serve(stored, run, poison=-1, count=count, deliveries_max=50)
 
     assert stored.mark_count <= ALONE_COUNT + count // PART_MIN + 3
 
 
 @given(st.integers(0, 10), st.integers(-1, 100), st.integers(-1, 100))
-def test_care_only_becomes_more_by_a_death(found, number, last):
-    """Nothing that goes well adds to what is known of an event."""
+def test_delivery_counts_rise_only_by_a_death(found, number, last):
+    """Neither successful deliveries nor a clean stop raise the stored mark."""
     care = care_at_first(found, last)
     later = care_for(care_after(care, 1), number)
 
@@ -130,7 +130,7 @@ def test_care_only_becomes_more_by_a_death(found, number, last):
     assert mark_after_progress(care.mark) <= IN_PART
 
 
-def test_only_an_event_that_was_alone_has_more_than_one_delivery():
-    """Among others counts once, however often that was."""
+def test_only_an_event_delivered_alone_counts_more_than_one_delivery():
+    """Deliveries among other events count as one, however many there were."""
     assert [deliveries_of(mark) for mark in range(6)] == [0, 1, 1, 2, 3, 4]
     assert Care(mark=ALONE).events_max == 1

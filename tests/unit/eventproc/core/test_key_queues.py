@@ -1,4 +1,4 @@
-"""Key lanes: order within a key, and a position that never passes what is unfinished."""
+"""Key lanes: order within a key, and a position that never passes an unfinished event."""
 
 from itertools import pairwise
 
@@ -10,14 +10,14 @@ from eventproc.models import SequenceRange
 
 
 def finished(watermark: Watermark[str], numbers, ranges_max: int = 1000):
-    """Finish these events; return the position and what is done above it."""
+    """Complete these events; return the position and the completed ranges above it."""
     watermark.complete(numbers)
     above = [(found.first, found.last) for found in watermark.completed(ranges_max)]
     return watermark.sequence_number, above
 
 
 def filled(numbers, **settings) -> Watermark[str]:
-    """A watermark to which these events were admitted."""
+    """A watermark that has admitted these events."""
     watermark: Watermark[str] = Watermark(**settings)
     for number in numbers:
         watermark.admit(number, f"o{number}")
@@ -25,7 +25,7 @@ def filled(numbers, **settings) -> Watermark[str]:
 
 
 def test_the_position_waits_for_the_slowest_event():
-    """What is done above it is told beside it, and joins it in the end."""
+    """Events completed above it are listed as ranges until the position reaches them."""
     watermark = filled(range(6))
 
     assert finished(watermark, [1, 3, 4]) == (None, [(1, 1), (3, 4)])
@@ -35,18 +35,18 @@ def test_the_position_waits_for_the_slowest_event():
     assert (watermark.window_size, watermark.unfinished_count) == (1, 1)
 
 
-def test_a_restart_skips_exactly_what_was_done():
-    """Ranges may lie beyond what came by already, and are told until it did."""
+def test_after_a_restart_events_in_restored_ranges_are_not_admitted():
+    """Ranges above the newest event are kept, and stored again, until that is above them."""
     restored = [SequenceRange(first=4, last=5), SequenceRange(first=8, last=9)]
     watermark: Watermark[str] = Watermark(2, restored)
-    wanted = [n for n in range(1, 8) if watermark.admit(n, "")]
+    admitted = [n for n in range(1, 8) if watermark.admit(n, "")]
 
-    assert wanted == [3, 6, 7]
+    assert admitted == [3, 6, 7]
     assert finished(watermark, [6, 7]) == (2, [(4, 7), (8, 9)])
     assert finished(watermark, [3]) == (7, [(8, 9)])
 
 
-def test_gaps_between_numbers_do_not_matter():
+def test_a_range_spans_gaps_between_sequence_numbers():
     """A hub may leave numbers out."""
     watermark = filled([10, 20, 30, 40])
 
@@ -54,8 +54,8 @@ def test_gaps_between_numbers_do_not_matter():
     assert finished(watermark, [10]) == (30, [])
 
 
-def test_the_bound_keeps_the_lowest_ranges():
-    """What is not told is handled again; it is never told wrongly."""
+def test_ranges_max_keeps_the_lowest_ranges():
+    """Events in the ranges left out are handled again after a restart."""
     watermark = filled(range(20))
 
     assert finished(watermark, range(1, 20, 2), ranges_max=3)[1] == [(1, 1), (3, 3), (5, 5)]
@@ -63,7 +63,7 @@ def test_the_bound_keeps_the_lowest_ranges():
 
 @st.composite
 def histories(draw):
-    """Events with gaps, what was done before, and the order in which they are finished."""
+    """Draw events with gaps, those completed before, and an order in which to complete the rest."""
     steps = draw(st.lists(st.integers(1, 3), min_size=1, max_size=40))
     numbers = [sum(steps[: i + 1]) for i in range(len(steps))]
     before = draw(st.sets(st.sampled_from(numbers)))
@@ -72,29 +72,29 @@ def histories(draw):
 
 
 def covered(number: int, ranges) -> bool:
-    """Whether a range has it."""
+    """Whether one of the ranges contains the number."""
     return any(first <= number <= last for first, last in ranges)
 
 
 @given(histories(), st.integers(1, 6))
-def test_no_position_passes_what_is_unfinished_and_no_done_event_is_lost(history, ranges_max):
-    """For every order: position and ranges tell exactly what is done, unless cut by the bound."""
+def test_position_and_ranges_cover_exactly_the_completed_events(history, ranges_max):
+    """In every order of completion; ``ranges_max`` only shortens the list."""
     numbers, before, order = history
     restored = [SequenceRange(first=n, last=n) for n in sorted(before)]
     watermark: Watermark[int] = Watermark(0, restored)
-    wanted = {n for n in numbers if watermark.admit(n, n)}
+    admitted = {n for n in numbers if watermark.admit(n, n)}
     done = set(before)
 
-    assert wanted == set(numbers) - before
+    assert admitted == set(numbers) - before
     for number in order:
         watermark.complete([number])
         done.add(number)
         position = watermark.sequence_number or 0
         every = [(found.first, found.last) for found in watermark.completed(1000)]
         cut = [(found.first, found.last) for found in watermark.completed(ranges_max)]
-        told = {n for n in numbers if n <= position or covered(n, every)}
+        covered_numbers = {n for n in numbers if n <= position or covered(n, every)}
 
-        assert told == done
+        assert covered_numbers == done
         assert cut == every[:ranges_max]
         assert all(first > position for first, _ in every)
         assert all(a[1] < b[0] for a, b in pairwise(every))
@@ -102,24 +102,24 @@ def test_no_position_passes_what_is_unfinished_and_no_done_event_is_lost(history
 
 
 @given(histories())
-def test_crash_after_crash_handles_every_event_once(history):
-    """Whoever begins from what the last one told is given the rest, and nothing twice."""
+def test_events_are_handled_once_over_several_restarts(history):
+    """Each process restores the position and ranges of the one before, and admits the rest."""
     numbers, before, order = history
     watermark: Watermark[int] = Watermark(0, [SequenceRange(first=n, last=n) for n in before])
     handled = set(before)
     for cut in (order[: len(order) // 2], order[len(order) // 2 :], numbers):
-        wanted = [n for n in numbers if watermark.admit(n, n)]
+        admitted = [n for n in numbers if watermark.admit(n, n)]
 
-        assert not handled & set(wanted)
-        finished_now = [n for n in cut if n in wanted]
+        assert not handled & set(admitted)
+        finished_now = [n for n in cut if n in admitted]
         watermark.complete(finished_now)
         handled |= set(finished_now)
         watermark = Watermark(watermark.sequence_number, watermark.completed(1000))
     assert handled == set(numbers)
 
 
-def test_a_key_waits_for_its_own_events_only():
-    """Two keys go out at once; what comes for a key that is out waits, whoever came first."""
+def test_a_key_waits_only_for_its_own_events():
+    """Two keys are taken at once; new events of a taken key wait until it is given back."""
     queues: KeyQueues[str] = KeyQueues()
     for event in ("a1", "a2", "b1", "a3", "b2"):
         queues.add(event[0], event)
@@ -140,8 +140,8 @@ def test_a_key_waits_for_its_own_events_only():
     st.integers(1, 4),
     st.randoms(use_true_random=False),
 )
-def test_no_key_is_out_twice_and_each_keeps_its_order(steps, events_max, random):
-    """However adding, taking and coming back alternate."""
+def test_a_key_is_not_taken_twice_at_once_and_keeps_its_order(steps, events_max, random):
+    """However adding, taking and giving back alternate."""
     queues: KeyQueues[int] = KeyQueues()
     out: list[str] = []
     added: dict[str, list[int]] = {key: [] for key in "abc"}

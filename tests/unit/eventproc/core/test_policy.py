@@ -1,4 +1,4 @@
-"""When to write a checkpoint, and how long to wait after a failure."""
+"""When a checkpoint is due, and how long to wait after a failure."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ FIVE_SECONDS = timedelta(seconds=5)
 
 
 @pytest.mark.parametrize(
-    ("handled_count", "age_s", "max_events", "every", "unwritten_max", "expected"),
+    ("handled_count", "age_s", "max_events", "every", "uncommitted_max", "expected"),
     [
         (0, 99.0, 10, FIVE_SECONDS, None, None),
         (10, 0.0, 10, FIVE_SECONDS, None, 0.0),
@@ -28,21 +28,23 @@ FIVE_SECONDS = timedelta(seconds=5)
         (10, 2.0, None, None, 10, None),
     ],
 )
-def test_whichever_comes_first(handled_count, age_s, max_events, every, unwritten_max, expected):
-    """Enough events, or an old enough one; nothing to write is never due."""
+def test_a_checkpoint_is_due_by_count_or_by_age_whichever_comes_first(
+    handled_count, age_s, max_events, every, uncommitted_max, expected
+):
+    """Never with nothing to write. ``max_uncommitted_events`` bounds all but manual policies."""
     due_in_s = checkpoint_due_in_s(
         handled_count=handled_count,
         oldest_age_s=age_s,
         max_events=max_events,
         interval=every,
-        max_uncommitted_events=unwritten_max,
+        max_uncommitted_events=uncommitted_max,
     )
 
     assert due_in_s == expected
 
 
 @pytest.mark.parametrize(
-    ("handled_count", "every", "unwritten_max", "expected"),
+    ("handled_count", "every", "uncommitted_max", "expected"),
     [
         (9, FIVE_SECONDS, 10, True),
         (10, FIVE_SECONDS, 10, False),
@@ -50,9 +52,11 @@ def test_whichever_comes_first(handled_count, age_s, max_events, every, unwritte
         (99, None, 10, True),
     ],
 )
-def test_there_is_room_below_the_limit(handled_count, every, unwritten_max, expected):
-    """And always where nothing is written on its own accord: nobody would ever make room."""
-    assert has_room(handled_count, None, every, unwritten_max) is expected
+def test_there_is_room_below_max_uncommitted_events(
+    handled_count, every, uncommitted_max, expected
+):
+    """With a manual policy there always is: no automatic write would ever make room."""
+    assert has_room(handled_count, None, every, uncommitted_max) is expected
 
 
 attempts = st.integers(1, 10_000)
@@ -60,9 +64,11 @@ waits = st.timedeltas(timedelta(milliseconds=1), timedelta(days=1))
 
 
 @given(attempts, waits, waits, st.floats(0, 1))
-def test_waits_are_between_half_and_all_of_a_doubling_and_capped(attempt, one, other, chance):
-    """A fleet that failed together does not come back together."""
-    first, most = sorted([one, other])
+def test_backoff_doubles_to_the_maximum_and_jitter_takes_up_to_half(
+    attempt, wait, other_wait, chance
+):
+    """With jitter, processors that failed together do not retry together."""
+    first, most = sorted([wait, other_wait])
     whole_s = backoff_s(attempt, initial=first, maximum=most)
     spread_s = backoff_s(attempt, initial=first, maximum=most, chance=chance)
 

@@ -1,4 +1,4 @@
-"""What runs becomes what is owned."""
+"""Which pumps to start and to end."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +9,8 @@ some = st.frozensets(st.sampled_from("abcdef"))
 
 
 @given(some, some, some)
-def test_afterwards_what_runs_is_what_is_owned(running, owned, ending):
-    """What is ending has a pump: it gets neither a second one nor a second end."""
+def test_pumps_are_started_and_ended_until_they_match_the_owned_partitions(running, owned, ending):
+    """A partition whose pump is ending gets neither a second pump nor a second end."""
     change = reconcile(running=running, owned=owned, ending=ending)
     after = (running | set(change.start)) - set(change.end)
 

@@ -1,4 +1,4 @@
-"""Who is alive where one record keeps all leases of a processor, and who has to say who is not."""
+"""Session leases: which owners are alive, and which member must fence one that is not."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ EXPIRATION = timedelta(seconds=60)
 
 
 def member(owner_id: str, age_s: float, status=MemberStatus.ACTIVE) -> Member:
-    """A session that was renewed so long ago."""
+    """A member with a session lease that was renewed *age_s* seconds ago."""
     return Member(
         owner_id=owner_id,
         incarnation="1",
@@ -32,7 +32,7 @@ def member(owner_id: str, age_s: float, status=MemberStatus.ACTIVE) -> Member:
 
 
 def present(*members: Member) -> MembershipSnapshot:
-    """A listing of presence."""
+    """A listing of member records."""
     return MembershipSnapshot(members=members, as_of=NOW)
 
 
@@ -44,7 +44,7 @@ def live(
     age_s=3600.0,
     resolution_s=0.0,
 ) -> dict[str, str]:
-    """Who owns partition 0, whose record names "a" and is so old."""
+    """The live owner of partition 0, whose record names "a" and was written *age_s* seconds ago."""
     record = PartitionOwnership(
         partition_id="0", owner_id="a", etag="1", last_modified=NOW - timedelta(seconds=age_s)
     )
@@ -77,21 +77,22 @@ def test_no_member_is_dead_before_it_was_fenced():
         (62, 1, False),
     ],
 )
-def test_what_the_dead_may_have_claimed_since_its_declaration_is_its_own(
+def test_a_fenced_owner_keeps_partitions_that_it_claimed_after_it_was_fenced(
     age_s, resolution_s, is_live
 ):
-    """The listing of members may be older. Times are cut, so one may seem older than it is.
+    """The listing of members may be older than the ownership record.
 
-    It was declared dead 20 s ago, or before the record where that may have expired by itself.
+    The owner was fenced 20 s ago, or 70 s ago if its record is older than an expiration. Times
+    are rounded down, so the record may seem older than it is.
     """
-    declared = member("a", 70 if age_s > 60 else 20, MemberStatus.DEAD)
-    found = live(declared, age_s=age_s, resolution_s=resolution_s)
+    fenced = member("a", 70 if age_s > 60 else 20, MemberStatus.DEAD)
+    found = live(fenced, age_s=age_s, resolution_s=resolution_s)
 
     assert found == ({"0": "a"} if is_live else {})
 
 
-def test_an_owner_that_is_missed_has_an_expiration_to_come_back():
-    """Somebody deleted its presence record by hand, perhaps."""
+def test_an_owner_without_a_member_record_is_alive_for_an_expiration():
+    """Long enough to write it again after an operator deleted it."""
     assert live(now_s=500.0) == {"0": "a"}
     assert live(absent_since_s={"a": 450.0}, now_s=500.0) == {"0": "a"}
     assert live(absent_since_s={"a": 430.0}, now_s=500.0) == {}
@@ -101,20 +102,20 @@ def test_an_owner_that_is_missed_has_an_expiration_to_come_back():
 @pytest.mark.parametrize(
     ("silent_s", "others"), [(59, False), (61, False), (74, False), (76, True)]
 )
-def test_the_first_has_the_duty_and_then_everybody(silent_s, others):
-    """By rank; a quarter of an expiration later nobody waits for it any more."""
+def test_the_first_member_by_rank_fences_and_later_every_member(silent_s, others):
+    """The others wait for a quarter of the expiration longer."""
     first, second = sorted(["b", "c"], key=rank)
     seen = present(member("a", silent_s), member("b", 1), member("c", 1))
 
-    def to_end(me: str) -> list[str]:
+    def to_fence(me: str) -> list[str]:
         return [m.owner_id for m in members_to_fence(seen, me, ["a"], expiration=EXPIRATION)]
 
-    assert to_end(first) == (["a"] if silent_s > 60 else [])
-    assert to_end(second) == (["a"] if others else [])
+    assert to_fence(first) == (["a"] if silent_s > 60 else [])
+    assert to_fence(second) == (["a"] if others else [])
 
 
-def test_only_who_owns_something_has_to_be_declared():
-    """And nobody declares itself dead, nor anybody twice."""
+def test_only_another_owner_that_is_not_fenced_yet_is_fenced():
+    """Not a member without partitions, not one that is dead already, not the processor itself."""
     silent, dead = member("a", 100), member("b", 100, MemberStatus.DEAD)
 
     assert members_to_fence(present(silent), "me", [], expiration=EXPIRATION) == []

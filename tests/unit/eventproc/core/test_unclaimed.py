@@ -1,4 +1,4 @@
-"""What nobody comes for is taken by one who follows the plan."""
+"""Partitions that a foreign member does not claim go to members that follow the plan."""
 
 from collections import Counter
 from dataclasses import replace
@@ -12,13 +12,13 @@ from eventproc.core.balance import decide
 from eventproc.core.plan import plan
 from eventproc.core.unclaimed import awaiting_claim, fallback_owners
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import fleet, groups
+from tests.unit.eventproc.core.groups import group_holding, groups
 
 COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
 
 
-def test_what_a_foreign_owner_shall_have_is_awaited_until_it_has_it():
-    """Whoever has it meanwhile; what is planned for one of ours is not."""
+def test_a_partition_planned_for_a_foreign_member_is_awaited_until_it_owns_it():
+    """Whichever member owns it meanwhile; partitions planned for other members are not awaited."""
     planned = {"0": "azure", "1": "me", "2": "azure", "3": "azure"}
 
     found = awaiting_claim(planned, {"2": "azure", "3": "me"}, {"azure"})
@@ -27,8 +27,8 @@ def test_what_a_foreign_owner_shall_have_is_awaited_until_it_has_it():
 
 
 @given(groups(), st.data())
-def test_what_is_neglected_goes_to_who_has_least(group, data):
-    """Everybody finds the same heir; with what they have already, none has two more than others."""
+def test_fallback_owners_are_the_members_with_the_fewest_partitions(group, data):
+    """All members compute the same ones, and their counts differ by one at most."""
     followers = data.draw(st.frozensets(st.sampled_from(sorted(group.members)), min_size=1))
     live = group.owner_by_partition
 
@@ -42,9 +42,9 @@ def test_what_is_neglected_goes_to_who_has_least(group, data):
     assert most - min(counts[follower] for follower in followers) <= 1
 
 
-def test_what_one_of_ours_does_not_come_for_is_left_until_it_is_dead():
-    """Handed back to it, a dead one would look alive for ever."""
-    group = fleet(9, [3, 3, 0])
+def test_a_partition_planned_for_a_member_that_follows_the_plan_is_left_to_it():
+    """Handed back to a member that has died, it would make that member look alive for ever."""
+    group = group_holding(9, [3, 3, 0])
     free = frozenset(p for p in group.partition_ids if p not in group.owner_by_partition)
     view = replace(group.view("o0", cooperative=group.members), unclaimed=free)
 
@@ -52,25 +52,25 @@ def test_what_one_of_ours_does_not_come_for_is_left_until_it_is_dead():
 
 
 @given(st.integers(min_value=4, max_value=12), st.integers(min_value=1, max_value=4))
-def test_only_what_a_foreign_owner_leaves_lying_is_claimed(partition_count, held_count):
-    """Beside it lies what one of ours, who may be dead, does not come for."""
-    group = replace(fleet(partition_count, [held_count, 0, 0]), foreign=frozenset({"o2"}))
+def test_only_unclaimed_partitions_of_foreign_members_are_claimed(partition_count, held_count):
+    """Not those of a member that follows the plan, although it may be dead."""
+    group = replace(group_holding(partition_count, [held_count, 0, 0]), foreign=frozenset({"o2"}))
     cooperative = frozenset({"o0", "o1"})
     planned = plan(
         group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
     )
     free = {p for p in group.partition_ids if p not in group.owner_by_partition}
-    theirs = frozenset(p for p in free if planned[p] != "o0")
-    view = replace(group.view("o0", cooperative=cooperative), unclaimed=theirs)
+    planned_for_others = frozenset(p for p in free if planned[p] != "o0")
+    view = replace(group.view("o0", cooperative=cooperative), unclaimed=planned_for_others)
 
     claimed = {claim.partition_id for claim in decide(view, COOPERATIVE).claims}
 
     assert all(planned[p] != "o1" for p in claimed)
 
 
-def test_what_a_foreign_owner_leaves_lying_is_claimed_by_exactly_one_of_ours():
-    """And then it stays with that one, though it has more than its share."""
-    group = replace(fleet(9, [3, 3, 0]), foreign=frozenset({"o2"}))
+def test_an_unclaimed_partition_is_claimed_by_exactly_one_member():
+    """It stays with that member, although that then has more than its quota."""
+    group = replace(group_holding(9, [3, 3, 0]), foreign=frozenset({"o2"}))
     cooperative = frozenset({"o0", "o1"})
     planned = plan(
         group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
@@ -93,19 +93,19 @@ def test_what_a_foreign_owner_leaves_lying_is_claimed_by_exactly_one_of_ours():
         assert (moves.claims, moves.steal, moves.hand_overs) == ((), None, {})
 
 
-def all_neglected(group, me, followers):
-    """What one of ours knows when foreign owners had all their time."""
+def all_unclaimed(group, me, followers):
+    """What one member sees when foreign members had all the time to claim."""
     view = group.view(me, cooperative=followers)
     return replace(view, unclaimed=frozenset(group.partition_ids))
 
 
-def rounds_until_quiet(group, followers):
-    """The groups that ours make of one, round by round, where foreign owners never do anything."""
+def rounds_until_stable(group, followers):
+    """Yield the group after each round in which foreign members do nothing."""
     while True:
         yield group
         changes: dict[str, str] = {}
         for me in sorted(followers):
-            moves = decide(all_neglected(group, me, followers), COOPERATIVE)
+            moves = decide(all_unclaimed(group, me, followers), COOPERATIVE)
             taken = [*moves.claims, *([moves.steal] if moves.steal else [])]
             changes |= {claim.partition_id: me for claim in taken}
             changes |= {p: to for p, to in moves.hand_overs.items() if to is not None}
@@ -114,22 +114,22 @@ def rounds_until_quiet(group, followers):
         group = group.moved(changes)
 
 
-@given(groups(leavers=False, members_min=2), st.data())
-def test_what_foreign_owners_do_not_come_for_is_shared_evenly(group, data):
-    """By those who follow the plan, whoever had it; and then nothing moves."""
+@given(groups(has_leaving=False, members_min=2), st.data())
+def test_unclaimed_partitions_are_shared_evenly(group, data):
+    """Among the members that follow the plan, whoever owned them; then nothing moves."""
     followers = data.draw(st.frozensets(st.sampled_from(sorted(group.members)), min_size=1))
 
-    *_, end = islice(rounds_until_quiet(group, followers), len(group.partition_ids) + 3)
+    *_, end = islice(rounds_until_stable(group, followers), len(group.partition_ids) + 3)
 
     counts = [end.counts()[follower] for follower in followers]
     assert max(counts) - min(counts) <= 1
-    assert list(rounds_until_quiet(end, followers)) == [end]
+    assert list(rounds_until_stable(end, followers)) == [end]
     assert set(end.partition_ids) == end.owner_by_partition.keys()
 
 
-def test_what_stands_in_my_name_is_taken_up_though_a_foreign_owner_shall_have_it():
-    """It is given to nobody who does not follow the plan, so it would lie unread."""
-    group = replace(fleet(6, [6, 0]), foreign=frozenset({"o1"}))
+def test_a_partition_whose_record_names_the_processor_is_claimed_despite_the_plan():
+    """It is never handed over to the planned foreign member, so no processor would read it."""
+    group = replace(group_holding(6, [6, 0]), foreign=frozenset({"o1"}))
     view = group.view("o0", cooperative=frozenset({"o0"}), held=frozenset())
 
     claims = decide(view, COOPERATIVE).claims
@@ -137,12 +137,12 @@ def test_what_stands_in_my_name_is_taken_up_though_a_foreign_owner_shall_have_it
     assert {claim.partition_id for claim in claims} == set(group.partition_ids)
 
 
-@pytest.mark.parametrize(("me", "stranger"), [("o0", "o2"), ("o2", "o0")])
-def test_an_extra_place_goes_to_who_comes_for_it(me, stranger):
-    """Who wrote presence follows the plan, also if it hands nothing over; a stranger may not."""
-    group = fleet(5, [1, 3, 1])
+@pytest.mark.parametrize(("me", "foreign"), [("o0", "o2"), ("o2", "o0")])
+def test_an_extra_partition_goes_to_a_member_with_a_member_record(me, foreign):
+    """It follows the plan, even if it hands nothing over; a foreign member may not claim it."""
+    group = group_holding(5, [1, 3, 1])
     view = replace(
-        group.view(me, cooperative=frozenset()), present=group.members - frozenset({stranger})
+        group.view(me, cooperative=frozenset()), present=group.members - frozenset({foreign})
     )
 
     assert decide(view, LoadBalancingStrategy.GREEDY).steal is not None

@@ -1,4 +1,4 @@
-"""One cycle of the balancer: what it claims and hands over, and what it leaves alone."""
+"""One cycle of the balancer: what it claims and hands over, and what it leaves unchanged."""
 
 import asyncio
 from dataclasses import replace
@@ -17,8 +17,8 @@ from tests.stories.scene import Scene, seconds
 LOG = get_logger("eventproc.test")
 
 
-class SlowToList(MemoryCheckpointStore):
-    """Answers a listing of ownership records late."""
+class SlowListing(MemoryCheckpointStore):
+    """A store that answers a listing of ownership records late."""
 
     delay_s = 0.0
 
@@ -34,7 +34,7 @@ class BalancerFixture:
 
     def __init__(self, partition_count: int) -> None:
         self.scene = Scene()
-        self.store = SlowToList(self.scene.account)
+        self.store = SlowListing(self.scene.account)
         self.partition_ids = [str(number) for number in range(partition_count)]
         self.config = EventProcessorConfig(uses_store_thread=False)
         clock = asyncio.get_running_loop().time
@@ -83,7 +83,7 @@ class BalancerFixture:
         return await self.balancer.cycle(self.partition_ids, busy, ())
 
     async def join(self, owner_id: str, status=MemberStatus.ACTIVE) -> None:
-        """Write another processor's member record."""
+        """Write a member record of another processor."""
         member = Member(owner_id=owner_id, incarnation="2", status=status)
         await self.store.announce_member(self.scene.group, member)
 
@@ -98,26 +98,26 @@ class BalancerFixture:
 
     @property
     def etags(self) -> dict[str, str]:
-        """The version of each record."""
+        """The ETag of each ownership record."""
         records = self.scene.account.records(self.scene.group).ownership_by_partition
         return {p: record.etag for p, record in records.items()}
 
 
-def play(story, partition_count=1) -> None:
-    """Run a story on virtual time."""
+def run(scenario, partition_count=1) -> None:
+    """Run a scenario on virtual time."""
 
-    async def run() -> None:
+    async def main() -> None:
         fixture = BalancerFixture(partition_count)
         async with fixture.store:
-            await story(fixture)
+            await scenario(fixture)
 
-    run_virtual(run())
+    run_virtual(main())
 
 
 def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
-    """A claim would only have to be handed over again."""
+    """It would have to hand the partitions over again."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.enter()
         fixture.store.delay_s = 1.0
         polling = asyncio.create_task(fixture.poll())
@@ -128,26 +128,26 @@ def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
         assert fixture.etags == {}
         assert departure.targets == {}
 
-    play(story)
+    run(scenario)
 
 
 def test_a_leaving_member_gets_no_partition():
-    """The plan does not count it."""
+    """The plan does not count it, so the other member claims all partitions."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.join("b", MemberStatus.LEAVING)
         await fixture.enter()
         await fixture.poll()
 
         assert set(fixture.scene.owners().values()) == {"me"}
 
-    play(story, partition_count=4)
+    run(scenario, partition_count=4)
 
 
 def test_a_held_partition_with_an_old_record_is_not_handed_over():
     """A held partition keeps its owner after its record has expired, until it is claimed."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.enter()
         await fixture.poll()
         for number in range(8):
@@ -156,18 +156,18 @@ def test_a_held_partition_with_an_old_record_is_not_handed_over():
         record = records["0"]
         records["0"] = replace(record, last_modified=record.last_modified - timedelta(hours=1))
         await fixture.poll()
-        done = await fixture.poll()
+        result = await fixture.poll()
 
-        assert done.moves.hand_overs == {}
-        assert done.moves.owner_by_partition == {"0": "me"}
+        assert result.moves.hand_overs == {}
+        assert result.moves.owner_by_partition == {"0": "me"}
 
-    play(story)
+    run(scenario)
 
 
 def test_a_partition_that_is_being_handed_over_is_not_claimed():
     """Its record still names this processor until the write with the new owner takes effect."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.enter()
         await fixture.record("0", "me")
         before = fixture.etags
@@ -176,13 +176,13 @@ def test_a_partition_that_is_being_handed_over_is_not_claimed():
         assert fixture.etags == before
         assert (await fixture.poll()).claimed == ("0",)
 
-    play(story)
+    run(scenario)
 
 
 def test_leaving_hands_over_a_partition_that_was_handed_to_us_but_not_started():
     """It has no pump to drain, so one write names the next owner."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.join("b")
         await fixture.enter()
         await fixture.record("0", "me")
@@ -190,31 +190,31 @@ def test_leaving_hands_over_a_partition_that_was_handed_to_us_but_not_started():
 
         assert fixture.scene.owners() == {"0": "b"}
 
-    play(story)
+    run(scenario)
 
 
 def test_after_an_outage_of_the_store_an_expired_record_keeps_its_owner_for_a_while():
     """Its owner could not renew during the outage; it is dead if it does not renew after it."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.record("0", "other")
         await fixture.enter()
         await seconds(10 * fixture.config.ownership_expiration.total_seconds())
-        done = [await fixture.poll() for _ in range(3)]
+        results = [await fixture.poll() for _ in range(3)]
 
-        assert [result.claimed for result in done] == [(), (), ()]
+        assert [cycle.claimed for cycle in results] == [(), (), ()]
         for _ in range(3):
             await seconds(fixture.config.load_balancing_interval.total_seconds())
-            done.append(await fixture.poll())
-        assert done[-1].moves.owner_by_partition == {"0": "me"}
+            results.append(await fixture.poll())
+        assert results[-1].moves.owner_by_partition == {"0": "me"}
 
-    play(story)
+    run(scenario)
 
 
 def test_after_an_outage_an_owner_has_the_whole_handoff_timeout_again():
     """The time before it does not count: the partition may have moved and come back since."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.join("other")
         for partition_id in fixture.partition_ids:
             await fixture.record(partition_id, "other")
@@ -233,13 +233,13 @@ def test_after_an_outage_an_owner_has_the_whole_handoff_timeout_again():
         waited = len(stolen) * fixture.config.load_balancing_interval
         assert waited > fixture.config.handoff_timeout
 
-    play(story, partition_count=2)
+    run(scenario, partition_count=2)
 
 
 def test_a_partition_whose_handler_may_still_run_is_not_released():
     """Its lease is lost, but its record still names this processor."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.enter()
         for partition_id in fixture.partition_ids:
             await fixture.record(partition_id, "me")
@@ -249,4 +249,4 @@ def test_a_partition_whose_handler_may_still_run_is_not_released():
         assert fixture.etags["0"] == before["0"]
         assert fixture.etags["1"] != before["1"]
 
-    play(story, partition_count=2)
+    run(scenario, partition_count=2)

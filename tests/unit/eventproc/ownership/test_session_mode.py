@@ -1,4 +1,4 @@
-"""Session leases: one record keeps alive all ownerships of a processor."""
+"""Session leases: one member record keeps all partitions of a processor."""
 
 import asyncio
 from collections import Counter
@@ -26,12 +26,12 @@ async def started(scene, names, **settings):
 
 
 async def stop_all(processors):
-    """Stop whatever runs."""
+    """Stop all of these processors."""
     await asyncio.gather(*(processor.stop() for processor in processors))
 
 
-async def opened(scene):
-    """A store, for writes of an Azure SDK processor."""
+async def opened_store(scene):
+    """A store, to write as a processor that is not under test."""
     store = MemoryCheckpointStore(scene.account)
     await store.open()
     return store
@@ -39,7 +39,7 @@ async def opened(scene):
 
 @contextmanager
 def counting_operations():
-    """Count what any processor asks of the store."""
+    """Count the operations that all processors ask of the store."""
     count: Counter[str] = Counter()
     with pytest.MonkeyPatch.context() as patch:
         for name in ("list_ownership", "list_members", "claim_ownership", "announce_member"):
@@ -54,15 +54,15 @@ def counting_operations():
 
 
 def members(scene):
-    """The presence records, read without asking the store."""
+    """The member records, read without a call of the store."""
     return scene.account.records(scene.group).member_by_owner
 
 
 @pytest.mark.parametrize("partition_count", [2, 64, 1024])
-def test_the_steady_cost_does_not_depend_on_the_partitions(partition_count):
-    """At most two operations for each processor and interval: a poll, and sometimes a renewal."""
+def test_store_operations_do_not_depend_on_the_number_of_partitions(partition_count):
+    """At most two per processor and interval: a poll, and sometimes a renewal."""
 
-    async def story():
+    async def scenario():
         scene = Scene(partition_count)
         processors = await started(scene, ["a", "b"])
         await seconds(30)
@@ -71,15 +71,15 @@ def test_the_steady_cost_does_not_depend_on_the_partitions(partition_count):
         await stop_all(processors)
         return count.total()
 
-    operations = run_virtual(story())
+    operations = run_virtual(scenario())
 
     assert operations <= 2 * 60 * 2
 
 
 def test_ownership_records_are_not_renewed():
-    """They are as old as the last change, and still have a live owner."""
+    """They are as old as the last change, and their owners still serve the partitions."""
 
-    async def story():
+    async def scenario():
         scene = Scene(4)
         processors = await started(scene, ["a", "b"])
         await seconds(5)
@@ -92,16 +92,16 @@ def test_ownership_records_are_not_renewed():
         await stop_all(processors)
         return before, after, handled
 
-    before, after, handled = run_virtual(story())
+    before, after, handled = run_virtual(scenario())
 
     assert before == after
     assert handled == [("0", 0)]
 
 
-def test_a_dead_owner_is_fenced_and_replaced():
-    """After an expiration, as with a lease for each partition."""
+def test_a_dead_owner_is_fenced_and_its_partitions_are_claimed():
+    """After one expiration, as with partition leases. It gets its share back when it returns."""
 
-    async def story():
+    async def scenario():
         scene = Scene(6)
         processors = await started(scene, ["a", "b", "c"])
         await seconds(30)
@@ -113,27 +113,27 @@ def test_a_dead_owner_is_fenced_and_replaced():
         status = members(scene)["a"].status
         scene.store_by_owner["a"].is_out = False
         await seconds(60)
-        again = Counter(scene.owners().values())
+        restarted = Counter(scene.owners().values())
         await stop_all(processors)
-        return before, after, status, again
+        return before, after, status, restarted
 
-    before, after, status, again = run_virtual(story())
+    before, after, status, restarted = run_virtual(scenario())
 
     assert before == {"a": 2, "b": 2, "c": 2}
     assert after == {"b": 3, "c": 3}
     assert status is MemberStatus.DEAD
-    assert again == {"a": 2, "b": 2, "c": 2}
+    assert restarted == {"a": 2, "b": 2, "c": 2}
 
 
-def test_fencing_and_a_renewal_cannot_both_succeed():
-    """A processor that was fenced drops its leases before it claims again."""
+def test_a_fenced_processor_drops_all_leases_before_it_claims_again():
+    """The partition that another processor claimed meanwhile stays with that one."""
 
-    async def story():
+    async def scenario():
         scene = Scene(2)
         (a,) = await started(scene, ["a"])
         await seconds(5)
         record = members(scene)["a"]
-        other = await opened(scene)
+        other = await opened_store(scene)
         await other.announce_member(scene.group, replace(record, status=MemberStatus.DEAD))
         etag = scene.account.records(scene.group).ownership_by_partition["0"].etag
         await other.claim_ownership(
@@ -141,43 +141,43 @@ def test_fencing_and_a_renewal_cannot_both_succeed():
             [OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=etag)],
         )
         await seconds(25)
-        revived, owned = members(scene)["a"].status, a.statistics().owned
+        status, owned = members(scene)["a"].status, a.statistics().owned
         lost_count = a.statistics().lost_count
         await a.stop()
-        return revived, owned, lost_count
+        return status, owned, lost_count
 
-    revived, owned, lost_count = run_virtual(story())
+    status, owned, lost_count = run_virtual(scenario())
 
-    assert revived is MemberStatus.ACTIVE
+    assert status is MemberStatus.ACTIVE
     assert owned == ("1",)
     assert lost_count == 2
 
 
 def test_a_leaving_processor_that_was_fenced_drops_its_leases():
-    """Its new status would make its old ownership records look alive again."""
+    """Its new status would otherwise make its old ownership records valid again."""
 
-    async def story():
+    async def scenario():
         scene = Scene(2)
         (a,) = await started(scene, ["a"])
         await seconds(5)
-        other = await opened(scene)
+        other = await opened_store(scene)
         dead = replace(members(scene)["a"], status=MemberStatus.DEAD)
         await other.announce_member(scene.group, dead)
         await a.stop()
         return a.statistics().lost_count, scene.owners(), set(members(scene))
 
-    lost_count, owners, there = run_virtual(story())
+    lost_count, owners, members_left = run_virtual(scenario())
 
     assert lost_count == 2
     assert set(owners.values()) == {None}
-    assert not there
+    assert not members_left
 
 
 @pytest.mark.parametrize("at_s", [100, 101, 103, 105, 107])
 def test_a_member_record_deleted_by_an_operator_costs_no_partition(at_s):
     """The owner writes it again at its next renewal, within the expiration that others wait."""
 
-    async def story():
+    async def scenario():
         scene = Scene(4)
         processors = await started(scene, ["a", "b"])
         await seconds(at_s)
@@ -192,110 +192,106 @@ def test_a_member_record_deleted_by_an_operator_costs_no_partition(at_s):
         await stop_all(processors)
         return before, while_gone, after
 
-    before, while_gone, after = run_virtual(story())
+    before, while_gone, after = run_virtual(scenario())
 
     assert while_gone == [before] * 150
     assert Counter(after.values()) == Counter(before.values())
 
 
 @pytest.mark.parametrize("first", LeaseMode)
-def test_two_modes_cannot_share_a_group(first):
+def test_two_lease_modes_cannot_share_a_group(first):
     """Processors of one mode would consider the live owners of the other dead."""
     second = next(mode for mode in LeaseMode if mode is not first)
 
-    async def story():
+    async def scenario():
         scene = Scene(2)
         (a,) = await started(scene, ["a"], lease_mode=first)
         await seconds(5)
         with pytest.raises(ConfigurationError, match="live processors of the group have another"):
             await scene.processor(owner_id="b", lease_mode=second).start()
-        there = set(members(scene))
+        members_left = set(members(scene))
         await a.stop()
-        return there
+        return members_left
 
-    assert run_virtual(story()) == {"a"}
+    assert run_virtual(scenario()) == {"a"}
 
 
-def test_sessions_are_refused_beside_a_processor_of_another_sdk():
-    """It writes no member record, and claims every partition whose record is not renewed."""
+def test_session_leases_are_refused_beside_a_foreign_member():
+    """It writes no member record, and claims every partition whose ownership record is old."""
 
-    async def story():
+    async def scenario():
         scene = Scene(2)
-        stranger = await opened(scene)
-        await stranger.claim_ownership(
+        foreign = await opened_store(scene)
+        await foreign.claim_ownership(
             scene.group,
-            [OwnershipClaim(partition_id="0", owner_id="stranger", expected_etag=None)],
+            [OwnershipClaim(partition_id="0", owner_id="azure", expected_etag=None)],
         )
-        with pytest.raises(ConfigurationError, match=r"belong to another SDK \(stranger\)"):
+        with pytest.raises(ConfigurationError, match=r"belong to another SDK \(azure\)"):
             await scene.processor(owner_id="a", **SESSION).start()
 
-    run_virtual(story())
+    run_virtual(scenario())
 
 
 def test_a_foreign_member_that_joins_later_finds_every_record_renewed():
-    """An error is logged, and the members renew each record so that they keep their partitions."""
+    """The members log an error, and renew each ownership record from then on."""
 
-    async def story():
+    async def scenario():
         scene = Scene(4)
         (a,) = await started(scene, ["a"])
         await seconds(100)
-        stranger = await opened(scene)
+        foreign = await opened_store(scene)
         records = scene.account.records(scene.group).ownership_by_partition
-        await stranger.claim_ownership(
+        await foreign.claim_ownership(
             scene.group,
-            [
-                OwnershipClaim(
-                    partition_id="0", owner_id="stranger", expected_etag=records["0"].etag
-                )
-            ],
+            [OwnershipClaim(partition_id="0", owner_id="azure", expected_etag=records["0"].etag)],
         )
         await seconds(58)
         ages = [scene.now() - record.last_modified for record in records.values()]
         await a.stop()
         return ages
 
-    assert max(run_virtual(story())) < timedelta(seconds=60)
+    assert max(run_virtual(scenario())) < timedelta(seconds=60)
 
 
-def test_a_restart_under_the_same_id_moves_nothing():
+def test_a_restart_under_the_same_owner_id_moves_no_partition():
     """The new incarnation's member record keeps the old ownerships alive, and it serves them."""
 
-    async def story():
+    async def scenario():
         scene = Scene(4)
         a, b = await started(scene, ["a", "b"])
         await seconds(100)
         before = scene.owners()
         scene.store_by_owner["a"].is_out = True
-        (again,) = await started(scene, ["a"])
+        (restarted,) = await started(scene, ["a"])
         await seconds(5)
         after = scene.owners()
-        owned = again.statistics().owned
-        await stop_all([again, b])
+        owned = restarted.statistics().owned
+        await stop_all([restarted, b])
         return before, after, owned, a
 
-    before, after, owned, _ = run_virtual(story())
+    before, after, owned, _ = run_virtual(scenario())
 
     assert after == before
     assert len(owned) == 2
 
 
-def test_a_stop_releases_every_partition_and_deletes_the_member_record():
-    """The partitions are handed over to the members that stay."""
+def test_a_stop_hands_over_every_partition_and_deletes_the_member_record():
+    """The member that stays owns all partitions and handles every event."""
 
-    async def story():
+    async def scenario():
         scene = Scene(6)
         a, b = await started(scene, ["a", "b"])
         await seconds(30)
         for p in range(6):
             scene.publish(2, str(p))
         await a.stop()
-        owners, there = scene.owners(), set(members(scene))
+        owners, members_left = scene.owners(), set(members(scene))
         await seconds(2)
         await b.stop()
-        return owners, there, sorted(scene.handled)
+        return owners, members_left, sorted(scene.handled)
 
-    owners, there, handled = run_virtual(story())
+    owners, members_left, handled = run_virtual(scenario())
 
     assert set(owners.values()) == {"b"}
-    assert there == {"b"}
+    assert members_left == {"b"}
     assert handled == [(str(p), n) for p in range(6) for n in range(2)]

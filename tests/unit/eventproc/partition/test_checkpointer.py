@@ -1,4 +1,4 @@
-"""Who may write a checkpoint: the owner who can prove it, and never the one before."""
+"""Whose checkpoint writes succeed: those of the owner that can prove it, not a former owner's."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -18,8 +18,8 @@ MANUAL = CheckpointPolicy.manual()
 EAGER = CheckpointPolicy(max_events=1, max_uncommitted_events=10)
 
 
-class Shelf:
-    """One partition's checkpoint, and the pumps that contend for it."""
+class CheckpointFixture:
+    """One partition's checkpoint, and the checkpointers that contend for it."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -34,7 +34,7 @@ class Shelf:
         self._pump_count = 0
 
     def checkpointer(self, owner: str, policy: CheckpointPolicy = MANUAL) -> Checkpointer:
-        """The one of a pump of this owner."""
+        """A new checkpointer of this owner."""
 
         async def verify() -> bool:
             is_owner = self.owner == owner
@@ -56,7 +56,7 @@ class Shelf:
         )
 
     async def _write(self, update: CheckpointUpdate) -> CheckpointResult:
-        # As on a thread of its own: who stops waiting does not stop the write.
+        # As with the store's own thread: a cancelled caller does not stop the write.
         return await asyncio.shield(asyncio.ensure_future(self._carry_out(update)))
 
     async def _carry_out(self, update: CheckpointUpdate) -> CheckpointResult:
@@ -65,7 +65,7 @@ class Shelf:
         try:
             await asyncio.sleep(self.write_s)
             if self.is_failing:
-                raise StoreUnavailableError("nobody answers")
+                raise StoreUnavailableError("no answer")
             result = await self.store.update_checkpoint(self.scene.group, update)
         finally:
             self.in_flight_count -= 1
@@ -76,63 +76,63 @@ class Shelf:
 
 
 async def write(checkpointer: Checkpointer, number: int) -> None:
-    """Note progress, and see it stored."""
+    """Note progress, and wait until it is stored."""
     checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
     await checkpointer.flush()
 
 
 def writer_of(scene: Scene) -> str | None:
-    """Who wrote what stands in the store."""
+    """The writer that the stored checkpoint names."""
     checkpoint = scene.checkpoint()
     return None if checkpoint is None else checkpoint.writer
 
 
-async def two(scene: Scene) -> tuple[Shelf, Checkpointer, Checkpointer]:
-    """A former owner that has written once, and the next one, which did not begin yet."""
-    shelf = Shelf(scene)
-    await shelf.store.open()
-    former, following = shelf.checkpointer("a"), shelf.checkpointer("b")
+async def former_and_next(scene: Scene) -> tuple[CheckpointFixture, Checkpointer, Checkpointer]:
+    """Return two owners' checkpointers: one has written once, the other has not adopted yet."""
+    fixture = CheckpointFixture(scene)
+    await fixture.store.open()
+    former, following = fixture.checkpointer("a"), fixture.checkpointer("b")
     await former.adopt()
     await write(former, 5)
-    return shelf, former, following
+    return fixture, former, following
 
 
-def test_adoption_shuts_the_former_owner_out():
-    """Although the new owner has stored nothing of its own yet."""
+def test_adoption_makes_the_former_owners_writes_fail():
+    """Although the new owner has stored no progress of its own yet."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf, former, following = await two(scene)
-        shelf.owner = "b"
+        fixture, former, following = await former_and_next(scene)
+        fixture.owner = "b"
         found = await following.adopt()
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
         assert found is not None
         return found.sequence_number, scene.checkpointed()
 
-    assert run_virtual(story()) == (5, 5)
+    assert run_virtual(scenario()) == (5, 5)
 
 
-def test_who_is_told_of_its_loss_writes_no_more():
-    """Although no successor has begun, and the write would be taken."""
+def test_after_the_loss_of_the_partition_nothing_is_written():
+    """Although no other owner has adopted the checkpoint, so that the write would succeed."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        _, former, _ = await two(scene)
+        _, former, _ = await former_and_next(scene)
         former.lose()
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
         return scene.checkpointed()
 
-    assert run_virtual(story()) == 5
+    assert run_virtual(scenario()) == 5
 
 
-def test_a_write_that_nobody_answered_is_not_taken_for_stored():
-    """It is read again, and written again: here the first one never arrived."""
+def test_a_write_of_unknown_outcome_is_repeated_after_reading():
+    """Here the first write never reached the store."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        _, former, _ = await two(scene)
+        _, former, _ = await former_and_next(scene)
         arrives = former._write
         lost: list[CheckpointUpdate] = []
 
@@ -146,15 +146,15 @@ def test_a_write_that_nobody_answered_is_not_taken_for_stored():
         await write(former, 9)
         return len(lost), scene.checkpointed()
 
-    assert run_virtual(story()) == (1, 9)
+    assert run_virtual(scenario()) == (1, 9)
 
 
-def test_a_position_that_somebody_else_moved_on_does_not_go_back():
-    """A processor of another SDK went further, while we still own the partition."""
+def test_a_position_that_another_writer_moved_ahead_does_not_go_back():
+    """An Azure SDK processor wrote a later one while this processor still owns the partition."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf, former, _ = await two(scene)
+        fixture, former, _ = await former_and_next(scene)
         update = CheckpointUpdate(
             partition_id="0",
             offset="20",
@@ -162,134 +162,134 @@ def test_a_position_that_somebody_else_moved_on_does_not_go_back():
             replaces=scene.checkpoint(),
             writer="azure",
         )
-        await shelf.store.update_checkpoint(scene.group, update)
+        await fixture.store.update_checkpoint(scene.group, update)
         await write(former, 9)
         return writer_of(scene), scene.checkpointed()
 
-    assert run_virtual(story()) == ("azure", 20)
+    assert run_virtual(scenario()) == ("azure", 20)
 
 
-def test_an_adoption_that_comes_too_late_is_refused():
-    """Between the proof of ownership and the write another one took over."""
+def test_adoption_fails_if_another_owner_adopts_in_between():
+    """Between the proof of ownership and the write a third owner took over."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf, _, following = await two(scene)
-        shelf.owner = "b"
+        fixture, _, following = await former_and_next(scene)
+        fixture.owner = "b"
 
         async def third_takes_over() -> None:
-            shelf.before_verify = lambda: None
-            shelf.owner = "c"
-            await shelf.checkpointer("c").adopt()
+            fixture.before_verify = lambda: None
+            fixture.owner = "c"
+            await fixture.checkpointer("c").adopt()
 
-        shelf.before_verify = third_takes_over
+        fixture.before_verify = third_takes_over
         with pytest.raises(OwnershipLostError):
             await following.adopt()
         return writer_of(scene)
 
-    assert run_virtual(story()) == "c/1/3"
+    assert run_virtual(scenario()) == "c/1/3"
 
 
-def test_a_proof_that_is_older_than_the_reading_is_none():
-    """A write over what another one wrote needs a proof that came after it was read."""
+def test_ownership_is_proved_after_the_checkpoint_was_read():
+    """A proof from before says nothing about the writer whose checkpoint is to be replaced."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf, former, following = await two(scene)
-        operator = shelf.checkpointer("operator")
-        shelf.owner = "operator"
+        fixture, former, following = await former_and_next(scene)
+        operator = fixture.checkpointer("operator")
+        fixture.owner = "operator"
         await operator.adopt()
-        shelf.owner = "a"
+        fixture.owner = "a"
 
         async def next_takes_over() -> None:
-            shelf.before_verify = lambda: None
-            shelf.owner = "b"
+            fixture.before_verify = lambda: None
+            fixture.owner = "b"
             await following.adopt()
 
-        shelf.before_verify = next_takes_over
+        fixture.before_verify = next_takes_over
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
         return writer_of(scene), scene.checkpointed()
 
-    assert run_virtual(story()) == ("b/1/2", 5)
+    assert run_virtual(scenario()) == ("b/1/2", 5)
 
 
-def test_what_piles_up_goes_in_one_write():
-    """Each write carries the newest position; those who wait for older ones are served by it."""
+def test_progress_noted_during_a_write_is_stored_in_one_write():
+    """Each write has the newest position, and completes the flushes of older ones."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        _, former, _ = await two(scene)
+        _, former, _ = await former_and_next(scene)
         before = scene.account.new_etag()
         await asyncio.gather(*(write(former, number) for number in range(6, 30)))
         return int(scene.account.new_etag(), 16) - int(before, 16) - 1, scene.checkpointed()
 
-    writes, stored = run_virtual(story())
+    write_count, stored = run_virtual(scenario())
 
     assert stored == 29
-    assert writes <= 2
+    assert write_count <= 2
 
 
-def test_an_adoption_without_an_answer_is_not_taken_for_done():
-    """Nobody could tell whether the first attempt at the write took effect; the next one tells."""
+def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
+    """The second adoption succeeds whether or not the first one took effect."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf, _, _ = await two(scene)
-        shelf.owner = "b"
-        shelf.unanswered_count = 1
-        following = shelf.checkpointer("b")
+        fixture, _, _ = await former_and_next(scene)
+        fixture.owner = "b"
+        fixture.unanswered_count = 1
+        following = fixture.checkpointer("b")
         with pytest.raises(StoreUnavailableError, match="did not say"):
             await following.adopt()
         found = await following.adopt()
         await write(following, 6)
-        return found, shelf.unanswered_count, scene.checkpointed()
+        return found, fixture.unanswered_count, scene.checkpointed()
 
-    found, unanswered_count, stored = run_virtual(story())
+    found, unanswered_count, stored = run_virtual(scenario())
 
     assert found is not None
     assert (found.sequence_number, unanswered_count, stored) == (5, 0, 6)
 
 
-def test_a_count_is_adopted_and_taken_back_in_good_order():
-    """At the very position, where nothing else changed."""
+def test_a_delivery_count_is_adopted_and_reset_by_the_next_write():
+    """Although the position of that write is the same."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf, former, following = await two(scene)
+        fixture, former, following = await former_and_next(scene)
         former.note(Progress(sequence_number=5, offset="5", state=None, delivery_count=2), 0)
         await former.flush()
-        shelf.owner = "b"
+        fixture.owner = "b"
         found = await following.adopt()
         await write(following, 5)
         return found, scene.checkpoint()
 
-    found, stored = run_virtual(story())
+    found, stored = run_virtual(scenario())
 
     assert (found.sequence_number, found.delivery_count) == (5, 2)
     assert (stored.sequence_number, stored.delivery_count) == (5, 0)
 
 
-def test_what_is_done_above_the_position_is_stored_with_it():
-    """A later pump finds it when it adopts the checkpoint."""
+def test_completed_ranges_are_stored_with_the_position():
+    """A later owner gets them when it adopts the checkpoint."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf, former, following = await two(scene)
+        fixture, former, following = await former_and_next(scene)
         done = (SequenceRange(7, 8), SequenceRange(11, 11))
         progress = Progress(sequence_number=5, offset="5", state=None, completed=done)
         former.note(progress, 3)
         await former.flush()
-        shelf.owner = "b"
+        fixture.owner = "b"
         found = await following.adopt()
         return found is not None and found.completed == done
 
-    assert run_virtual(story())
+    assert run_virtual(scenario())
 
 
 @asynccontextmanager
 async def writing(checkpointer: Checkpointer) -> AsyncIterator[None]:
-    """Write in the background, as under a pump."""
+    """Run the checkpointer in the background, as a pump does."""
     task = asyncio.create_task(checkpointer.run())
     try:
         yield
@@ -299,70 +299,70 @@ async def writing(checkpointer: Checkpointer) -> AsyncIterator[None]:
 
 
 def handle(checkpointer: Checkpointer, number: int) -> None:
-    """Note one more event."""
+    """Note one more handled event."""
     checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
 
 
-def test_one_write_at_a_time_whoever_asks():
-    """The policy, the handler and the close ask at once, and one gives up in the middle."""
+def test_at_most_one_write_is_in_flight():
+    """The policy and several flushes ask for one at once, and some flushes are cancelled."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf = Shelf(scene)
-        shelf.write_s = 1.0
-        await shelf.store.open()
-        checkpointer = shelf.checkpointer("a", EAGER)
+        fixture = CheckpointFixture(scene)
+        fixture.write_s = 1.0
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a", EAGER)
         await checkpointer.adopt()
         async with writing(checkpointer):
             handle(checkpointer, 0)
             await asyncio.sleep(0.1)
-            impatient = [asyncio.create_task(write(checkpointer, n)) for n in (1, 2, 3)]
+            cancelled = [asyncio.create_task(write(checkpointer, n)) for n in (1, 2, 3)]
             await asyncio.sleep(1.5)
-            for task in impatient:
+            for task in cancelled:
                 task.cancel()
             await write(checkpointer, 4)
-        return shelf.in_flight_count_max, scene.checkpointed()
+        return fixture.in_flight_count_max, scene.checkpointed()
 
-    assert run_virtual(story()) == (1, 4)
+    assert run_virtual(scenario()) == (1, 4)
 
 
-def test_a_write_that_was_given_up_is_waited_for():
-    """Its caller was cancelled, but it may still take effect: the next one comes after it."""
+def test_the_next_write_waits_for_one_whose_caller_was_cancelled():
+    """The write under way may still take effect."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf = Shelf(scene)
-        shelf.write_s = 1.0
-        await shelf.store.open()
-        checkpointer = shelf.checkpointer("a")
+        fixture = CheckpointFixture(scene)
+        fixture.write_s = 1.0
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a")
         await checkpointer.adopt()
         handle(checkpointer, 0)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await checkpointer.flush()
         await write(checkpointer, 1)
-        return shelf.in_flight_count_max, scene.checkpointed()
+        return fixture.in_flight_count_max, scene.checkpointed()
 
-    assert run_virtual(story()) == (1, 1)
+    assert run_virtual(scenario()) == (1, 1)
 
 
-def test_a_failing_store_holds_handling_up_only_at_the_limit():
-    """Until then it goes on, and when the store is back the newest position is stored."""
+def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
+    """Not before. When the store is back, the newest position is stored."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        shelf = Shelf(scene)
-        await shelf.store.open()
-        checkpointer = shelf.checkpointer("a", EAGER)
+        fixture = CheckpointFixture(scene)
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a", EAGER)
         await checkpointer.adopt()
-        shelf.is_failing = True
+        fixture.is_failing = True
         loop = asyncio.get_running_loop()
         held_up_at = []
         async with writing(checkpointer):
             for number in range(25):
                 before_s = loop.time()
                 if number == 10:
-                    loop.call_later(60, setattr, shelf, "is_failing", False)
+                    loop.call_later(60, setattr, fixture, "is_failing", False)
                 await checkpointer.until_room()
                 if loop.time() > before_s:
                     held_up_at.append((number, scene.checkpointed()))
@@ -371,20 +371,20 @@ def test_a_failing_store_holds_handling_up_only_at_the_limit():
             await checkpointer.flush()
         return held_up_at, scene.checkpointed()
 
-    assert run_virtual(story()) == ([(10, 9)], 24)
+    assert run_virtual(scenario()) == ([(10, 9)], 24)
 
 
-def test_who_waits_for_room_hears_of_a_loss():
-    """There will never be any."""
+def test_waiting_for_room_ends_with_an_error_if_the_partition_is_lost():
+    """No write would ever make room."""
 
-    async def story():
-        shelf = Shelf(Scene())
-        await shelf.store.open()
-        checkpointer = shelf.checkpointer("a", EAGER)
+    async def scenario():
+        fixture = CheckpointFixture(Scene())
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a", EAGER)
         for number in range(10):
             handle(checkpointer, number)
         asyncio.get_running_loop().call_later(1, checkpointer.lose)
         with pytest.raises(OwnershipLostError):
             await checkpointer.until_room()
 
-    run_virtual(story())
+    run_virtual(scenario())

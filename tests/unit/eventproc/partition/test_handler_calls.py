@@ -1,4 +1,4 @@
-"""The handler's calls: repeated in place when they fail, with a state that never counts twice."""
+"""The handler's calls: retried in place when they fail, with state that counts nothing twice."""
 
 import asyncio
 from datetime import timedelta
@@ -13,10 +13,10 @@ MANUAL = CheckpointPolicy.manual()
 QUICK = Backoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=4))
 
 
-def test_a_failed_batch_comes_again_in_place_and_in_order():
-    """The wait grows, ``process_error`` is told each time, and nothing overtakes."""
+def test_a_failed_batch_is_retried_in_place_and_in_order():
+    """Waits grow, ``process_error`` is called each time, and later events come after it."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         times, errors = [], []
 
@@ -37,7 +37,7 @@ def test_a_failed_batch_comes_again_in_place_and_in_order():
             await seconds(30)
         return scene, times, errors
 
-    scene, times, errors = run_virtual(story())
+    scene, times, errors = run_virtual(scenario())
     waits = [later - earlier for earlier, later in pairwise(times)][:4]
 
     assert scene.numbers() == [0, 1, 2, 3, 4]
@@ -46,10 +46,10 @@ def test_a_failed_batch_comes_again_in_place_and_in_order():
         assert whole / 2 <= wait <= whole + 0.001
 
 
-def test_initialize_is_tried_again_before_any_event():
-    """A handler that cannot get ready gets no event."""
+def test_initialize_is_retried_before_any_event_is_delivered():
+    """A handler that is not initialized gets no event."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         calls = []
 
@@ -68,16 +68,16 @@ def test_initialize_is_tried_again_before_any_event():
             await seconds(10)
         return calls
 
-    assert run_virtual(story()) == ["initialize", "initialize", "initialize", "events"]
+    assert run_virtual(scenario()) == ["initialize", "initialize", "initialize", "events"]
 
 
-def test_an_error_handler_that_fails_stops_nothing():
-    """Its own error is logged, and the batch comes again."""
+def test_an_error_in_process_error_does_not_prevent_the_retry():
+    """It is logged, and the batch is delivered again."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
 
-        class Hopeless(Noting):
+        class FailingTwice(Noting):
             failed = False
 
             async def process_events(self, context, events):
@@ -90,17 +90,17 @@ def test_an_error_handler_that_fails_stops_nothing():
                 raise ValueError
 
         scene.publish(2)
-        async with scene.processor(lambda: Hopeless(scene)):
+        async with scene.processor(lambda: FailingTwice(scene)):
             await seconds(5)
         return scene.numbers()
 
-    assert run_virtual(story()) == [0, 1]
+    assert run_virtual(scenario()) == [0, 1]
 
 
-def test_events_that_were_checkpointed_in_a_failed_call_do_not_come_again():
-    """``context.checkpoint(event)`` says that everything up to it is handled."""
+def test_events_checkpointed_in_a_failed_call_are_not_delivered_again():
+    """``context.checkpoint(event)`` says that everything up to the event is handled."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
 
         class Half(Noting):
@@ -119,11 +119,11 @@ def test_events_that_were_checkpointed_in_a_failed_call_do_not_come_again():
             await seconds(5)
         return scene.numbers()
 
-    assert run_virtual(story()) == [0, 1, 2, 3]
+    assert run_virtual(scenario()) == [0, 1, 2, 3]
 
 
 class Counting(Noting):
-    """Counts events in its state, and fails when it is told to."""
+    """Counts events in its state; the next ``fails`` calls raise after that."""
 
     fails = 0
 
@@ -137,10 +137,10 @@ class Counting(Noting):
         await super().process_events(context, events)
 
 
-def test_a_failed_call_leaves_no_trace_in_the_state():
-    """Its events come again, and must not be counted twice."""
+def test_state_that_a_failed_call_set_is_discarded():
+    """Its events are delivered again and must not be counted twice."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         Counting.fails = 3
         scene.publish(5)
@@ -148,42 +148,42 @@ def test_a_failed_call_leaves_no_trace_in_the_state():
             await seconds(10)
         return scene.checkpoint()
 
-    checkpoint = run_virtual(story())
+    checkpoint = run_virtual(scenario())
 
     assert (checkpoint.sequence_number, checkpoint.state) == (4, b"5")
     assert checkpoint.state_sequence_number == 4
 
 
-def test_a_checkpoint_in_the_middle_of_a_call_has_the_state_of_its_position():
-    """Without an event it stands for the call before, and so does the state it stores."""
+def test_a_checkpoint_during_a_call_has_position_and_state_of_the_call_before():
+    """Without an event it covers nothing of the present batch, and neither does its state."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         stored = []
 
-        class Middle(Noting):
+        class CheckpointingFirst(Noting):
             async def process_events(self, context, events):
                 context.state = str(int(context.state or b"0") + len(events)).encode()
                 await context.checkpoint()
                 stored.append(scene.checkpoint())
                 await super().process_events(context, events)
 
-        async with scene.processor(lambda: Middle(scene), checkpoint_policy=MANUAL):
+        async with scene.processor(lambda: CheckpointingFirst(scene), checkpoint_policy=MANUAL):
             for _ in range(2):
                 scene.publish(3)
                 await seconds(15)
         return stored
 
-    first, second = run_virtual(story())
+    first, second = run_virtual(scenario())
 
     assert (first.sequence_number, first.state) == (-1, None)
     assert (second.sequence_number, second.state) == (2, b"3")
 
 
-def test_state_is_there_again_on_the_next_owner():
-    """It travels with the position."""
+def test_the_next_owner_gets_the_stored_state():
+    """It is stored with the position."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         Counting.fails = 0
         for owner_id in ("a", "b"):
@@ -192,17 +192,17 @@ def test_state_is_there_again_on_the_next_owner():
                 await seconds(20)
         return scene.checkpoint()
 
-    assert run_virtual(story()).state == b"6"
+    assert run_virtual(scenario()).state == b"6"
 
 
-def test_state_that_is_too_large_is_refused_where_it_is_set():
-    """The handler hears of it at once, not at some later checkpoint."""
+def test_setting_state_that_is_too_large_raises_at_once():
+    """In the handler's call, not at some later checkpoint."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         errors = []
 
-        class Greedy(Noting):
+        class TooLarge(Noting):
             async def process_events(self, context, events):
                 context.state = b"x" * (STATE_BYTES_MAX + 1)
 
@@ -210,8 +210,8 @@ def test_state_that_is_too_large_is_refused_where_it_is_set():
                 errors.append(error)
 
         scene.publish(1)
-        async with scene.processor(lambda: Greedy(scene)):
+        async with scene.processor(lambda: TooLarge(scene)):
             await seconds(0.5)
         return errors
 
-    assert isinstance(run_virtual(story())[0], StateTooLargeError)
+    assert isinstance(run_virtual(scenario())[0], StateTooLargeError)

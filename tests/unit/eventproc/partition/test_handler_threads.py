@@ -1,4 +1,4 @@
-"""Ordinary functions as handlers, in threads of their own. In real time, hence short."""
+"""Blocking handlers, which run in threads of their own. In real time, hence short."""
 
 import asyncio
 import threading
@@ -29,8 +29,8 @@ SHORT: dict[str, Any] = {
 }
 
 
-class Ordinary(BlockingPartitionHandler):
-    """Counts, checkpoints, and notes in which thread it was called."""
+class Blocking(BlockingPartitionHandler):
+    """Counts events, checkpoints each, and records in which thread it was called."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -38,14 +38,14 @@ class Ordinary(BlockingPartitionHandler):
         self.calls: list[object] = []
 
     def initialize(self, context: BlockingPartitionContext) -> None:
-        """Note it."""
+        """Record the call."""
         self.threads.add(threading.get_ident())
         self.calls.append("initialize")
 
     def process_events(
         self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Count each event, and checkpoint."""
+        """Fail at first; later count each event, and checkpoint."""
         self.threads.add(threading.get_ident())
         if "error" not in self.calls:
             raise RuntimeError("once")
@@ -56,27 +56,27 @@ class Ordinary(BlockingPartitionHandler):
         self.calls.append(context.is_owned)
 
     def process_error(self, context: BlockingPartitionContext, error: Exception) -> None:
-        """Note it."""
+        """Record the call."""
         self.calls.append("error")
 
     def close(self, context: BlockingPartitionContext, reason: CloseReason) -> None:
-        """Note it."""
+        """Record the call."""
         self.threads.add(threading.get_ident())
         self.calls.append(reason)
 
 
-def test_ordinary_functions_are_called_in_one_thread_and_in_order():
-    """With the same context, which blocks until a checkpoint is stored."""
+def test_a_blocking_handler_is_called_in_one_thread_and_in_order():
+    """Not the event loop's thread. ``context.checkpoint`` blocks until the checkpoint is stored."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        handler = Ordinary(scene)
+        handler = Blocking(scene)
         scene.publish(3)
         async with scene.processor(lambda: handler, **SHORT):
             await until(lambda: len(scene.handled) == 3)
         return scene, handler
 
-    scene, handler = asyncio.run(story())
+    scene, handler = asyncio.run(scenario())
 
     assert scene.numbers() == [0, 1, 2]
     assert scene.checkpoint().state == b"3"
@@ -85,42 +85,42 @@ def test_ordinary_functions_are_called_in_one_thread_and_in_order():
     assert threading.get_ident() not in handler.threads
 
 
-def test_a_handler_that_blocks_the_loop_keeps_its_partition():
-    """The store and the renewals live in a thread of their own, which nothing here delays."""
+def test_a_handler_that_blocks_the_event_loop_keeps_its_partition():
+    """Leases are renewed in the store's thread, which the event loop cannot delay."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         ages_s: list[float] = []
 
-        class Rude(Noting):
+        class BlockingTheLoop(Noting):
             async def process_events(self, context, events):
                 until_s = time.monotonic() + 1.5
                 while time.monotonic() < until_s:
-                    pass  # The very thing that must do no harm.
+                    pass  # Blocks the event loop on purpose.
                 record = scene.account.records(scene.group).ownership_by_partition["0"]
                 ages_s.append((scene.now() - record.last_modified).total_seconds())
                 await super().process_events(context, events)
 
         scene.publish(1)
-        async with scene.processor(lambda: Rude(scene), **SHORT) as processor:
+        async with scene.processor(lambda: BlockingTheLoop(scene), **SHORT) as processor:
             await until(lambda: scene.handled)
             lost = processor.statistics().lost_count
         return scene.numbers(), ages_s, lost
 
-    numbers, ages_s, lost = asyncio.run(story())
+    numbers, ages_s, lost = asyncio.run(scenario())
 
     assert (numbers, lost) == ([0], 0)
     assert ages_s[0] < SHORT["ownership_expiration"].total_seconds()
 
 
-class Place:
-    """All that a thread wants to know of its partition."""
+class FakeContext:
+    """As much of a context as ``ThreadedHandler`` reads."""
 
     partition_id = "0"
 
 
-def test_a_call_that_is_cut_is_over_before_the_next_one_begins():
-    """A thread cannot be stopped, so the next call waits for it."""
+def test_a_call_that_timed_out_ends_before_the_next_one_begins():
+    """A thread cannot be cancelled, so the next call waits for it."""
 
     class Overlapping(BlockingPartitionHandler):
         depth = 0
@@ -132,10 +132,10 @@ def test_a_call_that_is_cut_is_over_before_the_next_one_begins():
             time.sleep(0.05)
             self.depth -= 1
 
-    async def story():
+    async def scenario():
         handler = Overlapping()
         threaded: PartitionHandler = ThreadedHandler(handler)
-        context = cast("PartitionContext", Place())
+        context = cast("PartitionContext", FakeContext())
         for _ in range(3):
             try:
                 async with asyncio.timeout(0.01):
@@ -145,18 +145,18 @@ def test_a_call_that_is_cut_is_over_before_the_next_one_begins():
         await threaded.close(context, CloseReason.SHUTDOWN)
         return handler.deepest
 
-    assert asyncio.run(story()) == 1
+    assert asyncio.run(scenario()) == 1
 
 
-def test_a_thread_that_never_comes_back_does_not_keep_the_processor():
-    """Stop keeps its budget, and the thread is a daemon."""
+def test_a_handler_thread_that_is_blocked_does_not_hold_up_stop():
+    """``stop`` keeps ``shutdown_timeout``, and leaves the daemon thread behind."""
     release = threading.Event()
 
     class Stuck(BlockingPartitionHandler):
         def process_events(self, context, events):
             release.wait(30)
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(1)
         processor = scene.processor(Stuck, **{**SHORT, "shutdown_timeout": timedelta(seconds=0.5)})
@@ -166,12 +166,12 @@ def test_a_thread_that_never_comes_back_does_not_keep_the_processor():
         await processor.stop()
         return time.monotonic() - begun_s
 
-    took_s = asyncio.run(story())
+    took_s = asyncio.run(scenario())
     release.set()
 
     assert took_s < 1.0
 
 
-def test_the_defaults_can_work():
-    """What nobody configures must not be refused."""
+def test_the_store_has_a_thread_of_its_own_by_default():
+    """So a handler that blocks the event loop delays no renewal, unless the setting is changed."""
     assert EventProcessorConfig().uses_store_thread

@@ -1,4 +1,4 @@
-"""One partition: when progress is stored, where it begins, what it survives, how it is lost."""
+"""One pump: when it stores progress, where it begins, what it survives, how it loses ownership."""
 
 import asyncio
 from datetime import timedelta
@@ -26,9 +26,9 @@ MANUAL = CheckpointPolicy.manual()
     ],
 )
 def test_the_policy_decides_when_progress_is_stored(policy, after_s, expected):
-    """By count or by time, whichever comes first; and at the close in every case."""
+    """By count or by age, whichever comes first; and always when the pump closes."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         async with scene.processor(checkpoint_policy=policy, batch_size_max=1):
             await seconds(1)
@@ -39,20 +39,20 @@ def test_the_policy_decides_when_progress_is_stored(policy, after_s, expected):
             before_close = scene.checkpointed()
         return before_close, scene.checkpointed()
 
-    assert run_virtual(story()) == (expected, 3)
+    assert run_virtual(scenario()) == (expected, 3)
 
 
-def test_a_handler_that_closes_may_still_checkpoint():
-    """Its state of the last moment is stored, and the reason says that this works."""
+def test_a_handler_may_checkpoint_in_close():
+    """After an orderly end the partition is still owned, and the state of that moment is stored."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         reasons = []
 
         class Closing(Noting):
             async def close(self, context, reason):
                 reasons.append(reason)
-                context.state = b"last words"
+                context.state = b"final"
                 await context.checkpoint()
 
         scene.publish(1)
@@ -60,16 +60,16 @@ def test_a_handler_that_closes_may_still_checkpoint():
             await seconds(1)
         return reasons, scene.checkpoint()
 
-    reasons, checkpoint = run_virtual(story())
+    reasons, checkpoint = run_virtual(scenario())
 
     assert reasons == [CloseReason.SHUTDOWN]
-    assert checkpoint.state == b"last words"
+    assert checkpoint.state == b"final"
 
 
-def test_receivers_that_break_or_are_displaced_are_opened_again_in_place():
-    """The partition is not given up, nothing is skipped and nothing comes twice."""
+def test_a_receiver_that_broke_or_was_displaced_is_opened_again():
+    """The pump keeps its partition, and no event is skipped or delivered twice."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         async with scene.processor() as processor:
             for number in range(6):
@@ -84,13 +84,13 @@ def test_receivers_that_break_or_are_displaced_are_opened_again_in_place():
             errors = processor.statistics().pumps[0].receiver_error_count
         return scene.numbers(), claims, errors
 
-    assert run_virtual(story()) == (list(range(18)), 1, 6)
+    assert run_virtual(scenario()) == (list(range(18)), 1, 6)
 
 
-def test_an_outage_of_the_hub_is_waited_out():
-    """Opening is tried again with a growing wait."""
+def test_delivery_continues_after_an_outage_of_the_hub():
+    """Opening a receiver is retried with growing waits."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         async with scene.processor():
             scene.publish(2)
@@ -102,14 +102,14 @@ def test_an_outage_of_the_hub_is_waited_out():
             await seconds(40)
         return scene.numbers()
 
-    assert run_virtual(story()) == [0, 1, 2, 3]
+    assert run_virtual(scenario()) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("published_before", [0, 1, 5])
-def test_latest_is_pinned_so_that_an_early_death_loses_nothing(published_before):
-    """What came after the first start is handled, though its first owner died without a word."""
+def test_the_first_owner_stores_which_event_was_the_latest(published_before):
+    """Events published later are handled although it dies before it has handled one."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(published_before)
         latest: dict[str, Any] = {
@@ -126,19 +126,19 @@ def test_latest_is_pinned_so_that_an_early_death_loses_nothing(published_before)
         await seconds(5)
         scene.publish(3)
         await seconds(1)
-        scene.store_by_owner["a"].is_out = True  # It is never heard of again.
+        scene.store_by_owner["a"].is_out = True  # From now on it is as good as dead.
         async with scene.processor(owner_id="b", **latest):
             await seconds(200)
         await first.stop()
         return scene.numbers()
 
-    assert run_virtual(story()) == list(range(published_before, published_before + 3))
+    assert run_virtual(scenario()) == list(range(published_before, published_before + 3))
 
 
-def test_an_operators_checkpoint_in_between_is_no_loss_of_the_partition():
-    """Whoever owns the partition goes on; here from a write that Azure's SDK might have made."""
+def test_a_checkpoint_written_by_an_operator_does_not_cost_the_partition():
+    """The owner reads it, proves that it still owns the partition, and goes on from there."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         async with scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1)) as processor:
             scene.publish(3)
@@ -160,13 +160,13 @@ def test_an_operators_checkpoint_in_between_is_no_loss_of_the_partition():
             await seconds(1)
             return scene.numbers(), scene.checkpointed(), processor.statistics().lost_count
 
-    assert run_virtual(story()) == ([0, 1, 2, 3, 4], 4, 0)
+    assert run_virtual(scenario()) == ([0, 1, 2, 3, 4], 4, 0)
 
 
-def test_a_checkpoint_that_went_further_is_not_taken_back():
-    """What an operator skipped is not stored again; beyond it, progress is."""
+def test_a_checkpoint_that_an_operator_moved_ahead_is_not_moved_back():
+    """Progress is stored again as soon as it is beyond the operator's position."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         policy = CheckpointPolicy(max_events=1)
         seen = []
@@ -186,17 +186,17 @@ def test_a_checkpoint_that_went_further_is_not_taken_back():
                     await scene.store_by_owner["a"].store.update_checkpoint(scene.group, ahead)
         return seen
 
-    assert run_virtual(story()) == [2, 5, 7]
+    assert run_virtual(scenario()) == [2, 5, 7]
 
 
-def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
-    """The call is cut at once, the close reason says why, and a checkpoint is refused there."""
+def test_a_steal_is_noticed_when_a_checkpoint_write_is_refused():
+    """The call is cancelled, ``close`` gets ``OWNERSHIP_LOST``, and cannot checkpoint."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         seen: list[object] = []
 
-        class Robbed(Noting):
+        class StolenFrom(Noting):
             async def process_events(self, context, events):
                 store = scene.store_by_owner["a"].store
                 (record,) = (await store.list_ownership(scene.group)).ownerships
@@ -225,22 +225,22 @@ def test_a_thief_is_noticed_at_the_checkpoint_and_nothing_is_stored():
                     seen.append(error.partition_id)
 
         scene.publish(3)
-        async with scene.processor(lambda: Robbed(scene)) as processor:
+        async with scene.processor(lambda: StolenFrom(scene)) as processor:
             await seconds(15)
             lost = processor.statistics().lost_count
         return seen, scene.checkpointed(), lost
 
-    seen, stored, lost = run_virtual(story())
+    seen, stored, lost = run_virtual(scenario())
 
     assert seen == [(CloseReason.OWNERSHIP_LOST, False), "0"]
     assert stored == 0
     assert lost == 1
 
 
-def test_a_theft_is_noticed_at_the_next_look_at_the_group():
-    """Sooner than at the next renewal; until then both would read."""
+def test_a_steal_is_noticed_at_the_next_poll():
+    """Earlier than at the next renewal; until then both processors read the partition."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         async with scene.processor() as processor:
             await seconds(1)
@@ -251,13 +251,13 @@ def test_a_theft_is_noticed_at_the_next_look_at_the_group():
             await seconds(11.5)
             return processor.statistics().lost_count
 
-    assert run_virtual(story()) == 1
+    assert run_virtual(scenario()) == 1
 
 
-def test_unknown_outcomes_are_settled_by_reading():
-    """Where half of all answers are lost, everything is handled once and stored in the end."""
+def test_writes_of_unknown_outcome_lose_neither_events_nor_the_partition():
+    """With half of all answers lost, each event is handled once and stored in the end."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         processor = scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1))
         async with processor:
@@ -270,13 +270,13 @@ def test_unknown_outcomes_are_settled_by_reading():
             await seconds(60)
         return scene.numbers(), scene.checkpointed(), lost
 
-    assert run_virtual(story()) == (list(range(50)), 49, 0)
+    assert run_virtual(scenario()) == (list(range(50)), 49, 0)
 
 
-def test_a_call_is_cut_when_its_lease_lapses_and_comes_again():
-    """Nobody acts on a partition that another one may have by now; the state does not count it."""
+def test_a_call_is_cancelled_when_its_lease_expires_and_repeated_later():
+    """Another processor may own the partition by then. State counts the event once."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         seen = []
 
@@ -298,7 +298,7 @@ def test_a_call_is_cut_when_its_lease_lapses_and_comes_again():
             await seconds(100)
         return scene, seen
 
-    scene, seen = run_virtual(story())
+    scene, seen = run_virtual(scenario())
 
     assert all(is_owned for _, is_owned in seen)
     assert not [at_s for at_s, _ in seen if 54 < at_s < 100]
@@ -307,9 +307,9 @@ def test_a_call_is_cut_when_its_lease_lapses_and_comes_again():
 
 
 def test_a_slow_handler_keeps_its_partition():
-    """Renewals go on beside it, for longer than the expiration."""
+    """Its lease is renewed while a call takes longer than the expiration."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
 
         class Slow(Noting):
@@ -322,18 +322,18 @@ def test_a_slow_handler_keeps_its_partition():
             await seconds(400)
         return scene.numbers()
 
-    assert run_virtual(story()) == [0]
+    assert run_virtual(scenario()) == [0]
 
 
-def test_a_pump_that_broke_begins_anew_after_its_rest():
-    """Not as late as the next look at the group would be."""
+def test_a_pump_that_failed_is_started_again_after_its_backoff():
+    """Not as late as the next poll."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(1)
         times = []
 
-        class BreakingOnce(Noting):
+        class FailingOnce(Noting):
             def __init__(self):
                 super().__init__(scene)
                 times.append(asyncio.get_running_loop().time())
@@ -341,14 +341,14 @@ def test_a_pump_that_broke_begins_anew_after_its_rest():
                     raise RuntimeError
 
         async with scene.processor(
-            BreakingOnce,
+            FailingOnce,
             load_balancing_interval=timedelta(seconds=60),
             ownership_expiration=timedelta(hours=1),
         ):
             await seconds(30)
         return times, scene.numbers()
 
-    (broke_s, begun_s), numbers = run_virtual(story())
+    (failed_s, started_s), numbers = run_virtual(scenario())
 
-    assert begun_s - broke_s <= 0.2
+    assert started_s - failed_s <= 0.2
     assert numbers == [0]

@@ -1,4 +1,4 @@
-"""How a call and a wait are cut: when the lease cannot be trusted, or is lost, or the pump ends."""
+"""When calls and waits are cancelled: the lease expires or is lost, or the pump ends."""
 
 import asyncio
 from datetime import timedelta
@@ -17,118 +17,118 @@ from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 
-class Door:
-    """An ending, and the lease that it looks at."""
+class ScopeFixture:
+    """A stop scope, and the lease that it watches."""
 
     def __init__(self, until_s: float = 100.0) -> None:
         self.until_s = until_s
         self.slept_s = 0.0
-        """For how long the machine was suspended, of which timers know nothing."""
+        """For how long the machine was suspended. Timers do not count that time."""
 
-        self.ending = StopScope(LeaseDeadline(lambda: self.until_s, self._clock))
+        self.scope = StopScope(LeaseDeadline(lambda: self.until_s, self._clock))
 
     def _clock(self) -> float:
         return asyncio.get_running_loop().time() + self.slept_s
 
     async def call(self, call_s: float = 1000.0) -> float:
-        """Make a call; return when it ended, cut or not."""
+        """Make a call of this length; return when it ended, cancelled or not."""
         try:
-            async with self.ending.calling():
+            async with self.scope.calling():
                 await asyncio.sleep(call_s)
         except TimeoutError:
             pass
         return asyncio.get_running_loop().time()
 
 
-def test_a_call_is_cut_when_its_lease_ends():
-    """And goes on while that is renewed."""
+def test_a_call_is_cancelled_when_its_lease_expires():
+    """Later, if the lease is renewed during the call."""
 
-    async def story():
-        door = Door()
-        calling = asyncio.create_task(door.call())
+    async def scenario():
+        fixture = ScopeFixture()
+        calling = asyncio.create_task(fixture.call())
         await seconds(90)
-        door.until_s = 150.0
+        fixture.until_s = 150.0
         return await calling
 
-    assert run_virtual(story()) == pytest.approx(150.0, abs=0.01)
+    assert run_virtual(scenario()) == pytest.approx(150.0, abs=0.01)
 
 
-def test_a_call_is_cut_soon_after_the_machine_slept():
-    """Its timers would let it go on for as long as the lease had lasted without that."""
+def test_a_call_is_cancelled_soon_after_the_machine_was_suspended():
+    """Its lease expired meanwhile, but timers set before would fire too late."""
 
-    async def story():
-        door = Door()
-        calling = asyncio.create_task(door.call())
+    async def scenario():
+        fixture = ScopeFixture()
+        calling = asyncio.create_task(fixture.call())
         await seconds(10)
-        door.slept_s = 500.0
+        fixture.slept_s = 500.0
         return await calling
 
-    assert run_virtual(story()) <= 10 + TRUST_LOOK_S
+    assert run_virtual(scenario()) <= 10 + TRUST_LOOK_S
 
 
-def test_a_call_that_is_quick_enough_is_not_cut():
-    """Its lease is renewed in good time."""
+def test_a_call_whose_lease_is_renewed_in_time_is_not_cancelled():
+    """It lasts longer than the lease that it began with."""
 
-    async def story():
-        door = Door()
-        calling = asyncio.create_task(door.call(200.0))
+    async def scenario():
+        fixture = ScopeFixture()
+        calling = asyncio.create_task(fixture.call(200.0))
         await seconds(50)
-        door.until_s = 300.0
+        fixture.until_s = 300.0
         return await calling
 
-    assert run_virtual(story()) == 200.0
+    assert run_virtual(scenario()) == 200.0
 
 
-def test_a_loss_cuts_calls_and_waits_at_once():
-    """What they do is somebody else's business now."""
+def test_the_loss_of_the_lease_cancels_calls_and_waits_at_once():
+    """The lease is not trusted any more."""
 
-    async def story():
-        door = Door()
-        calling = asyncio.create_task(door.call())
+    async def scenario():
+        fixture = ScopeFixture()
+        calling = asyncio.create_task(fixture.call())
 
         async def wait() -> None:
-            async with door.ending.waiting():
+            async with fixture.scope.waiting():
                 await asyncio.sleep(1000)
 
         waiting = asyncio.create_task(wait())
         await seconds(5)
-        door.ending.lose()
+        fixture.scope.lose()
         with pytest.raises(StoppedError):
             await waiting
-        return await calling, door.ending.is_trusted
+        return await calling, fixture.scope.is_trusted
 
-    assert run_virtual(story()) == (5.0, False)
+    assert run_virtual(scenario()) == (5.0, False)
 
 
-def test_a_good_end_gives_a_call_its_budget():
-    """The wait is cut at once."""
+def test_an_orderly_end_cancels_a_call_only_after_its_budget():
+    """The lease stays trusted meanwhile."""
 
-    async def story():
-        door = Door()
-        calling = asyncio.create_task(door.call())
+    async def scenario():
+        fixture = ScopeFixture()
+        calling = asyncio.create_task(fixture.call())
         await seconds(5)
-        door.ending.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
-        return await calling, door.ending.is_trusted
+        fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
+        return await calling, fixture.scope.is_trusted
 
-    assert run_virtual(story()) == (12.0, True)
+    assert run_virtual(scenario()) == (12.0, True)
 
 
-def test_what_outlives_its_pump_may_trust_nothing():
+def test_the_lease_is_not_trusted_after_the_pump_has_finished():
     """Another pump may serve the partition by then."""
 
-    async def story():
-        door = Door()
-        before = door.ending.is_trusted
-        door.ending.finish()
-        return before, door.ending.is_trusted
+    async def scenario():
+        fixture = ScopeFixture()
+        before = fixture.scope.is_trusted
+        fixture.scope.finish()
+        return before, fixture.scope.is_trusted
 
-    assert run_virtual(story()) == (True, False)
+    assert run_virtual(scenario()) == (True, False)
 
 
-def test_nothing_is_handed_over_while_the_lease_cannot_be_trusted():
-    """The store is out, so nobody knows who owns the partition; then it goes on."""
+def test_no_event_is_delivered_while_the_lease_is_not_trusted():
+    """During an outage of the store its owner is uncertain; delivery resumes afterwards."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         async with scene.processor(lambda: Noting(scene)):
             await seconds(5)
@@ -142,68 +142,68 @@ def test_nothing_is_handed_over_while_the_lease_cannot_be_trusted():
             after = scene.numbers()
         return before, after
 
-    assert run_virtual(story()) == ([], [0, 1, 2])
+    assert run_virtual(scenario()) == ([], [0, 1, 2])
 
 
-def test_no_call_begins_after_the_end_was_told():
-    """The time for calls was given to those under way: one that began now would have no limit."""
+def test_no_call_begins_after_the_end():
+    """The budget is for calls under way; a call that began later would have no limit."""
 
-    async def story():
-        door = Door()
-        door.ending.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=1))
+    async def scenario():
+        fixture = ScopeFixture()
+        fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=1))
         with pytest.raises(StoppedError):
-            await door.call()
+            await fixture.call()
         return asyncio.get_running_loop().time()
 
-    assert run_virtual(story()) == 0
+    assert run_virtual(scenario()) == 0
 
 
-def test_an_end_in_the_moment_in_which_trust_returns_begins_no_call():
-    """Who waited for the lease is past its wait, and has not looked again."""
+def test_no_call_begins_if_the_end_comes_as_the_lease_is_trusted_again():
+    """The wait for the lease is over by then, but the end is checked again before the call."""
 
-    async def story():
-        door = Door(until_s=0.0)
+    async def scenario():
+        fixture = ScopeFixture(until_s=0.0)
 
         async def regain():
-            await door.ending.until_trusted()
-            await door.call()
+            await fixture.scope.until_trusted()
+            await fixture.call()
 
         waiting = asyncio.create_task(regain())
         await seconds(0.99 * TRUST_POLL_S)
-        door.until_s = 1000.0
+        fixture.until_s = 1000.0
         loop = asyncio.get_running_loop()
         loop.call_later(
             0.01 * TRUST_POLL_S,
-            lambda: door.ending.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=1)),
+            lambda: fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=1)),
         )
         await asyncio.wait([waiting], timeout=50)
         return waiting.done() and type(waiting.exception())
 
-    assert run_virtual(story()) is StoppedError
+    assert run_virtual(scenario()) is StoppedError
 
 
-def test_a_call_that_is_over_is_not_cut_later():
-    """Its lease is looked at once more when the call has ended, and is not trusted by then."""
+def test_a_call_that_has_ended_is_not_cancelled_later():
+    """The last check of its lease comes after it, when the lease is not trusted any more."""
 
-    async def story():
+    async def scenario():
         errors = []
         asyncio.get_running_loop().set_exception_handler(lambda _, found: errors.append(found))
-        door = Door(until_s=TRUST_LOOK_S * 1.8)
-        await door.call(TRUST_LOOK_S * 1.5)
+        fixture = ScopeFixture(until_s=TRUST_LOOK_S * 1.8)
+        await fixture.call(TRUST_LOOK_S * 1.5)
         await seconds(TRUST_LOOK_S * 5)
         return errors
 
-    assert run_virtual(story()) == []
+    assert run_virtual(scenario()) == []
 
 
-def test_a_wait_that_answers_its_end_with_a_timeout_is_stopped():
-    """As a client does that turns every cancellation into a time-out of its own."""
+def test_a_wait_that_turns_its_cancellation_into_a_timeout_is_stopped():
+    """Some clients raise ``TimeoutError`` for every cancellation."""
 
-    async def story():
-        door = Door()
+    async def scenario():
+        fixture = ScopeFixture()
 
         async def wait() -> None:
-            async with door.ending.waiting():
+            async with fixture.scope.waiting():
                 try:
                     await asyncio.sleep(1000)
                 except asyncio.CancelledError:
@@ -211,8 +211,8 @@ def test_a_wait_that_answers_its_end_with_a_timeout_is_stopped():
 
         waiting = asyncio.create_task(wait())
         await seconds(5)
-        door.ending.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
+        fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
         await asyncio.wait([waiting])
         return type(waiting.exception())
 
-    assert run_virtual(story()) is StoppedError
+    assert run_virtual(scenario()) is StoppedError

@@ -26,7 +26,7 @@ async def test_what_is_told_to_a_loop_that_closes_is_told_to_nobody():
     """The control side may be at work when the program ends without waiting for it."""
     control = ThreadExecutor("test")
     home, control._home = control._home, cast("asyncio.AbstractEventLoop", Closing())
-    control.tell(bool)
+    control.call_soon(bool)
     control._home = home
     await control.close()
 
@@ -72,7 +72,7 @@ async def test_an_error_that_nobody_waits_for_any_more_is_not_left_behind(kind):
     control, begun = kind(), asyncio.Event()
 
     async def fail() -> None:
-        control.tell(begun.set)
+        control.call_soon(begun.set)
         await asyncio.sleep(0.05)
         raise OSError("too late")
 

@@ -1,0 +1,94 @@
+"""A store that forwards to another one behaves as that one, but for the calls that it changes."""
+
+import inspect
+
+import pytest
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.errors import StoreRejectedError
+from eventproc.models import (
+    CheckpointUpdate,
+    ConsumerGroup,
+    Member,
+    OwnershipClaim,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore, ForwardingStore
+from eventproc.testing import check_checkpoint_store
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+MEMBER = Member(owner_id="a", incarnation="1")
+UPDATE = CheckpointUpdate(
+    partition_id="0", sequence_number=1, offset="1", replaces=None, writer="a"
+)
+
+CALLS = [
+    (CheckpointStore.list_ownership, ()),
+    (CheckpointStore.claim_ownership, ([CLAIM],)),
+    (CheckpointStore.list_members, ()),
+    (CheckpointStore.announce_member, (MEMBER,)),
+    (CheckpointStore.withdraw_member, (MEMBER,)),
+    (CheckpointStore.list_checkpoints, ()),
+    (CheckpointStore.read_checkpoint, ("0",)),
+    (CheckpointStore.update_checkpoint, (UPDATE,)),
+]
+
+
+class Recording(ForwardingStore):
+    """Notes the name of each call, and refuses all while it is told so."""
+
+    def __init__(self):
+        super().__init__(MemoryCheckpointStore())
+        self.names = []
+        self.is_refusing = False
+
+    async def forward(self, method, *args, **options):
+        """Note, then refuse or forward."""
+        self.names.append(method.__name__)
+        if self.is_refusing:
+            raise StoreRejectedError("no right")
+        return await super().forward(method, *args, **options)
+
+
+async def test_every_call_goes_to_the_other_store_by_way_of_forward():
+    """All methods of the port except opening and closing; none is forgotten when one is added."""
+    names = [
+        name
+        for name, value in vars(CheckpointStore).items()
+        if inspect.iscoroutinefunction(value) and name not in {"open", "close"}
+    ]
+    async with Recording() as store:
+        for method, arguments in CALLS:
+            await getattr(store, method.__name__)(GROUP, *arguments)
+
+    assert store.names == [method.__name__ for method, _ in CALLS]
+    assert sorted(store.names) == sorted(names)
+
+
+async def test_a_store_that_only_forwards_keeps_the_contract():
+    """The contract of the store behind it."""
+    account = MemoryAccount()
+    await check_checkpoint_store(
+        lambda: ForwardingStore(MemoryCheckpointStore(account)), records=10, rounds=2
+    )
+
+
+@pytest.mark.parametrize(("method", "arguments"), CALLS)
+async def test_a_write_that_cannot_be_forwarded_is_unknown_and_a_read_raises(method, arguments):
+    """As the port wants it: the caller of a write always gets an outcome."""
+    async with Recording() as store:
+        store.is_refusing = True
+        call = getattr(store, method.__name__)(GROUP, *arguments)
+        if method.__name__.startswith(("list", "read")):
+            with pytest.raises(StoreRejectedError, match="no right"):
+                await call
+            return
+        answer = await call
+
+    if method is CheckpointStore.withdraw_member:
+        assert answer is WriteOutcome.UNKNOWN
+        return
+    (result,) = answer if isinstance(answer, list) else [answer]
+    assert result.outcome is WriteOutcome.UNKNOWN
+    assert isinstance(result.error, StoreRejectedError)
