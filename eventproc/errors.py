@@ -73,6 +73,14 @@ class SourceUnavailableError(SourceError):
     """The event source did not answer, or the connection broke. Safe to retry."""
 
 
+class SuspectSettingError(SourceUnavailableError):
+    """No answer, probably because a setting is wrong: an unknown host, a credential without token.
+
+    While a processor runs, this is retried as any other missing answer, because it may pass. At a
+    start and for a single command it counts as a wrong setting.
+    """
+
+
 class SourceRejectedError(SourceError):
     """The event source refuses for good: no such hub, consumer group or partition, no right."""
 
