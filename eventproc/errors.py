@@ -23,7 +23,7 @@ class DuplicateOwnerError(ConfigurationError):
     """Another live processor of the group already uses this ``owner_id``.
 
     Raised by the one that came second. A processor that restarts after a crash under its old
-    ``owner_id`` does *not* get this: nobody answers for the old one.
+    ``owner_id`` does *not* get this: the old one does not answer.
     """
 
 

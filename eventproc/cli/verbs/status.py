@@ -124,7 +124,7 @@ def _member_json(row: MemberRow) -> dict[str, object]:
     return {
         "owner_id": row.owner_id,
         "partition_count": row.partition_count,
-        "has_presence": row.has_member_record,
+        "has_member_record": row.has_member_record,
         "is_leaving": row.is_leaving,
         "hands_over": row.hands_over,
         "version": row.version,

@@ -62,7 +62,7 @@ class Worker(PartitionHandler):
 
 async def store_dead_letter(letter: DeadLetter) -> None:
     """Record a dead letter."""
-    fields = letter.story()
+    fields = letter.details()
     details = [fields[name] for name in ("attempt_count", "error_type", "error_message")]
     record("dead-lettered", letter.partition_id, letter.event.sequence_number, *details)
 
