@@ -38,7 +38,7 @@ def test_an_exported_name_is_imported_when_it_is_used():
 
 
 def test_importing_errors_and_models_does_not_import_the_processor():
-    """A program that only catches errors or builds events does not import ``eventproc.processor``."""
+    """Importing an error or a model from ``eventproc`` does not import ``eventproc.processor``."""
     code = (
         "import sys; from eventproc import ConfigurationError, ReceivedEvent\n"
         "print('eventproc.processor' in sys.modules)"
