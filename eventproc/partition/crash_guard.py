@@ -41,7 +41,7 @@ class CrashGuard:
             checkpointer: Stores the delivery count with the progress.
             scope: Cuts the waits for the store, and logs that events are delivered one at a time.
             last_enqueued: Returns the newest event of the partition, as last reported.
-            deliveries_max: An event is given up after so many deliveries; ``None``: not counted.
+            deliveries_max: An event is given up after this many deliveries; ``None``: not counted.
         """
         self._checkpointer = checkpointer
         self._progress = checkpointer.progress

@@ -129,7 +129,7 @@ def test_completed_events_above_a_slow_one_fill_the_window():
                 asked.append(events_max)
                 return await receive(events_max=events_max, wait_max=wait_max)
 
-            receiver.receive = recorded
+            receiver.receive = recorded  # type: ignore[method-assign]
             return receiver
 
     class Slow(Noting):
