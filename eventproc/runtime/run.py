@@ -33,9 +33,10 @@ from eventproc.models import (
     CheckpointUpdate,
     ConsumerGroup,
     Member,
+    MemberStatus,
     WriteOutcome,
 )
-from eventproc.ownership.balancer import Balancer, CycleResult, Departure
+from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import check_compatibility
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
@@ -121,7 +122,6 @@ class Session:
             group,
             parts.member,
             expiration=self._config.ownership_expiration,
-            standby_timeout=self._config.standby_timeout,
             clock=self._clock,
             on_fenced=lambda: self.leases.lose_all(),  # noqa: PLW0108 - made below
             on_lapsed=lambda: self.leases.doubt_all(),  # noqa: PLW0108
@@ -265,14 +265,18 @@ class Session:
     async def _leave_group(self) -> None:
         """Announce the leave, drain, hand over every partition, and delete the member record."""
         until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
-        departure = await self._announce_leaving()
-        if departure.has_others and departure.targets:
+        with suppress(StoreError, TimeoutError):
+            async with self._announcing():
+                leaving = self._membership_record.change_to(MemberStatus.LEAVING)
+                await self._control.call(leaving)
+        targets, has_others = await self._plan_leaving()
+        if has_others and self.leases.held:
             await asyncio.sleep(self._drain_delay_s())
-            departure = await self._announce_leaving()
+            targets, _ = await self._plan_leaving()
         elif self._is_rebalancing:
             await asyncio.sleep(self._late_hand_over_wait_s())
-            departure = await self._announce_leaving()
-        await self._drain(until_s, departure.targets)
+            targets, _ = await self._plan_leaving()
+        await self._drain(until_s, targets)
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
                 await self._control.call(self._balancer.deregister(self.pumps.running))
@@ -285,7 +289,7 @@ class Session:
             async with asyncio.timeout_at(until_s):
                 # From now on the next start has a whole ``ownership_expiration``.
                 await self._control.call(self.leases.renew_all())
-                await self._control.call(self._membership_record.mark_restarting())
+                await self._control.call(self._membership_record.change_to(MemberStatus.RESTARTING))
 
     async def _drain(self, until_s: float, targets: Mapping[str, str | None] | None) -> None:
         drained_s = until_s - self._config.shutdown_timeout.total_seconds() * WITHDRAWAL_FRACTION
@@ -294,14 +298,18 @@ class Session:
                 left_s = drained_s - asyncio.get_running_loop().time()
                 await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
 
-    async def _announce_leaving(self) -> Departure:
+    def _announcing(self) -> asyncio.Timeout:
         budget_s = self._config.shutdown_timeout.total_seconds() * ANNOUNCEMENT_FRACTION
-        with suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(budget_s):
-                return await self._control.call(
-                    self._balancer.announce_leaving(self.partition_ids, self.pumps.running)
-                )
-        return Departure(targets={}, has_others=False)
+        return asyncio.timeout(budget_s)
+
+    async def _plan_leaving(self) -> tuple[Mapping[str, str | None], bool]:
+        """Run a cycle; return where each partition goes, and whether others have a share."""
+        with suppress(StoreError, TimeoutError, DuplicateOwnerError):
+            async with self._announcing():
+                cycle = self._balancer.cycle(self.partition_ids, (), self.pumps.running)
+                actions = (await self._control.call(cycle)).actions
+                return actions.hand_overs, bool(actions.owner_by_partition)
+        return {}, False
 
     def _drain_delay_s(self) -> float:
         delay = self._config.drain_delay
@@ -322,8 +330,8 @@ class Session:
         """Run one cycle of the balancer, and start and end pumps by its result."""
         busy, running = self.pumps.handing_over, self.pumps.running
         done = await self._control.call(self._balancer.cycle(self.partition_ids, busy, running))
-        self._is_rebalancing = not done.moves.is_balanced
-        self.pumps.adjust(self.leases.held, done.moves.hand_overs, done.moves.others)
+        self._is_rebalancing = not done.actions.is_balanced
+        self.pumps.adjust(self.leases.held, done.actions.hand_overs, done.actions.others)
         return done
 
     def pause(self, partition_id: str) -> bool:
