@@ -165,7 +165,7 @@ $(uv): bootstrap/uv.py
 .PHONY: clean
 clean: ## remove what tests and builds left behind
 	@rm -rf build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
-	@find eventproc eventproc_command checkpointstores spark_integration tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find eventproc checkpointstores spark_integration tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: distclean
 distclean: clean ## also remove everything that make fetched

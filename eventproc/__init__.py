@@ -2,57 +2,64 @@
 
 Users import from here, from ``eventproc.sources.eventhubs`` or ``eventproc.sources.kafka``,
 ``eventproc.testing`` and ``checkpointstores``.
+
+``import eventproc`` takes a few milliseconds: a name is imported when it is first used. The command
+needs this, to be ready for signals early.
 """
 
-from eventproc.config import (
-    Backoff,
-    CheckpointPolicy,
-    EventProcessorConfig,
-    FailureAction,
-    FailurePolicy,
-)
-from eventproc.errors import (
-    ConfigurationError,
-    DeadLetterError,
-    DuplicateOwnerError,
-    EventProcError,
-    HandlerCancelledError,
-    OwnershipLostError,
-    ReceiverDisplacedError,
-    SourceError,
-    SourceRejectedError,
-    SourceUnavailableError,
-    StateRefusedError,
-    StateTooLargeError,
-    StateUnreadableError,
-    StoreCorruptError,
-    StoreError,
-    StoreRejectedError,
-    StoreReplacedError,
-    StoreUnavailableError,
-)
-from eventproc.handler import (
-    BatchError,
-    BlockingPartitionContext,
-    BlockingPartitionHandler,
-    PartitionContext,
-    PartitionHandler,
-)
-from eventproc.models import (
-    Checkpoint,
-    CloseReason,
-    ConsumerGroup,
-    DeadLetter,
-    EventPosition,
-    LeaseMode,
-    LoadBalancingStrategy,
-    PartitionOwnership,
-    ReceivedEvent,
-)
-from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, PartitionReceiver
-from eventproc.processor import EventProcessor
-from eventproc.statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
-from eventproc.version import __version__
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `__getattr__` below.
+    from eventproc.config import (
+        Backoff,
+        CheckpointPolicy,
+        EventProcessorConfig,
+        FailureAction,
+        FailurePolicy,
+    )
+    from eventproc.errors import (
+        ConfigurationError,
+        DeadLetterError,
+        DuplicateOwnerError,
+        EventProcError,
+        HandlerCancelledError,
+        OwnershipLostError,
+        ReceiverDisplacedError,
+        SourceError,
+        SourceRejectedError,
+        SourceUnavailableError,
+        StateRefusedError,
+        StateTooLargeError,
+        StateUnreadableError,
+        StoreCorruptError,
+        StoreError,
+        StoreRejectedError,
+        StoreReplacedError,
+        StoreUnavailableError,
+    )
+    from eventproc.handler import (
+        BatchError,
+        BlockingPartitionContext,
+        BlockingPartitionHandler,
+        PartitionContext,
+        PartitionHandler,
+    )
+    from eventproc.models import (
+        Checkpoint,
+        CloseReason,
+        ConsumerGroup,
+        DeadLetter,
+        EventPosition,
+        LeaseMode,
+        LoadBalancingStrategy,
+        PartitionOwnership,
+        ReceivedEvent,
+    )
+    from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, PartitionReceiver
+    from eventproc.processor import EventProcessor
+    from eventproc.statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
+    from eventproc.version import __version__
 
 __all__ = [
     "Backoff",
@@ -102,3 +109,23 @@ __all__ = [
     "StoreUnavailableError",
     "__version__",
 ]
+
+_MODULES = ("version", "errors", "models", "statistics", "config", "ports", "handler", "processor")
+"""The modules of these names, searched in this order: each imports more than the one before."""
+
+if not typing.TYPE_CHECKING:  # Type checkers would take any name for one that exists.
+
+    def __getattr__(name: str) -> object:
+        """Import a name when it is first used."""
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        if name in __all__:
+            for below in _MODULES:
+                module = importlib.import_module(f"{__name__}.{below}")
+                if hasattr(module, name):
+                    return globals().setdefault(name, getattr(module, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """Return the names of the module, those included that are not imported yet."""
+        return sorted({*globals(), *__all__})

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from eventproc.concurrency.loop import is_loop_running
-from eventproc.concurrency.tasks import end
+from eventproc.concurrency.tasks import cancellation_kept, end
 from eventproc.config import EventProcessorConfig
 from eventproc.core.policy import backoff_s
 from eventproc.errors import ConfigurationError, SourceError, StoreError
@@ -354,7 +354,8 @@ class EventProcessor:
         while True:
             await asyncio.sleep(self._config.partition_ids_interval.total_seconds())
             try:
-                partition_ids = tuple(await self._parts.source.partition_ids())
+                with cancellation_kept():
+                    partition_ids = tuple(await self._parts.source.partition_ids())
             except SourceError as error:
                 if not is_failing:
                     self._log.warning("partition_ids_failed", error=str(error))

@@ -2,6 +2,6 @@
 
 import sys
 
-from eventproc_command import main
+from eventproc.cli.entry_point import main
 
 sys.exit(main())

@@ -1,7 +1,8 @@
 """Running tasks together, cancelling them together, and outcomes that are awaited no more."""
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -42,6 +43,27 @@ async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
         await asyncio.wait(tasks)
     for task in tasks:
         retrieve_outcome(task)
+
+
+@contextmanager
+def cancellation_kept() -> Iterator[None]:
+    """Raise ``CancelledError`` after a block that suppressed a cancellation of this task.
+
+    For awaiting code that is not ours: a loop around it would go on, and whoever cancelled the task
+    would wait for ever. ``asyncio.wait_for`` of Python 3.11, which Azure's client uses, returns its
+    result if that arrives together with the cancellation.
+    """
+    task = asyncio.current_task()
+    assert task is not None, "only inside a task"
+    before = task.cancelling()
+    try:
+        yield
+    except Exception as error:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError from error
+        raise
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
 
 
 def retrieve_outcome(done: asyncio.Future[Any]) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
+from eventproc.concurrency.tasks import cancellation_kept
 from eventproc.errors import ConfigurationError, StoreError
 from eventproc.logs import Logger, shown
 from eventproc.models import (
@@ -116,7 +117,8 @@ class GuardedStore(CheckpointStore):
         """Call the store; raise only ``StoreError`` and ``ConfigurationError``."""
         name = method.__name__
         try:
-            answer: T = await getattr(self._store, name)(*arguments, **options)
+            with cancellation_kept():
+                answer: T = await getattr(self._store, name)(*arguments, **options)
         except (StoreError, ConfigurationError):
             raise
         except asyncio.CancelledError as cancellation:

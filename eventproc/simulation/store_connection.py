@@ -1,88 +1,76 @@
-"""The connection of one processor to the store: adds latency, reports calls, ends with a crash.
+"""The faulty connection of a simulated process to the store.
 
-A crash is simulated by silence: no call to the store and no call of a handler returns after it.
-To the other processors that looks the same as a process that has ended.
+A request is carried out when it arrives, even if its sender is paused, killed or gone by then. The
+answer waits until the sender runs again.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from datetime import timedelta
 from random import Random
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
-from eventproc.models import ClaimResult
+from eventproc.models import ClaimResult, ConsumerGroup, OwnershipClaim
 from eventproc.ports import CheckpointStore, ForwardingStore
-from eventproc.simulation.observer import Observer
+from eventproc.testing.faults import Fate, FaultyCheckpointStore
+from eventproc.testing.processes import Wire
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
+Answered: TypeAlias = asyncio.Future[tuple[T] | None]
 
-class StoreConnection(ForwardingStore):
-    """Wraps the store of one processor."""
 
-    def __init__(
-        self,
-        store: CheckpointStore,
-        owner_id: str,
-        *,
-        observer: Observer,
-        latency: timedelta,
-        rng: Random,
-    ) -> None:
-        super().__init__(store)
-        self._owner_id = owner_id
-        self._observer = observer
-        self._way_s = latency.total_seconds() / 2
-        self._rng = rng
-        self._loop = asyncio.get_running_loop()
-        self._revived: asyncio.Event | None = None
+class StoreConnection(FaultyCheckpointStore):
+    """Wraps the store of one process; several claims are one request."""
 
-    def cut(self) -> None:
-        """Simulate a crash of the processor."""
-        self._revived = asyncio.Event()
+    def __init__(self, store: CheckpointStore, rng: Random, wire: Wire) -> None:
+        """Wrap *store*; its calls may wait only for other tasks, not for time to pass."""
+        super().__init__(store, rng)
+        self._wire = wire
 
-    def release(self) -> None:
-        """Let the calls that a crash stopped return, once the simulation is over."""
-        if self._revived is not None:
-            self._revived.set()
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        """Call the wrapped store once; without an answer each claim is ``UNKNOWN``."""
+        return await ForwardingStore.claim_ownership(self, group, claims)
 
-    async def alive(self) -> None:
-        """Return at once; if the processor has crashed, not before ``release``."""
-        while self._revived is not None and not self._revived.is_set():
-            # A crashed process does not react to a time-out either: it would repeat the call.
-            with suppress(asyncio.CancelledError):
-                await self._revived.wait()
+    async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
+        fate = self.draw_fate()
+        answered: Answered[T] = asyncio.get_running_loop().create_future()
+        self._wire.after(fate.way_there_s, self._arrive, call, fate, answered)
+        return await answered
 
-    async def forward(
-        self,
-        method: Callable[Concatenate[Any, P], Awaitable[T]],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> T:
-        """Call the wrapped store, report its answer to the observer, and return it later."""
-        await self._way()
-        answer = await super().forward(method, *args, **options)
-        self._report(method.__name__, answer)
-        await self._way()
-        return answer
+    def _arrive(self, call: Callable[[], Awaitable[T]], fate: Fate, answered: Answered[T]) -> None:
+        if fate.is_carried_out and not self.is_out:
+            answer = (finished(call()),)
+            self._wire.after(fate.way_back_s, self._come_back, answer, fate, answered)
+        else:
+            self._wire.after(fate.silence_s, _answer, answered, None)
 
-    def _report(self, method: str, answer: object) -> None:
-        now_s = self._loop.time()
-        match method:
-            case "list_ownership" | "list_members":
-                is_ownership = method == "list_ownership"
-                self._observer.listed(now_s, self._owner_id, is_ownership=is_ownership)
-            case "claim_ownership":
-                results = cast("Sequence[ClaimResult]", answer)
-                self._observer.claimed(now_s, self._owner_id, results)
-            case "announce_member" | "withdraw_member":
-                self._observer.wrote(now_s, 1)
-            case _:
-                self._observer.asked_for_checkpoints(now_s)
+    def _come_back(self, answer: tuple[T], fate: Fate, answered: Answered[T]) -> None:
+        # An outage that began during the call loses its answer, too.
+        if fate.is_answered and not self.is_out:
+            _answer(answered, answer)
+        else:
+            self._wire.after(fate.silence_s, _answer, answered, None)
 
-    async def _way(self) -> None:
-        """Wait for the latency of one direction: to the store, or back from it."""
-        await asyncio.sleep(self._way_s * self._rng.uniform(0.5, 1.5))
-        await self.alive()
+
+def finished(call: Awaitable[T]) -> T:
+    """Run a call of a store in memory to its end at once; return its result.
+
+    Raises:
+        RuntimeError: The call waits for time to pass or for another task.
+    """
+    steps = call.__await__()
+    while True:
+        try:
+            yielded = next(steps)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        if yielded is not None:  # ``asyncio.sleep(0)`` yields None
+            raise RuntimeError("a simulated store must answer without waiting")
+
+
+def _answer(answered: Answered[T], answer: tuple[T] | None) -> None:
+    if not answered.done():
+        answered.set_result(answer)

@@ -7,8 +7,9 @@ production.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import inf
 from random import Random
 from typing import Final
 
@@ -16,20 +17,20 @@ from eventproc.handler import PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.ports import CheckpointStore
 from eventproc.processor import EventProcessor
+from eventproc.simulation.fleet import Fleet, Node
 from eventproc.simulation.history import History
+from eventproc.simulation.observed_store import ObservedStore
 from eventproc.simulation.observer import Observer
 from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor
 from eventproc.simulation.script import RESTART_AFTER_S, Action, Script, ScriptedEvent
 from eventproc.simulation.store_connection import StoreConnection
-from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing.faults import StoreFaults
+from eventproc.testing.processes import Process, Wire, run_processes
 
 Clock = Callable[[], datetime]
 
 StoreFactory = Callable[[Clock], Callable[[], CheckpointStore]]
 """Takes the clock and makes a storage account; returns a factory of stores over that account."""
-
-BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 FIRST_DEPLOYMENT_ID: Final = "1"
 """Deployment id of the first processors. Each rolling deployment uses the next number."""
@@ -42,72 +43,68 @@ PARTITIONS_PER_TICK_MAX: Final = 16
 
 TICKS_MIN: Final = 2
 
+LATENCY_LEAST: Final = 0.5
+LATENCY_MOST: Final = 1.5
+"""Least and greatest duration of a storage operation, as factors of the mean."""
+
 LEAD_INTERVALS: Final = 1.5
 """Events are published only this long before a script event and after a change of ownership, in
 load-balancing intervals. At other times no partition moves, so they would show nothing."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Node:
-    """One processor, and its connection to the store."""
+@dataclass(eq=False, kw_only=True)
+class DeployedNode(Node):
+    """A process whose processor belongs to a deployment."""
 
-    owner_id: str
     deployment_id: str
-    processor: EventProcessor | ForeignProcessor
-    connection: StoreConnection
-    task: asyncio.Task[None] = field(repr=False)
-    """The task of its ``start``; after it was asked to leave, of its ``stop``."""
 
 
 class Probe(PartitionHandler):
-    """Reports handled events to the observer; in a crashed process it handles none."""
+    """Reports handled events to the world."""
 
-    def __init__(self, world: "World", connection: StoreConnection) -> None:
+    def __init__(self, world: "World") -> None:
         self._world = world
-        self._connection = connection
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Report all events as handled, unless the process has crashed."""
-        await self._connection.alive()
-        self._world.handled(context.partition_id, events)
+        """Report all events as handled."""
+        await self._world.handle(context.partition_id, events)
 
 
-class World:
-    """A hub, a store, a publisher, and processors that join and leave."""
+class World(Fleet):
+    """A fleet with a store, a publisher, and processors that join and leave by a script."""
 
     def __init__(
         self, script: Script, make_account: StoreFactory, profile: ClientProfile | None = None
     ) -> None:
-        """Build the world on the running loop, whose time must be virtual.
+        """Build the world on the running loop, which must be a ``ProcessLoop``.
 
         With *profile* all processors are foreign clients with this profile.
         """
+        super().__init__(script.partition_count)
+        self._wire = Wire()
         self._script = script
         self._profile = profile
         self._rng = Random(f"{script.seed}")  # noqa: S311 - a simulation, no secrets
-        self._loop = asyncio.get_running_loop()
         self._make_store = make_account(self.now)
-        self._hub = MemoryHub(script.partition_count, clock=self.now)
+        self._delays = StoreFaults(
+            delay_min=script.latency * LATENCY_LEAST, delay_max=script.latency * LATENCY_MOST
+        )
         self.history = History(duration_s=script.duration.total_seconds())
         self.observer = Observer(self.history)
-        self._nodes: list[Node] = []
+        self._nodes: list[DeployedNode] = []
         """Every processor that was ever started."""
 
-        self._expected: list[Node] = []
+        self._expected: list[DeployedNode] = []
         """The processors that should own partitions, oldest first."""
 
         self._background: list[asyncio.Task[None]] = []
 
     @property
     def now_s(self) -> float:
-        """Virtual seconds since the beginning."""
-        return self._loop.time()
-
-    def now(self) -> datetime:
-        """The clock of the store and of the hub."""
-        return BEGIN + timedelta(seconds=self._loop.time())
+        """Virtual seconds since the beginning, also inside a process."""
+        return self._wire.loop.now_s
 
     async def play(self) -> History:
         """Run the script and return the history."""
@@ -140,13 +137,13 @@ class World:
             case Action.ROLL:
                 self._run_in_background(self._roll(event.count))
             case Action.GROW:
-                self._hub.grow(len(self._hub.partition_ids()) + event.count)
+                self.hub.grow(len(self.hub.partition_ids()) + event.count)
                 self._record_membership()
 
     def _run_in_background(self, what: Coroutine[object, object, None]) -> None:
         self._background.append(asyncio.create_task(what))
 
-    def _drawn(self, count: int) -> list[Node]:
+    def _drawn(self, count: int) -> list[DeployedNode]:
         return self._rng.sample(self._expected, count)
 
     def _join(self, count: int, deployment_id: str) -> None:
@@ -155,30 +152,30 @@ class World:
             self._start(name, deployment_id)
         self._record_membership()
 
-    def _leave(self, nodes: Sequence[Node]) -> None:
+    def _leave(self, nodes: Sequence[DeployedNode]) -> None:
         for node in nodes:
             self._expected.remove(node)
-            node.task = asyncio.create_task(self._stop(node, node.task))
+            node.run(self._stop(node, node.task))
         self._record_membership()
 
-    def _crash(self, nodes: Sequence[Node]) -> None:
+    def _crash(self, nodes: Sequence[DeployedNode]) -> None:
         for node in nodes:
             self._expected.remove(node)
-            node.connection.cut()
+            node.process.kill()
             self.observer.served(self.now_s, node.owner_id, is_up=False)
         self._record_membership()
 
-    async def _restart(self, nodes: Sequence[Node]) -> None:
+    async def _restart(self, nodes: Sequence[DeployedNode]) -> None:
         self._crash(nodes)
         await asyncio.sleep(RESTART_AFTER_S)
         for node in nodes:
             self._start(node.owner_id, node.deployment_id)
         self._record_membership()
 
-    async def _bounce(self, nodes: Sequence[Node]) -> None:
+    async def _bounce(self, nodes: Sequence[DeployedNode]) -> None:
         for node in nodes:
             if node in self._expected:
-                node.task = asyncio.create_task(self._stop(node, node.task))
+                node.run(self._stop(node, node.task))
                 await asyncio.wait([node.task])
                 await asyncio.sleep(RESTART_AFTER_S)
                 self._expected.remove(node)
@@ -203,79 +200,61 @@ class World:
 
     def _start(self, owner_id: str, deployment_id: str) -> None:
         name = f"{self._script.seed}/{len(self._nodes)}"
-        connection = StoreConnection(
-            self._make_store(),
-            owner_id,
-            observer=self.observer,
-            latency=self._script.latency,
-            rng=Random(f"line/{name}"),  # noqa: S311
+        store = ObservedStore(
+            self._make_store(), owner_id, observer=self.observer, now_s=lambda: self.now_s
         )
+        connection = StoreConnection(store, Random(f"line/{name}"), self._wire)  # noqa: S311
+        connection.faults = self._delays
         rng = Random(f"processor/{name}")  # noqa: S311
         if self._profile is None:
-            processor = self._make_ours(owner_id, deployment_id, connection, rng)
+            processor: EventProcessor | ForeignProcessor = self.make_processor(
+                owner_id,
+                connection,
+                lambda: Probe(self),
+                config=replace(
+                    self._script.config,
+                    deployment_id=deployment_id,
+                    static_membership=self._script.has_bounce,
+                ),
+                rng=rng,
+            )
         else:
-            processor = self._make_foreign(owner_id, self._profile, connection, rng)
-        node = Node(
+            processor = self.make_foreign(
+                owner_id,
+                connection,
+                self.handle,
+                profile=self._profile,
+                config=self._script.config,
+                rng=rng,
+                clock=self.now,
+                listed=lambda: [node.owner_id for node in self._expected],
+            )
+        node = DeployedNode(
             owner_id=owner_id,
             deployment_id=deployment_id,
+            process=Process(owner_id),
             processor=processor,
             connection=connection,
-            task=asyncio.create_task(processor.start()),
         )
+        node.run(processor.start())
         self._nodes.append(node)
         self._expected.append(node)
         self.observer.served(self.now_s, owner_id, is_up=True)
 
-    def _make_ours(
-        self, owner_id: str, deployment_id: str, connection: StoreConnection, rng: Random
-    ) -> EventProcessor | ForeignProcessor:
-        return EventProcessor(
-            source=MemoryEventSource(self._hub),
-            store=connection,
-            handler=lambda: Probe(self, connection),
-            owner_id=owner_id,
-            config=replace(
-                self._script.config,
-                deployment_id=deployment_id,
-                static_membership=self._script.has_bounce,
-            ),
-            rng=rng,
-        )
-
-    def _make_foreign(
-        self, owner_id: str, profile: ClientProfile, connection: StoreConnection, rng: Random
-    ) -> EventProcessor | ForeignProcessor:
-        async def on_events(partition_id: str, events: Sequence[ReceivedEvent]) -> None:
-            await connection.alive()
-            self.handled(partition_id, events)
-
-        return ForeignProcessor(
-            source=MemoryEventSource(self._hub),
-            store=connection,
-            on_events=on_events,
-            owner_id=owner_id,
-            profile=profile,
-            interval=self._script.config.load_balancing_interval,
-            expiration=self._script.config.ownership_expiration,
-            rng=rng,
-            clock=self.now,
-            listed=lambda: [node.owner_id for node in self._expected],
-        )
-
-    def handled(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
-        """Report events that a handler completed."""
+    async def handle(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
+        """Report events as handled; a handler's work takes no time."""
         now, now_s = self.now(), self.now_s
         for event in events:
             self.observer.handled(now, now_s, partition_id, event)
 
-    async def _stop(self, node: Node, starting: asyncio.Task[None]) -> None:
+    async def _stop(self, node: DeployedNode, starting: asyncio.Task[None]) -> None:
         await asyncio.wait([starting])
         await node.processor.stop()
         self.observer.served(self.now_s, node.owner_id, is_up=False)
 
     def _record_membership(self) -> None:
         members = frozenset(node.owner_id for node in self._expected)
-        self.observer.expects(self.now_s, members, self._hub.partition_ids())
+        self.observer.expects(self.now_s, members, self.hub.partition_ids())
 
     # Background and end.
 
@@ -287,26 +266,32 @@ class World:
             is_of_use = self.now_s - self.observer.changed_at_s <= lead_s or any(
                 abs(self.now_s - begin_s) <= lead_s for begin_s in begins_s
             )
-            partition_ids = self._hub.partition_ids()
+            partition_ids = self.hub.partition_ids()
             ticks = max(TICKS_MIN, -(-len(partition_ids) // PARTITIONS_PER_TICK_MAX))
             if is_of_use:
                 for partition_id in partition_ids[tick % ticks :: ticks]:
-                    self._hub.publish(b"", partition_id=partition_id)
+                    self.hub.publish(b"", partition_id=partition_id)
             tick += 1
             await asyncio.sleep(TICK_S)
 
     async def _end(self) -> None:
         """Record the events that were not handled, then stop every processor."""
         self.observer.is_watching = False
-        for partition_id in self._hub.partition_ids():
-            events = self._hub.events(partition_id)
+        for partition_id in self.hub.partition_ids():
+            events = self.hub.events(partition_id)
             self.observer.ended(self.now(), self.now_s, partition_id, events)
         for task in self._background:
             task.cancel()
+        stopping = [node for node in self._nodes if not node.process.is_killed]
+        for node in stopping:
+            node.run(self._stop(node, node.task))
+        await asyncio.gather(
+            *(node.task for node in stopping), *self._background, return_exceptions=True
+        )
         for node in self._nodes:
-            node.connection.release()
-        stopping = [asyncio.create_task(self._stop(node, node.task)) for node in self._nodes]
-        await asyncio.gather(*stopping, *self._background, return_exceptions=True)
+            if node.process.is_killed:
+                node.connection.is_out = True
+                node.process.run_out()  # so that its tasks can be cancelled
 
 
 def play(
@@ -320,4 +305,4 @@ def play(
     async def main() -> History:
         return await World(script, make_account, profile).play()
 
-    return run_virtual(main())
+    return run_processes(main(), within_s=inf)

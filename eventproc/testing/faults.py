@@ -38,6 +38,9 @@ class StoreFaults:
     delay_max: Span = timedelta(0)
     """Longest delay of a call, at most half of it before it is carried out and half after."""
 
+    delay_min: Span = timedelta(0)
+    """Shortest delay of a call, half of it before it is carried out and half after."""
+
     throttle_rate: Chance = 0.0
     """Refused at once and not carried out, as by a busy server."""
 
@@ -58,8 +61,12 @@ class StoreFaults:
     """Greatest age of a stale listing."""
 
     def __post_init__(self) -> None:
-        """Check that the rates are probabilities."""
+        """Check that the rates are probabilities, and the delays in order."""
         check_settings(self)
+        if self.delay_min > self.delay_max:
+            raise ConfigurationError(
+                f"delay_min {self.delay_min} must not be above delay_max {self.delay_max}"
+            )
         rates = (self.throttle_rate, self.request_lost_rate, self.answer_lost_rate)
         if sum(rates) > 1:
             raise ConfigurationError(f"the rates {rates} must not be above 1 together")
@@ -158,8 +165,10 @@ class FaultyCheckpointStore(ForwardingStore):
     def draw_fate(self) -> Fate:
         """Draw the fate of the next call; always draws the same number of random values."""
         faults, chance = self.faults, self._rng.random()
-        half_s = faults.delay_max.total_seconds() / 2
-        way_there_s, way_back_s = self._rng.random() * half_s, self._rng.random() * half_s
+        least_s = faults.delay_min.total_seconds() / 2
+        span_s = faults.delay_max.total_seconds() / 2 - least_s
+        way_there_s = least_s + self._rng.random() * span_s
+        way_back_s = least_s + self._rng.random() * span_s
         is_throttled = chance < faults.throttle_rate
         chance -= faults.throttle_rate
         is_request_lost = not is_throttled and chance < faults.request_lost_rate

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("eventproc", "eventproc_command", "checkpointstores", "spark_integration")
+PACKAGES = ("eventproc", "checkpointstores", "spark_integration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

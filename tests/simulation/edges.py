@@ -15,7 +15,7 @@ from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
 from tests.simulation.faults import HAPPENINGS, Fault
 from tests.simulation.invariants import Violation
-from tests.simulation.nodes import Node
+from tests.simulation.nodes import CheckedNode
 from tests.simulation.world import CLOCK_RATE_MAX, World
 
 EXPIRATION_S = 15.0
@@ -25,42 +25,42 @@ SLOW = StoreFaults(delay_max=timedelta(seconds=12))
 FAST = StoreFaults(delay_max=timedelta(seconds=0.05))
 
 
-async def _slow_then_cut_off(world: World, node: Node, rng: Random) -> None:
+async def _slow_then_cut_off(world: World, node: CheckedNode, rng: Random) -> None:
     """Its last renewals are slow; then the store is unreachable for it."""
-    node.line.faults = SLOW
+    node.connection.faults = SLOW
     await asyncio.sleep(rng.uniform(0.5, 1.5) * EXPIRATION_S)
     await _cut_off(node)
 
 
-async def _cut_off(node: Node) -> None:
-    node.line.is_out = True
+async def _cut_off(node: CheckedNode) -> None:
+    node.connection.is_out = True
     await asyncio.sleep(1.5 * EXPIRATION_S)
-    node.line.is_out = False
+    node.connection.is_out = False
 
 
-async def _unwritten(world: World, node: Node, rng: Random) -> None:
+async def _unwritten(world: World, node: CheckedNode, rng: Random) -> None:
     """None of its requests is carried out, and none is answered."""
-    node.line.faults = StoreFaults(request_lost_rate=1, silence=timedelta(seconds=1))
+    node.connection.faults = StoreFaults(request_lost_rate=1, silence=timedelta(seconds=1))
     await asyncio.sleep(rng.uniform(0.5, 2) * EXPIRATION_S)
 
 
-async def _unanswered(world: World, node: Node, rng: Random) -> None:
+async def _unanswered(world: World, node: CheckedNode, rng: Random) -> None:
     """All its requests are carried out but some answers are lost: that must cost nothing.
 
     Raises:
         Violation: An event was handled twice.
     """
     before, counted = world.owner_by_partition(), world.invariants.duplicate_count
-    node.line.faults = StoreFaults(answer_lost_rate=0.25, silence=timedelta(seconds=0.2))
+    node.connection.faults = StoreFaults(answer_lost_rate=0.25, silence=timedelta(seconds=0.2))
     await asyncio.sleep(rng.uniform(0.5, 2) * EXPIRATION_S)
-    node.line.faults = FAST
+    node.connection.faults = FAST
     await asyncio.sleep(EXPIRATION_S)
     lost = world.invariants.duplicate_count - counted
     if lost or world.owner_by_partition() != before:
         raise Violation(f"answers were lost: {lost} events came twice, {world.describe()}")
 
 
-async def _busy_and_cut_off(world: World, node: Node, _: Random) -> None:
+async def _busy_and_cut_off(world: World, node: CheckedNode, _: Random) -> None:
     """Its lease expires during a call of its handler."""
     usual_s, world.behaviour.seconds_per_event = world.behaviour.seconds_per_event, 4
     await asyncio.sleep(5)
@@ -68,7 +68,7 @@ async def _busy_and_cut_off(world: World, node: Node, _: Random) -> None:
     world.behaviour.seconds_per_event = usual_s
 
 
-async def _long_calls(world: World, _node: Node, _: Random) -> None:
+async def _long_calls(world: World, _node: CheckedNode, _: Random) -> None:
     """Calls take longer than a lease, which is renewed meanwhile.
 
     Raises:
@@ -83,10 +83,10 @@ async def _long_calls(world: World, _node: Node, _: Random) -> None:
         raise Violation(f"no call came to its end: {before} and {after}")
 
 
-def _known(kind: str) -> Callable[[World, Node, Random], Coroutine[object, object, None]]:
+def _known(kind: str) -> Callable[[World, CheckedNode, Random], Coroutine[object, object, None]]:
     """A fault that other suites have, too."""
 
-    async def happen(world: World, node: Node, rng: Random) -> None:
+    async def happen(world: World, node: CheckedNode, rng: Random) -> None:
         duration_s = rng.uniform(0.3, 2) * EXPIRATION_S
         which = rng.randrange(1 << 30)
         await HAPPENINGS[kind](world, Fault(at_s=0, kind=kind, which=which, duration_s=duration_s))

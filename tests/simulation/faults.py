@@ -7,7 +7,7 @@ from datetime import timedelta
 from random import Random
 
 from eventproc.testing import StoreFaults
-from tests.simulation.nodes import Node
+from tests.simulation.nodes import CheckedNode
 from tests.simulation.world import World
 
 NOISES = (
@@ -47,16 +47,16 @@ class Fault:
     duration_s: float
 
 
-def _chosen(world: World, fault: Fault) -> Node | None:
+def _chosen(world: World, fault: Fault) -> CheckedNode | None:
     nodes = [node for node in world.there if not node.process.is_paused]
     return nodes[fault.which % len(nodes)] if nodes else None
 
 
-def _ours(world: World) -> list[Node]:
+def _ours(world: World) -> list[CheckedNode]:
     return [node for node in world.there if not node.actor.is_foreign]
 
 
-def _chosen_of_ours(world: World, fault: Fault) -> Node | None:
+def _chosen_of_ours(world: World, fault: Fault) -> CheckedNode | None:
     nodes = [node for node in _ours(world) if not node.process.is_paused]
     return nodes[fault.which % len(nodes)] if nodes else None
 
@@ -172,7 +172,7 @@ async def _pause_at_step(world: World, fault: Fault) -> None:
             node.process.wake(fault.duration_s)
 
 
-async def _breaks(node: Node, fault: Fault) -> bool:
+async def _breaks(node: CheckedNode, fault: Fault) -> bool:
     """Pause a process at one of its next steps; return whether it reached that step."""
     process, paused = node.process, asyncio.Event()
 
@@ -224,17 +224,17 @@ async def _cut_off(world: World, fault: Fault) -> None:
     """The store is unreachable for one node."""
     node = _chosen(world, fault)
     if node is not None:
-        with node.line.outage():
+        with node.connection.outage():
             await asyncio.sleep(fault.duration_s)
 
 
 async def _store_outage(world: World, fault: Fault) -> None:
     nodes = list(world.nodes)
     for node in nodes:
-        node.line.is_out = True
+        node.connection.is_out = True
     await asyncio.sleep(fault.duration_s)
     for node in nodes:
-        node.line.is_out = False
+        node.connection.is_out = False
 
 
 async def _noise(world: World, fault: Fault) -> None:
@@ -248,7 +248,7 @@ async def _slow_node(world: World, fault: Fault) -> None:
     """The store is slow for one node only."""
     node = _chosen(world, fault)
     if node is not None:
-        node.line.faults = replace(world.faults, delay_max=timedelta(seconds=3))
+        node.connection.faults = replace(world.faults, delay_max=timedelta(seconds=3))
 
 
 async def _operator(world: World, fault: Fault) -> None:

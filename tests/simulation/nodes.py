@@ -4,24 +4,18 @@ import asyncio
 from dataclasses import dataclass, field
 
 from eventproc import EventProcessor
+from eventproc.simulation.fleet import Node
 from eventproc.simulation.other_systems.external import ForeignProcessor
 from eventproc.statistics import ProcessorStatistics
-from eventproc.testing.processes import Process
 from tests.simulation.actor import Actor
-from tests.simulation.store_connection import StoreConnection
 
 
-@dataclass(eq=False)
-class Node:
-    """One process with one processor."""
+@dataclass(eq=False, kw_only=True)
+class CheckedNode(Node):
+    """One process with one processor, whose writes and calls the invariants check."""
 
-    owner_id: str
-    process: Process
-    processor: EventProcessor | ForeignProcessor
-    line: StoreConnection
     actor: Actor
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
-    task: "asyncio.Task[None] | None" = None
     is_over: bool = False
     """Whether the processor ended by itself, or never started."""
 
@@ -31,7 +25,7 @@ class Node:
     @property
     def is_gone(self) -> bool:
         """Whether it has ended in any way."""
-        return self.process.is_killed or (self.task is not None and self.task.done())
+        return self.process.is_killed or self.task.done()
 
     @property
     def statistics(self) -> ProcessorStatistics:

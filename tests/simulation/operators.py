@@ -5,8 +5,8 @@ from dataclasses import replace
 from checkpointstores.memory import MemoryAccount
 from eventproc.models import CheckpointUpdate, ConsumerGroup
 from tests.simulation.actor import Actor
+from tests.simulation.checked_store import CheckedStore
 from tests.simulation.invariants import Invariants
-from tests.simulation.store_connection import Ledger
 
 
 class Operator:
@@ -18,21 +18,21 @@ class Operator:
         self._account = account
         self._group = group
         self._invariants = invariants
-        self._ledger = Ledger(account, Actor("operator"), invariants)
+        self._store = CheckedStore(account, Actor("operator"), invariants)
 
     async def rewrite_checkpoint(self, partition_id: str) -> None:
         """Rewrite a checkpoint unchanged, as another program may."""
-        found = await self._ledger.read_checkpoint(self._group, partition_id)
+        found = await self._store.read_checkpoint(self._group, partition_id)
         if found is None or found.offset is None or found.sequence_number is None:
             return
-        await self._ledger.update_checkpoint(
+        await self._store.update_checkpoint(
             self._group,
             CheckpointUpdate(
                 partition_id=partition_id,
                 offset=found.offset,
                 sequence_number=found.sequence_number,
                 replaces=found,
-                writer=self._ledger.actor.name,
+                writer=self._store.actor.name,
             ),
         )
 

@@ -1,34 +1,30 @@
 """Queries of a world's present state."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from checkpointstores.memory import MemoryAccount
 from eventproc import EventProcessorConfig
-from eventproc.models import ConsumerGroup, LeaseMode, MemberStatus, PartitionOwnership
-from eventproc.sources.memory import MemoryHub
+from eventproc.models import LeaseMode, MemberStatus, PartitionOwnership
+from eventproc.simulation.fleet import BEGIN, Fleet
 from eventproc.testing.processes import Wire
 from tests.simulation.handlers import Behaviour
 from tests.simulation.invariants import Invariants
-from tests.simulation.nodes import Node
-
-BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+from tests.simulation.nodes import CheckedNode
 
 FOREIGN_PATIENCE_INTERVALS: Final = 12
 """Intervals for which a foreign client may stay idle before it claims its share."""
 
 
-class GroupView:
+class GroupView(Fleet):
     """The present state of a hub, a store and processes."""
 
     config: EventProcessorConfig
     behaviour: Behaviour
-    nodes: list[Node]
+    nodes: list[CheckedNode]
     wire: Wire
     account: MemoryAccount
-    hub: MemoryHub
-    group: ConsumerGroup
     invariants: Invariants
     store_rate: float
     """The speed of the store's clock."""
@@ -38,12 +34,8 @@ class GroupView:
 
     @property
     def now_s(self) -> float:
-        """Virtual seconds since the beginning."""
+        """Virtual seconds since the beginning, also inside a process."""
         return self.wire.loop.now_s
-
-    def now(self) -> datetime:
-        """The hub's clock."""
-        return BEGIN + timedelta(seconds=self.wire.loop.now_s)
 
     def store_now(self) -> datetime:
         """The store's clock."""
@@ -80,11 +72,11 @@ class GroupView:
         return {p: record.owner_id for p, record in self.live_records().items()}
 
     @property
-    def there(self) -> list[Node]:
+    def there(self) -> list[CheckedNode]:
         """The nodes that should own a share."""
         return [node for node in self.nodes if node.is_there]
 
-    def node(self, owner_id: str) -> Node:
+    def node(self, owner_id: str) -> CheckedNode:
         """Return the newest node with this owner id that did not end by itself."""
         return next(n for n in reversed(self.nodes) if n.owner_id == owner_id and not n.is_over)
 

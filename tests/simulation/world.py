@@ -5,7 +5,7 @@ connection, and the hub is in memory.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -26,22 +26,17 @@ from eventproc import (
     StoreError,
 )
 from eventproc.dead_letters import FunctionDeadLetterSink
-from eventproc.models import (
-    ConsumerGroup,
-    LeaseMode,
-    LoadBalancingStrategy,
-)
+from eventproc.models import LeaseMode, LoadBalancingStrategy
 from eventproc.simulation.other_systems.external import ForeignProcessor
 from eventproc.simulation.other_systems.systems import SYSTEMS
-from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import Process, Wire
 from tests.simulation.actor import Actor
+from tests.simulation.checked_store import CheckedConnection, CheckedStore
 from tests.simulation.handlers import Behaviour, CountingHandler
 from tests.simulation.invariants import Invariants, Violation
-from tests.simulation.nodes import Node
+from tests.simulation.nodes import CheckedNode
 from tests.simulation.operators import Operator
-from tests.simulation.store_connection import Ledger, StoreConnection
 from tests.simulation.view import GroupView
 
 START_AGAIN_AFTER_S = 2.0
@@ -75,18 +70,15 @@ class World(GroupView):
         self.config = config
         self.behaviour = Behaviour(kill=self._die)
         self.faults = StoreFaults()
-        self.nodes: list[Node] = []
+        self.nodes: list[CheckedNode] = []
         self.wire = Wire()
+        super().__init__(partition_count)
         self._seed = seed
         self._drawn_count = 0
         self._clock_rate_max = clock_rate_max
         self.store_rate = self._draw_rate()
         self._publish_every_s = publish_every_s
         self.account = MemoryAccount(now=self.store_now)
-        self.hub = MemoryHub(partition_count, clock=self.now)
-        self.group = ConsumerGroup(
-            fully_qualified_namespace=self.hub.namespace, eventhub_name=self.hub.name
-        )
         self.invariants = self.invariants_class(
             expiration=config.ownership_expiration,
             handoff_timeout=config.handoff_timeout,
@@ -117,45 +109,46 @@ class World(GroupView):
 
     # Processors.
 
-    def start(self, owner_id: str, *, is_supervised: bool = True, deployment_id: str = "") -> Node:
+    def start(
+        self, owner_id: str, *, is_supervised: bool = True, deployment_id: str = ""
+    ) -> CheckedNode:
         """Start a process with an ``EventProcessor``."""
         is_cooperative = self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
         process, connection, rng = self._prepare(owner_id, hands_over=is_cooperative)
         actor = connection.actor
-        processor = EventProcessor(
-            source=MemoryEventSource(self.hub),
-            store=connection,
-            handler=lambda: self.make_handler(actor),
-            dead_letters=self.make_sink(actor),
-            owner_id=owner_id,
+        processor = self.make_processor(
+            owner_id,
+            connection,
+            lambda: self.make_handler(actor),
             config=replace(self.config, deployment_id=deployment_id),
             rng=rng,
+            dead_letters=self.make_sink(actor),
             clock=process.boot_s,
         )
-        node = Node(owner_id, process, processor, connection, actor)
-        return self._add(node, self._run(node, processor, is_supervised=is_supervised))
+        node = self._add(process, processor, connection)
+        node.run(self._run(node, processor, is_supervised=is_supervised))
+        return node
 
-    def start_foreign(self, owner_id: str, system: str) -> Node:
+    def start_foreign(self, owner_id: str, system: str) -> CheckedNode:
         """Start a process with a foreign client."""
         self.invariants.is_mixed = True
         process, connection, rng = self._prepare(owner_id, is_foreign=True)
-        processor = ForeignProcessor(
-            source=MemoryEventSource(self.hub),
-            store=connection,
-            on_events=self._handle_as_foreign,
-            owner_id=owner_id,
+        processor = self.make_foreign(
+            owner_id,
+            connection,
+            self._handle_as_foreign,
             profile=SYSTEMS[system](),
-            interval=self.config.load_balancing_interval,
-            expiration=self.config.ownership_expiration,
+            config=self.config,
             rng=rng,
             clock=self.store_now,
         )
-        node = Node(owner_id, process, processor, connection, connection.actor)
-        return self._add(node, self._run_foreign(node, processor))
+        node = self._add(process, processor, connection)
+        node.run(self._run_foreign(node, processor))
+        return node
 
     def _prepare(
         self, owner_id: str, *, hands_over: bool = False, is_foreign: bool = False
-    ) -> tuple[Process, StoreConnection, Random]:
+    ) -> tuple[Process, CheckedConnection, Random]:
         """Make a process, a connection to the store and a random generator for a processor."""
         self._drawn_count += 1
         name = f"{self._seed}/{self._drawn_count}/{owner_id}"
@@ -166,13 +159,24 @@ class World(GroupView):
             rate=self._draw_rate(),
         )
         actor = Actor(owner_id, process, hands_over=hands_over, is_foreign=is_foreign)
-        ledger = Ledger(self.account, actor, self.invariants)
-        connection = StoreConnection(ledger, Random(f"line/{name}"), self.wire)
+        store = CheckedStore(self.account, actor, self.invariants)
+        connection = CheckedConnection(store, Random(f"line/{name}"), self.wire)
         connection.faults = self.faults
         return process, connection, Random(f"processor/{name}")
 
-    def _add(self, node: Node, running: Coroutine[object, object, None]) -> Node:
-        node.task = node.process.spawn(running)
+    def _add(
+        self,
+        process: Process,
+        processor: EventProcessor | ForeignProcessor,
+        connection: CheckedConnection,
+    ) -> CheckedNode:
+        node = CheckedNode(
+            owner_id=process.name,
+            process=process,
+            processor=processor,
+            connection=connection,
+            actor=connection.actor,
+        )
         self.nodes.append(node)
         self.invariants.note("started", node.owner_id)
         return node
@@ -182,7 +186,7 @@ class World(GroupView):
         for event in events:
             self.invariants.done(partition_id, event)
 
-    async def _run_foreign(self, node: Node, processor: ForeignProcessor) -> None:
+    async def _run_foreign(self, node: CheckedNode, processor: ForeignProcessor) -> None:
         while not node.leaving.is_set():
             try:
                 await processor.start()
@@ -193,7 +197,9 @@ class World(GroupView):
             await processor.stop()
             self.invariants.note("stopped", node.owner_id)
 
-    async def _run(self, node: Node, processor: EventProcessor, *, is_supervised: bool) -> None:
+    async def _run(
+        self, node: CheckedNode, processor: EventProcessor, *, is_supervised: bool
+    ) -> None:
         """Start the processor, wait until it should stop, and stop it."""
         while not node.leaving.is_set():
             try:
@@ -210,7 +216,7 @@ class World(GroupView):
                 self._end_by_itself(node, is_supervised=is_supervised)
             return
 
-    async def _stop(self, node: Node) -> bool:
+    async def _stop(self, node: CheckedNode) -> bool:
         """Stop the processor; return whether it had ended because its owner id is taken."""
         time = asyncio.get_running_loop().time
         began_s, was_well, is_duplicate = time(), self._is_well(node), False
@@ -236,27 +242,29 @@ class World(GroupView):
             self.invariants.report("budget", f"{node.owner_id} stopped in {took_s} s")
         return is_duplicate
 
-    def _end_by_itself(self, node: Node, *, is_supervised: bool) -> None:
+    def _end_by_itself(self, node: CheckedNode, *, is_supervised: bool) -> None:
         """Record that its owner id was taken; a supervisor restarts it as after any end."""
         node.is_over = True
         self.invariants.note("refused", node.owner_id)
         if is_supervised:
             self.wire.after(START_AGAIN_AFTER_S, self._start_again, node)
 
-    def _start_again(self, node: Node) -> None:
+    def _start_again(self, node: CheckedNode) -> None:
         names = {other.owner_id for other in self.there}
         if node.owner_id not in names and not node.leaving.is_set():
             self.start(node.owner_id)
 
-    def _is_well(self, node: Node) -> bool:
+    def _is_well(self, node: CheckedNode) -> bool:
         """Whether its requests are answered in time, and its handler's calls can be cancelled."""
-        faults = node.line.faults
+        faults = node.connection.faults
         is_slow = faults.delay_max > timedelta(seconds=0.5)
         is_lossy = faults.silence or faults.throttle_rate or faults.stale_rate
         is_kept = self.config.static_membership or node.actor.is_foreign
-        return not (is_slow or is_lossy or node.line.is_out or self.behaviour.was_deaf or is_kept)
+        return not (
+            is_slow or is_lossy or node.connection.is_out or self.behaviour.was_deaf or is_kept
+        )
 
-    def _check_left(self, node: Node) -> None:
+    def _check_left(self, node: CheckedNode) -> None:
         """Check that a stopped processor owns nothing."""
         left = [
             p
@@ -270,12 +278,12 @@ class World(GroupView):
         if left:
             self.invariants.report("left", f"{node.owner_id} still has {left}")
 
-    def leave(self, node: Node) -> None:
+    def leave(self, node: CheckedNode) -> None:
         """Ask a process to stop gracefully."""
         self.invariants.note("leaves", node.owner_id)
         node.leaving.set()
 
-    def crash(self, node: Node) -> None:
+    def crash(self, node: CheckedNode) -> None:
         """Kill a process."""
         self.invariants.note("crashed", node.owner_id)
         node.process.kill()
@@ -298,7 +306,7 @@ class World(GroupView):
         if faults.stale_rate:
             self.invariants.is_membership_visible = False
         for node in self.nodes:
-            node.line.faults = faults
+            node.connection.faults = faults
 
     async def _publish(self) -> None:
         number = 0
@@ -320,7 +328,7 @@ class World(GroupView):
             await asyncio.sleep(POLL_S)
         return self.now_s - began_s
 
-    async def until_gone(self, node: Node) -> None:
+    async def until_gone(self, node: CheckedNode) -> None:
         """Wait until a node that leaves has left, or is killed over it."""
         while not node.is_gone:  # noqa: ASYNC110
             await asyncio.sleep(
@@ -350,9 +358,8 @@ class World(GroupView):
             node.process.break_at = 0
             node.process.resume()
             self.leave(node)
-        tasks = [node.task for node in stopping if node.task is not None]
-        if tasks:
-            await asyncio.wait(tasks)
+        if stopping:
+            await asyncio.wait([node.task for node in stopping])
         left = {
             str(o.owner_id)
             for p, o in self.live_records().items()
@@ -374,8 +381,7 @@ class World(GroupView):
         for node in self.nodes:
             if node.process.is_killed:
                 node.process.run_out()
-                if node.task is not None:
-                    node.task.cancel()
+                node.task.cancel()
 
     def describe(self) -> str:
         """Describe owners and served partitions, for a message."""

@@ -1,8 +1,7 @@
-"""A hub, a store and processors on virtual time, for tests that tell one story each."""
+"""A fleet for tests of one story each: a hub, a store in memory, and no faults of its own."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -18,31 +17,20 @@ from eventproc import (
 )
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.handler import HandlerFactory
-from eventproc.models import ConsumerGroup
-from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.simulation.fleet import Fleet
 from eventproc.telemetry import Telemetry
 from eventproc.testing import FaultyCheckpointStore
 
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
-
-class Scene:
+class Scene(Fleet):
     """Everything that several processors share."""
 
     def __init__(self, partition_count: int = 1) -> None:
+        super().__init__(partition_count)
         self.account = MemoryAccount(now=self.now)
-        self.hub = MemoryHub(partition_count, clock=self.now)
-        self.group = ConsumerGroup(
-            fully_qualified_namespace=self.hub.namespace, eventhub_name=self.hub.name
-        )
         self.telemetry: Telemetry | None = None
         self.handled: list[tuple[str, int]] = []
         self.store_by_owner: dict[str, FaultyCheckpointStore] = {}
-
-    @staticmethod
-    def now() -> datetime:
-        """The clock of the store and the hub."""
-        return BEGIN + timedelta(seconds=asyncio.get_running_loop().time())
 
     def processor(
         self,
@@ -56,14 +44,13 @@ class Scene:
         """A processor that is not started yet; *settings* go to its config."""
         store = FaultyCheckpointStore(MemoryCheckpointStore(self.account), Random(owner_id))
         self.store_by_owner[owner_id or ""] = store
-        return EventProcessor(
-            source=MemoryEventSource(self.hub),
-            store=store,
-            handler=handler or (lambda: Noting(self)),
-            dead_letters=sink,
-            owner_id=owner_id,
+        return self.make_processor(
+            owner_id,
+            store,
+            handler or (lambda: Noting(self)),
             config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
             rng=Random(chance or owner_id),
+            dead_letters=sink,
             telemetry=self.telemetry,
         )
 
@@ -77,12 +64,12 @@ class Scene:
         return [number for p, number in self.handled if p == partition_id]
 
     def owners(self) -> dict[str, str | None]:
-        """Who stands in each ownership record."""
+        """Return the owner in each ownership record."""
         records = self.account.records(self.group).ownership_by_partition
         return {p: records[p].owner_id for p in sorted(records)}
 
     def checkpoint(self, partition_id: str = "0") -> Checkpoint | None:
-        """What stands in the store."""
+        """Return the stored checkpoint."""
         return self.account.records(self.group).checkpoint_by_partition.get(partition_id)
 
     def checkpointed(self, partition_id: str = "0") -> int | None:
@@ -93,7 +80,7 @@ class Scene:
 
 
 class Noting(PartitionHandler):
-    """Notes what it was given, and nothing else."""
+    """Records the events that it is given, and does nothing else."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -101,12 +88,12 @@ class Noting(PartitionHandler):
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Note every event."""
+        """Record every event."""
         self.scene.handled += [(context.partition_id, e.sequence_number) for e in events]
 
 
 async def until(is_so: Callable[[], object]) -> None:
-    """Wait, in real time, until something that happens in a thread is so."""
+    """Wait, in real time, for something that happens in a thread."""
     async with asyncio.timeout(20):
         while not is_so():  # noqa: ASYNC110 - nobody there could set an event
             await asyncio.sleep(0.005)

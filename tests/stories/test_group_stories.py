@@ -12,7 +12,7 @@ from eventproc import (
 )
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import run_processes
-from tests.simulation.nodes import Node
+from tests.simulation.nodes import CheckedNode
 from tests.simulation.world import World
 
 EXPIRATION_S = 60.0
@@ -41,7 +41,7 @@ def tell(
     return run_processes(whole())
 
 
-async def settled(world: World, *owner_ids: str) -> list[Node]:
+async def settled(world: World, *owner_ids: str) -> list[CheckedNode]:
     """Start nodes of these names, and wait until they share everything."""
     nodes = [world.start(owner_id) for owner_id in owner_ids]
     await world.until("is_balanced", 60)
@@ -229,14 +229,14 @@ def test_handlers_stop_before_the_expiration_when_the_store_is_gone():
         before = world.owner_by_partition()
         gone_at_s = world.now_s
         for node in world.nodes:
-            node.line.is_out = True
+            node.connection.is_out = True
         await asyncio.sleep(200)
         calls = [at_s for at_s, what, _ in world.invariants.history if " gets " in what]
 
         assert gone_at_s < max(calls) <= gone_at_s + EXPIRATION_S * 0.9
 
         for node in world.nodes:
-            node.line.is_out = False
+            node.connection.is_out = False
         await asyncio.sleep(60)
         later = [at_s for at_s, what, _ in world.invariants.history if " gets " in what]
 
@@ -253,10 +253,10 @@ def test_after_an_outage_nobody_is_pronounced_dead_at_once():
         nodes = await settled(world, "a", "b", "c")
         moved_at_s = world.invariants.moved_at_s
         for node in nodes:
-            node.line.is_out = True
+            node.connection.is_out = True
         await asyncio.sleep(100)
         for node in nodes:
-            node.line.is_out = False
+            node.connection.is_out = False
             await asyncio.sleep(5)
         await asyncio.sleep(60)
 
@@ -270,12 +270,12 @@ def test_one_that_is_cut_off_is_replaced_and_stops_by_itself():
 
     async def story(world):
         lonely, _ = await settled(world, "a", "b")
-        lonely.line.is_out = True
+        lonely.connection.is_out = True
         await asyncio.sleep(100)
 
         assert set(world.owner_by_partition().values()) == {"b"}
 
-        lonely.line.is_out = False
+        lonely.connection.is_out = False
         await world.until("is_balanced", 60)
 
     tell(story)
@@ -286,9 +286,9 @@ def test_a_slow_answer_does_not_lengthen_a_lease():
 
     async def story(world):
         slow, _ = await settled(world, "a", "b")
-        slow.line.faults = StoreFaults(delay_max=timedelta(seconds=100))
+        slow.connection.faults = StoreFaults(delay_max=timedelta(seconds=100))
         await asyncio.sleep(400)
-        slow.line.faults = StoreFaults()
+        slow.connection.faults = StoreFaults()
         await world.until("is_balanced", 100)
 
     tell(story)
@@ -342,12 +342,12 @@ def test_a_lost_answer_to_the_first_presence_write_hides_no_living_namesake():
 
     async def story(world):
         await settled(world, "a")
-        line = world.start("b").line
+        line = world.start("b").connection
         world.leave(world.node("b"))
         del line
         twin = world.start("a", is_supervised=False)
-        twin.line.faults = StoreFaults(answer_lost_rate=0.0)
-        announced = twin.line.announce_member
+        twin.connection.faults = StoreFaults(answer_lost_rate=0.0)
+        announced = twin.connection.announce_member
         lost: list[object] = []
 
         async def lose_first(group, member):
@@ -357,7 +357,7 @@ def test_a_lost_answer_to_the_first_presence_write_hides_no_living_namesake():
             lost.append(result)
             return type(result)(outcome=type(result.outcome).UNKNOWN)
 
-        twin.line.announce_member = lose_first
+        twin.connection.announce_member = lose_first
         await asyncio.wait([twin.task], timeout=60)
 
         assert twin.is_over
@@ -372,7 +372,7 @@ def test_a_start_that_is_tried_again_hides_no_living_namesake():
         await settled(world, "a")
         twin = world.start("a", is_supervised=False)
         await asyncio.sleep(0.1)
-        with twin.line.outage():
+        with twin.connection.outage():
             await asyncio.sleep(3)
         await asyncio.sleep(40)
 
@@ -389,7 +389,7 @@ def test_a_restart_gets_in_although_some_looks_fail():
         world.crash(victim)
         again = world.start("b")
         await asyncio.sleep(3)
-        with again.line.outage():
+        with again.connection.outage():
             await asyncio.sleep(3)
         await asyncio.sleep(INTERVAL_S)
 

@@ -20,9 +20,10 @@ from eventproc.models import (
     ReceivedEvent,
 )
 from eventproc.ports import PartitionReceiver
+from eventproc.simulation.fleet import BEGIN
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import BEGIN, Noting, Scene, seconds
+from tests.stories.scene import Noting, Scene, seconds
 
 AMQP, KAFKA = OffsetFormat.AMQP, OffsetFormat.KAFKA
 

@@ -1,9 +1,19 @@
 """The failure policy's STOP: a partition that stays owned and is not served."""
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 
-from eventproc import CloseReason, FailurePolicy, PartitionHandler
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    CloseReason,
+    EventProcessor,
+    EventProcessorConfig,
+    FailurePolicy,
+    PartitionHandler,
+)
+from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 from tests.stories.test_failures import QUICK, Poisoned
@@ -110,3 +120,35 @@ def test_in_lanes_a_stop_lets_the_other_keys_finish():
     assert (stopped, numbers) == (("0",), [1])
     assert checkpoint.sequence_number == -1
     assert 1 in checkpoint.completed[0]
+
+
+class SuppressesCancellation(MemoryEventSource):
+    """Awaits other code that returns its result when the call is cancelled, as Azure's may."""
+
+    async def partition_ids(self) -> Sequence[str]:
+        """Return the ids after a second, or as soon as the call is cancelled."""
+        found = await super().partition_ids()
+        with suppress(asyncio.CancelledError):
+            await seconds(1)
+        return found
+
+
+def test_stop_ends_although_the_source_suppresses_the_cancellation():
+    """The loop that reads the partition ids does not go on after a call that was cancelled."""
+
+    async def story():
+        scene = Scene()
+        processor = EventProcessor(
+            source=SuppressesCancellation(scene.hub),
+            store=MemoryCheckpointStore(scene.account),
+            handler=lambda: Noting(scene),
+            config=EventProcessorConfig(
+                uses_store_thread=False, partition_ids_interval=timedelta(seconds=10)
+            ),
+        )
+        await processor.start()
+        await seconds(10.5)
+        async with asyncio.timeout(60):
+            await processor.stop()
+
+    run_virtual(story())

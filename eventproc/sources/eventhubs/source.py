@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, ClassVar, Protocol, Self, TypeVar
 
+from eventproc.concurrency.tasks import cancellation_kept
 from eventproc.errors import (
     ConfigurationError,
     ReceiverDisplacedError,
@@ -301,7 +302,8 @@ class EventHubSource(EventSource):
         """Raise ``SourceUnavailableError`` after ``connect_timeout``."""
         seconds = self._options.connect_timeout.total_seconds()
         try:
-            async with asyncio.timeout(seconds):
-                yield
+            with cancellation_kept():
+                async with asyncio.timeout(seconds):
+                    yield
         except TimeoutError as error:
             raise SourceUnavailableError(f"{what}: no answer within {seconds:g} s") from error

@@ -17,7 +17,7 @@ time.sleep(60)
 """
 """In place of what takes long to import."""
 
-SCRIPT = "import sys; from eventproc_command import main; sys.exit(main())"
+SCRIPT = "import sys; from eventproc.cli.entry_point import main; sys.exit(main())"
 """What the installed script does."""
 
 
@@ -41,9 +41,9 @@ RUN = ("run", "orders:Handler", "--eventhub", "orders", "--store", "sqlite:group
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("module", ["eventproc", "typer", "orders"])
+@pytest.mark.parametrize("module", ["structlog", "typer", "orders"])
 def test_run_is_stopped_in_good_order_while_it_imports(tmp_path, module, number):
-    """The library itself, what the command needs, or the user's handler: nothing is claimed yet."""
+    """What the library needs, what the command needs, or the user's handler: nothing is claimed."""
     process = importing(tmp_path, module, *RUN)
     process.send_signal(number)
     _, err = process.communicate(timeout=20)
@@ -61,9 +61,38 @@ def test_other_verbs_are_interrupted(tmp_path):
     assert process.returncode == 130
 
 
+IMPORTED_FIRST = """
+import sys
+before = set(sys.modules)
+from eventproc.cli import entry_point
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_no_other_package_is_imported_before_the_signal_handlers_are_installed():
+    """Until then a signal kills the process, so only the standard library may be imported."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", IMPORTED_FIRST], capture_output=True, text=True, check=True
+    )
+    imported = done.stdout.split()
+
+    assert "eventproc.cli.entry_point" in imported
+    assert {name.partition(".")[0] for name in imported} - sys.stdlib_module_names == {"eventproc"}
+    assert {name for name in imported if name.startswith("eventproc.")} == {
+        "eventproc.cli",
+        "eventproc.cli.arguments",
+        "eventproc.cli.arguments.option_names",
+        "eventproc.cli.entry_point",
+        "eventproc.cli.terminal",
+        "eventproc.cli.terminal.exits",
+        "eventproc.errors",
+        "eventproc.extras",
+    }
+
+
 def test_an_interruption_is_no_traceback(tmp_path):
     """Ctrl+C before there is anything to clear up."""
-    process = importing(tmp_path, "eventproc", "status")
+    process = importing(tmp_path, "structlog", "status")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
 
@@ -75,13 +104,13 @@ def test_the_installed_script_begins_there():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     module = (ROOT / "eventproc/cli/__main__.py").read_text()
 
-    assert project["scripts"]["eventproc"] == "eventproc_command:main"
-    assert "from eventproc_command import main" in module
+    assert project["scripts"]["eventproc"] == "eventproc.cli.entry_point:main"
+    assert "from eventproc.cli.entry_point import main" in module
 
 
 SHUTS_DOWN = """
 import atexit, sys
-from eventproc_command import main
+from eventproc.cli.entry_point import main
 
 def wait():
     print("shutting down", flush=True)

@@ -106,7 +106,7 @@ STORES: Final[dict[str, Callable[[Path], Store]]] = {"sqlite": SqliteStore, "azu
 
 _SHIFTED: Final = """
 import sys, time
-from eventproc_command import main
+from eventproc.cli.entry_point import main
 
 off_s = float(sys.argv.pop(1))
 wall, wall_ns = time.time, time.time_ns
@@ -126,7 +126,7 @@ def libfaketime() -> str | None:
 
 def shifted(off_s: float) -> tuple[list[str], dict[str, str]]:
     """What to start ``eventproc`` with, so that its wall clock is off by so much."""
-    # The console script is ready for signals before it imports the library.
+    # The console script is ready for signals before the longer imports.
     plain = [str(Path(sys.executable).with_name("eventproc"))]
     library = libfaketime()
     if not off_s:

@@ -132,7 +132,7 @@ class EventHubReceiver(PartitionReceiver):
     async def _read(self, link: Link) -> None:
         """Read until the link ends or the receiver is closed; then close the link."""
         try:
-            while True:
+            while self._error is None:  # Azure's client may have suppressed a cancellation.
                 self._is_resting = self._credit.is_too_full
                 await link.look_after(is_reading=not self._is_resting)
                 credit = self._credit.to_grant(link.credit)

@@ -1,10 +1,11 @@
 """Tasks that are begun together end together, and no outcome is reported as never seen."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
-from eventproc.concurrency.tasks import end, together
+from eventproc.concurrency.tasks import cancellation_kept, end, together
 
 
 async def give(value: int, after_s: float = 0.0) -> int:
@@ -80,3 +81,37 @@ async def test_what_is_ended_has_ended_whatever_it_raises():
     await end([])
 
     assert all(task.done() for task in tasks)
+
+
+async def suppress_cancellation(then: Exception | None = None) -> str:
+    """Await until this task is cancelled; then return, or raise *then*, as if nothing happened."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    if then is not None:
+        raise then
+    return "result"
+
+
+@pytest.mark.parametrize("then", [None, ValueError("of the suppressed cancellation")])
+async def test_a_suppressed_cancellation_is_raised_after_the_block(then):
+    """Whether the code that suppressed it returned a result or raised an error of its own."""
+
+    async def work() -> None:
+        with cancellation_kept():
+            await suppress_cancellation(then)
+        pytest.fail("the task went on")
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    await end([task])
+
+    assert task.cancelled()
+
+
+async def test_a_block_that_is_not_cancelled_keeps_its_error():
+    """And an expired time limit inside the block is no cancellation of the task."""
+    with pytest.raises(ValueError, match="the first"), cancellation_kept():
+        await fail()
+    with cancellation_kept():
+        async with asyncio.timeout(0):
+            assert await suppress_cancellation() == "result"

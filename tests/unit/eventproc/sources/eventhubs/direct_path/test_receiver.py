@@ -1,6 +1,7 @@
 """Reading ahead by credit: in order, never more than there is room for, never stuck."""
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from unittest.mock import AsyncMock
@@ -253,6 +254,26 @@ async def test_closing_before_the_reader_had_its_turn_closes_the_link():
     assert link.is_closed
     with pytest.raises(SourceUnavailableError):
         await receiver.receive(events_max=5, wait_max=SOON)
+
+
+async def test_closing_ends_a_reader_whose_client_suppresses_the_cancellation(monkeypatch):
+    """The reader does not read on after a call that returned instead of being cancelled."""
+    receiver, link = await opened(0, 4)
+    waits = [asyncio.Event(), asyncio.Event()]
+
+    async def listen() -> bytes:
+        wait = waits.pop(0)
+        with suppress(asyncio.CancelledError if waits else KeyError):
+            await wait.wait()
+        return b"something"
+
+    monkeypatch.setattr(link, "listen", listen)
+    await turns()
+    async with asyncio.timeout(5):
+        await receiver.close()
+
+    assert link.is_closed
+    assert len(waits) == 1, "it listened once"
 
 
 async def test_a_reader_that_fails_in_an_unforeseen_way_is_no_silence():

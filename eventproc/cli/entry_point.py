@@ -1,8 +1,8 @@
-"""Entry point of the ``eventproc`` command: handles signals before anything else is imported.
+"""Entry point of the ``eventproc`` command: handles signals before the longer imports.
 
 Importing the library, the command and a user's handler takes a second or more, and a supervisor may
-send a signal in that time. This is a package of its own, because any module below ``eventproc``
-imports ``eventproc`` first. It imports only modules that Python has loaded anyway.
+send a signal in that time. What is imported before the signal handlers are installed takes a few
+milliseconds: ``eventproc`` imports its names when they are first used.
 
 Verbs install their own signal handlers as soon as they have something to stop.
 """
@@ -14,24 +14,19 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from eventproc.cli import main as run_command
+from eventproc.cli.terminal.exits import INTERRUPTED
+
 STANDARD_ERROR = 2
 
 SERVING = ("run", "emulator")
 """Verbs that run until a signal ends them: for these, the exit code is then 0."""
-
-INTERRUPTED = 130
-"""As in ``eventproc.cli.terminal.exits``."""
 
 
 def main() -> int:
     """Run the command line of this process, and return the exit code."""
     arguments = sys.argv[1:]
     handle_early_signals(arguments)
-    try:
-        # Imported here, after the signal handlers are installed, because it takes long.
-        from eventproc.cli import main as run_command  # noqa: PLC0415
-    except KeyboardInterrupt:
-        return INTERRUPTED
     code = run_command(arguments)
     keep_exit_code(code)
     return code

@@ -1,0 +1,110 @@
+"""A fleet: a hub and processors on virtual time, each in a process that can be paused and killed.
+
+``World`` plays scripts on it. The project's own tests add faults and invariants to it.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Final
+
+from eventproc.config import EventProcessorConfig
+from eventproc.handler import HandlerFactory
+from eventproc.models import ConsumerGroup
+from eventproc.ports import CheckpointStore, DeadLetterSink
+from eventproc.processor import EventProcessor
+from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor, OnEvents
+from eventproc.simulation.store_connection import StoreConnection
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.telemetry import Telemetry
+from eventproc.testing.processes import Process
+
+BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(eq=False, kw_only=True)
+class Node:
+    """One process with one processor, and its connection to the store."""
+
+    owner_id: str
+    process: Process
+    processor: EventProcessor | ForeignProcessor
+    connection: StoreConnection
+    task: asyncio.Task[None] = field(init=False, repr=False)
+    """The newest task of the process."""
+
+    def run(self, coroutine: Coroutine[object, object, None]) -> None:
+        """Run a coroutine inside the process."""
+        self.task = self.process.spawn(coroutine)
+
+
+class Fleet:
+    """The hub and the clock that processors share, and how a processor is made."""
+
+    def __init__(self, partition_count: int) -> None:
+        self.hub = MemoryHub(partition_count, clock=self.now)
+        self.group = ConsumerGroup(
+            fully_qualified_namespace=self.hub.namespace, eventhub_name=self.hub.name
+        )
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the beginning."""
+        return asyncio.get_running_loop().time()
+
+    def now(self) -> datetime:
+        """The hub's clock."""
+        return BEGIN + timedelta(seconds=self.now_s)
+
+    def make_processor(
+        self,
+        owner_id: str | None,
+        store: CheckpointStore,
+        handler: HandlerFactory,
+        *,
+        config: EventProcessorConfig,
+        rng: Random,
+        dead_letters: DeadLetterSink | None = None,
+        telemetry: Telemetry | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> EventProcessor:
+        """Make a processor that reads from the hub; arguments as for ``EventProcessor``."""
+        return EventProcessor(
+            source=MemoryEventSource(self.hub),
+            store=store,
+            handler=handler,
+            dead_letters=dead_letters,
+            owner_id=owner_id,
+            config=config,
+            rng=rng,
+            telemetry=telemetry,
+            clock=clock,
+        )
+
+    def make_foreign(
+        self,
+        owner_id: str,
+        store: CheckpointStore,
+        on_events: OnEvents,
+        *,
+        profile: ClientProfile,
+        config: EventProcessorConfig,
+        rng: Random,
+        clock: Callable[[], datetime],
+        listed: Callable[[], Sequence[str]] = tuple,
+    ) -> ForeignProcessor:
+        """Make a foreign processor; arguments as for ``ForeignProcessor``."""
+        return ForeignProcessor(
+            source=MemoryEventSource(self.hub),
+            store=store,
+            on_events=on_events,
+            owner_id=owner_id,
+            profile=profile,
+            interval=config.load_balancing_interval,
+            expiration=config.ownership_expiration,
+            rng=rng,
+            clock=clock,
+            listed=listed,
+        )

@@ -1,0 +1,95 @@
+"""``import eventproc`` is quick: it imports its names when they are first used."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import eventproc
+from eventproc import config, errors, processor
+
+
+def run_python(code):
+    """Run code in a new interpreter, where nothing is imported yet, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+def test_importing_the_package_imports_nothing_else():
+    """Neither its own modules nor other packages: these take a hundred times as long."""
+    imported = run_python(
+        "import sys; before = set(sys.modules); import eventproc\n"
+        "print(*(set(sys.modules) - before))"
+    )
+
+    assert {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names} == {
+        "eventproc"
+    }
+
+
+def test_a_name_is_found_though_nothing_imported_its_module():
+    """By attribute, and each is the class of its module."""
+    code = "import eventproc; print(eventproc.EventProcessor.__module__)"
+
+    assert run_python(code) == ["eventproc.processor"]
+
+
+def test_a_cheap_name_does_not_import_the_processor():
+    """Who catches an error need not import everything."""
+    code = (
+        "import sys; from eventproc import ConfigurationError, ReceivedEvent\n"
+        "print('eventproc.processor' in sys.modules)"
+    )
+
+    assert run_python(code) == ["False"]
+
+
+def test_every_name_is_imported_with_a_star():
+    """``__all__`` is what a star import asks for."""
+    code = (
+        "from eventproc import *; import eventproc\n"
+        "print(*(name for name in eventproc.__all__ if name not in globals()))"
+    )
+
+    assert run_python(code) == []
+
+
+def test_dir_lists_the_names_that_are_not_imported_yet():
+    """An interactive shell completes them."""
+    code = "import eventproc; print(*(set(eventproc.__all__) - set(dir(eventproc))))"
+
+    assert run_python(code) == []
+
+
+def test_a_module_is_an_attribute_without_an_import_of_its_own():
+    """``eventproc.errors.StoreError`` after ``import eventproc``, as ever."""
+    code = "import eventproc; print(eventproc.errors.StoreError.__module__)"
+
+    assert run_python(code) == ["eventproc.errors"]
+
+
+def test_a_name_is_one_object_wherever_it_is_imported_from():
+    """An ``except`` clause and ``isinstance`` rely on it."""
+    assert eventproc.ConfigurationError is errors.ConfigurationError
+    assert eventproc.EventProcessor is processor.EventProcessor
+    assert eventproc.Backoff is config.Backoff
+
+
+def test_a_config_is_pickled():
+    """A pickle names the module, not the package."""
+    settings = eventproc.EventProcessorConfig()
+
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_a_wrong_name_is_an_attribute_error():
+    """Also for ``from eventproc import ...``; a type checker finds it, as the comments show."""
+    with pytest.raises(AttributeError, match="module 'eventproc' has no attribute 'EventProcesor'"):
+        eventproc.EventProcesor  # type: ignore[attr-defined] # noqa: B018
+    with pytest.raises(ImportError, match="EventProcesor"):
+        from eventproc import (  # type: ignore[attr-defined] # noqa: PLC0415
+            EventProcesor,  # noqa: F401
+        )

@@ -1,0 +1,94 @@
+"""The store whose writes the invariants check, and a process's connection to it."""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.models import (
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    Member,
+    MemberResult,
+    MemberStatus,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    WriteOutcome,
+)
+from eventproc.simulation.store_connection import StoreConnection
+from eventproc.testing.processes import Wire
+from tests.simulation.actor import Actor
+from tests.simulation.invariants import Invariants
+
+
+class CheckedStore(MemoryCheckpointStore):
+    """The store itself, which reports every write that takes effect. It never waits."""
+
+    def __init__(self, account: MemoryAccount, actor: Actor, invariants: Invariants) -> None:
+        super().__init__(account)
+        self.actor = actor
+        self.invariants = invariants
+
+    async def _records(self, group: ConsumerGroup):
+        return self.account.records(group)
+
+    def show(self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]) -> None:
+        """Report requested claims and the current records to the invariants."""
+        records = self.account.records(group)
+        self.invariants.asked(self.actor, claims, records.ownership_by_partition)
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        """Report the write to the invariants; a connection sends one claim at a time."""
+        (claim,) = claims
+        ownerships = self.account.records(group).ownership_by_partition
+        before = ownerships.get(claim.partition_id)
+        was_live = before is not None and self.invariants.is_live(before)
+        result = self._claim(ownerships, claim)
+        if result.outcome is WriteOutcome.WON and result.ownership is not None:
+            self.invariants.owned(self.actor, before, result.ownership, was_live=was_live)
+        return [result]
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        """Report to the invariants that a member was fenced."""
+        result = await super().announce_member(group, member)
+        if member.status is MemberStatus.DEAD and result.outcome is WriteOutcome.WON:
+            stored = self.account.records(group).ownership_by_partition
+            self.invariants.processor_fenced(member.owner_id, stored)
+        return result
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        """Report the write to the invariants."""
+        result = await super().update_checkpoint(group, update)
+        if result.outcome is WriteOutcome.WON:
+            self.invariants.checkpointed(self.actor, update)
+        return result
+
+
+class CheckedConnection(StoreConnection):
+    """The faulty connection of one processor to the store; each claim is a request of its own."""
+
+    def __init__(self, store: CheckedStore, rng: Random, wire: Wire) -> None:
+        super().__init__(store, rng, wire)
+        self._checked = store
+        self.actor = store.actor
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        """Report a poll to the invariants."""
+        self._checked.invariants.polled(self.actor)
+        return await super().list_ownership(group)
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        """Report the claims to the invariants before they are sent."""
+        self._checked.show(group, claims)
+        if len(claims) == 1:
+            return await super().claim_ownership(group, claims)
+        each = [super(CheckedConnection, self).claim_ownership(group, [claim]) for claim in claims]
+        return [result for (result,) in await asyncio.gather(*each)]
