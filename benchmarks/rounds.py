@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/rounds.py [SIZE ...] [--format json]
 
-A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``core.balance.decide`` on
+A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``core.balance.moves`` on
 the same snapshot, and all that they decide is carried out at once; a claim that two make is a
 conflict. No clock, no store, no handlers. A test holds it against the full simulation where both
 can be played.
@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from random import Random
 
 from benchmarks._rows import Row, options, say, show
-from eventproc.core.balance import GroupView, decide
+from eventproc.core import group as seen
+from eventproc.core.balance import moves, shares
 from eventproc.core.plan import moves_minimum
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
@@ -63,21 +64,21 @@ class Group:
         for partition_id, owner in self.owner_by_partition.items():
             held.setdefault(owner, set()).add(partition_id)
         targets: dict[str, list[str]] = {}
-        everybody = frozenset(self.members | held.keys())
-        for owner_id in sorted(everybody):
-            view = GroupView(
+        standings = dict.fromkeys(held, seen.LEAVING)
+        standings |= dict.fromkeys(self.members, seen.COOPERATIVE)
+        for owner_id in sorted(standings):
+            view = seen.Group(
                 owner_id=owner_id,
                 partition_ids=self.partition_ids,
                 ownership_by_partition=records,
                 live_owner_by_partition=self.owner_by_partition,
-                members=frozenset(self.members),
-                cooperative=everybody,
+                standing_by_owner=standings,
                 held=frozenset(held.get(owner_id, ())),
             )
-            moves = decide(view, LoadBalancingStrategy.COOPERATIVE)
-            for claim in moves.claims:
+            moved = moves(view, shares(view), LoadBalancingStrategy.COOPERATIVE)
+            for claim in moved.claims:
                 targets.setdefault(claim.partition_id, []).append(owner_id)
-            for partition_id, target in moves.hand_overs.items():
+            for partition_id, target in moved.hand_overs.items():
                 targets.setdefault(partition_id, []).append(target or "")
         for partition_id, takers in targets.items():
             self.conflicts += len(takers) - 1

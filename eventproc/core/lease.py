@@ -6,11 +6,12 @@ So the clocks' offset never matters, only how fast they run.
 Rule 2: a listing that contradicts a lease is a hint; only a conditional write proves who owns it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from eventproc.models import PartitionOwnership
+from eventproc.models import OwnershipSnapshot, PartitionOwnership
 
 TRUST_FRACTION: Final = 0.9
 """The part of the expiration for which an owner trusts its lease: so its own clock may run 5 % slow
@@ -58,3 +59,15 @@ def trusted_until_s(sent_at_s: float, expiration: timedelta) -> float:
 def renewal_due_at_s(sent_at_s: float, expiration: timedelta) -> float:
     """When to renew a lease whose last confirmed write was sent at ``sent_at_s``."""
     return sent_at_s + expiration.total_seconds() / RENEWALS_PER_EXPIRATION
+
+
+def contradicted(
+    leases: Iterable[Lease], me: str, owned: OwnershipSnapshot, asked_at_s: float
+) -> tuple[Lease, ...]:
+    """Return the leases that a listing contradicts which was requested at *asked_at_s*."""
+    stored = {ownership.partition_id: ownership for ownership in owned.ownerships}
+    return tuple(
+        lease
+        for lease in leases
+        if lease.is_contradicted(me, stored.get(lease.partition_id), asked_at_s)
+    )

@@ -22,6 +22,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.core.liveness import fresh_owners, is_fresh, live_members, recorded_owners
+from eventproc.core.member_status import FENCED_FROM
 from eventproc.core.plan import rank
 from eventproc.models import (
     LeaseMode,
@@ -96,7 +97,7 @@ class SessionLeases(RecordLeases):
             member
             for member in sessions
             if member.owner_id in owning - {me} - fresh
-            and member.status is not MemberStatus.DEAD
+            and member.status in FENCED_FROM
             and not is_fresh(member, present, patience)
         )
 

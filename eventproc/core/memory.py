@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 
 from eventproc.core.balance import Shares, moves, shares
 from eventproc.core.group import Group, Wait, ownership_by_partition, standings
-from eventproc.core.lease import Lease
+from eventproc.core.lease import Lease, contradicted
 from eventproc.core.lease_mode import RecordLeases, lease_rules, of_another_mode
 from eventproc.core.liveness import is_fresh, live_members
 from eventproc.core.member_status import DEAD, LEAVING, OwnRecord
@@ -82,7 +82,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
+class MembershipObservation:
     """Since when the group has had these members with a share."""
 
     members: frozenset[str]
@@ -143,7 +143,7 @@ class GroupMemory:
     read_at_s: float | None = None
     grace_until_s: float = float("-inf")
     absent_since_s: Mapping[str, float] | None = None
-    membership: Membership | None = None
+    membership: MembershipObservation | None = None
     waiting_since_s: Mapping[Wait, float] | None = None
     rest: Rest | None = None
 
@@ -207,14 +207,10 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         handing_over=listing.handing_over,
         late=_older(memory.waiting_since_s or {}, rules.handoff_timeout, now_s),
     )
-    membership = _see_members(memory.membership, group.sharing, rules, now_s)
-    contradicted = tuple(
-        lease
-        for p, lease in listing.leases.items()
-        if lease.is_contradicted(me, group.ownership_by_partition.get(p), listing.asked_at_s)
-    )
+    membership = observe_members(memory.membership, group.sharing, rules, now_s)
+    suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     is_unsure = membership.is_unstable(now_s, rules) or any(
-        not lease.is_doubtful for lease in contradicted
+        not lease.is_doubtful for lease in suspects
     )
     group = replace(group, is_unsure=is_unsure)
     shared = shares(group)
@@ -228,7 +224,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         shares=shared,
         members=members,
         silent=silent,
-        contradicted=contradicted,
+        contradicted=suspects,
         outsiders=outsiders,
     )
     memory = replace(
@@ -275,15 +271,16 @@ def _as_fenced(present: MembershipSnapshot, silent: tuple[Member, ...]) -> Membe
     )
 
 
-def _see_members(
-    known: Membership | None, members: frozenset[str], rules: Rules, now_s: float
-) -> Membership:
+def observe_members(
+    known: MembershipObservation | None, members: frozenset[str], rules: Rules, now_s: float
+) -> MembershipObservation:
+    """Note since when the group has had these members."""
     if known is not None and known.members == members:
         return known
     stable_after_s = STABLE_AFTER_CYCLES * rules.rebalance_interval.total_seconds()
     lasted = known is None or now_s - known.since_s >= stable_after_s
     unstable_since_s = now_s if lasted or known is None else known.unstable_since_s
-    return Membership(members=members, since_s=now_s, unstable_since_s=unstable_since_s)
+    return MembershipObservation(members=members, since_s=now_s, unstable_since_s=unstable_since_s)
 
 
 def _rest(

@@ -1,8 +1,8 @@
 """Listings and actions in a line of text.
 
-A partition is written as ``id:owner``: ``0:b`` has a fresh record of ``b``, ``0:b!`` an expired one,
-``0:-`` a released one, and ``0`` none. ``0:me`` is held by this processor; ``0:me?`` is recorded as
-its own, but it has no lease; ``0:b*`` is recorded as another's, but it has a lease; and
+A partition is written as ``id:owner``: ``0:b`` has a fresh record of ``b``, ``0:b!`` an expired
+one, ``0:-`` a released one, and ``0`` none. ``0:me`` is held by this processor; ``0:me?`` is
+recorded as its own, but it has no lease; ``0:b*`` is recorded as another's, but it has a lease; and
 ``0:me>`` is being handed over.
 
 A member is written as its owner id: ``b`` has a fresh record, ``b!`` an old one,
