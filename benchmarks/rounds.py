@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from random import Random
 
 from benchmarks._rows import Row, options, say, show
-from eventproc.core import group as seen
-from eventproc.core.balance import moves, shares
-from eventproc.core.plan import moves_minimum
+from eventproc.core.ownership import group as seen
+from eventproc.core.ownership.balance import moves, shares
+from eventproc.core.ownership.plan import moves_minimum
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
 SIZES = ("4x2", "32x4", "256x32", "1000x100", "2500x250", "10000x1000")

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.core.checkpoint_rules import operators_writer
-from eventproc.core.liveness import live_partitions
+from eventproc.core.ownership.liveness import live_partitions
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import (
     Checkpoint,

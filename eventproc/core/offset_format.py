@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
-from eventproc.core.liveness import fresh_owners, live_members
+from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.models import (
     Checkpoint,
     MembershipSnapshot,

@@ -1,7 +1,7 @@
 """One cycle of the ownership half: read the group's records, decide, write.
 
-What is written is decided by ``core/cycle.py``; this module reads, and carries out. It runs on the
-store's loop. ``runtime/run.py`` passes its result to the pumps.
+What is written is decided by ``core/ownership/cycle.py``; this module reads, and carries out. It
+runs on the store's loop. ``runtime/run.py`` passes its result to the pumps.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from eventproc.config import EventProcessorConfig
-from eventproc.core.cycle import Actions, decide
-from eventproc.core.memory import GroupMemory, Listing, needs_ownership, observe
-from eventproc.core.rules import Rules
+from eventproc.core.ownership.cycle import Actions, decide
+from eventproc.core.ownership.memory import GroupMemory, Listing, needs_ownership, observe
+from eventproc.core.ownership.rules import Rules
 from eventproc.logs import Logger
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapshot, WriteOutcome
 from eventproc.ownership.leases import Leases

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.lease_mode import of_another_mode
 from eventproc.core.offset_format import owners_of_another, partitions_of_another
+from eventproc.core.ownership.lease_mode import of_another_mode
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     Checkpoint,

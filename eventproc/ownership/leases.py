@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from eventproc.concurrency.turns import Turns
-from eventproc.core.lease import Lease, renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.lease import Lease, renewal_due_at_s, trusted_until_s
 from eventproc.errors import StoreError
 from eventproc.logs import Logger
 from eventproc.models import (

@@ -5,7 +5,7 @@ it. While it owns partitions, its ownership records show that it is alive, and t
 not renewed: a balanced group writes no member records.
 
 With session leases the member record keeps every lease of the processor alive. It is then renewed
-all the time, and trusted like a lease (``core/lease_mode.py``).
+all the time, and trusted like a lease (``core/ownership/lease_mode.py``).
 
 Two processors with one ``owner_id`` would each consider the other's leases their own. So a
 processor that starts and finds a fresh record under its id writes its own incarnation into the
@@ -15,7 +15,7 @@ the record stays as it is, and the start goes on.
 
 A holder that could not reach the store for longer than that wait is too late: it finds that the
 other processor has joined, and yields. If both consider the id theirs, exactly one yields
-(``core/rivals.py``).
+(``core/ownership/rivals.py``).
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.lease import renewal_due_at_s, trusted_until_s
-from eventproc.core.liveness import fresh_owners, is_fresh, live_members
-from eventproc.core.member_status import DEAD, MemberStep, OwnRecord, find, first_status
+from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members
+from eventproc.core.ownership.member_status import DEAD, MemberStep, OwnRecord, find, first_status
 from eventproc.errors import (
     DuplicateOwnerError,
     StoreError,
@@ -87,7 +87,7 @@ class Membership:
         self._write_error: StoreError | None = None
         """The error of the newest write, if its outcome is unknown."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
-        """What is known of the record; decisions are made with it (``core/member_status.py``)."""
+        """What is known of the record: what ``member_status.member_step`` decides with."""
 
     async def enter(self, *, answer_within: timedelta, poll_interval: timedelta) -> None:
         """Write the member record; return when no other live processor uses the ``owner_id``.

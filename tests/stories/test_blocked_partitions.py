@@ -319,8 +319,8 @@ def test_a_partition_that_was_lost_is_not_abandoned():
         async with processor:
             scene.publish(3)
             await seconds(5)
-            assert processor._session is not None
-            processor._session.pumps.lose("0")
+            assert processor._run is not None
+            processor._run.pumps.lose("0")
         return processor.statistics().abandoned
 
     assert run_virtual(story()) == ()

@@ -75,9 +75,9 @@ class Displacement:
         await seconds(30)
         store: Any = self.scene.store_by_owner["a"]
         if is_handing_over:
-            session = self.processor._session
-            assert session is not None
-            session.pumps.adjust(session.leases.held, {"0": "b"})  # Waits for the handler.
+            run = self.processor._run
+            assert run is not None
+            run.pumps.adjust(run.leases.held, {"0": "b"})  # Waits for the handler.
         members = store.list_members
 
         async def list_the_other(group):
@@ -90,7 +90,7 @@ class Displacement:
             return replace(listed, members=there)
 
         # As seen by one that was away: the other entered long ago, so this one yields at once.
-        self.processor._session._membership_record._arbiter.note_replaced("other")  # type: ignore[union-attr]
+        self.processor._run._membership._arbiter.note_replaced("other")  # type: ignore[union-attr]
         store.list_members = list_the_other
         await self.processor._finished.wait()
         with pytest.raises(DuplicateOwnerError):
@@ -174,12 +174,12 @@ def test_one_renewal_that_fails_ends_the_other():
         processor = scene.processor(lease_mode=LeaseMode.SESSION)
         await processor.start()
         await seconds(1)
-        session: Any = processor._session
+        run: Any = processor._run
 
         async def fail() -> None:
             raise RuntimeError("a store of the user's")
 
-        session.leases.renew_due = fail
+        run.leases.renew_due = fail
         await processor._finished.wait()
         with pytest.raises(RuntimeError, match="of the user's"):
             await processor.stop()
@@ -196,7 +196,7 @@ async def test_a_call_whose_waiter_is_gone_may_fail_unheard():
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def fail() -> None:
-        control.tell(begun.set)
+        control.call_soon(begun.set)
         while not go_on.is_set():  # noqa: ASYNC110 - of another loop
             await asyncio.sleep(0.001)
         raise StoreUnavailableError("no answer")

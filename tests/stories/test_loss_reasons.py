@@ -95,12 +95,12 @@ def test_after_a_refused_renewal_the_record_is_read_for_the_reason(
         processor = scene.processor()
         await processor.start()
         await seconds(15)
-        session = processor._session
-        assert session is not None
+        run = processor._run
+        assert run is not None
         await happen(scene)
         if is_silent:
             scene.store_by_owner["a"].list_ownership = unanswered  # type: ignore[method-assign]
-        await session.leases.renew_all()
+        await run.leases.renew_all()
         await seconds(0.1)
         lost_count = processor.statistics().lost_count
         await processor.stop()

@@ -155,9 +155,9 @@ def test_a_listing_counts_from_its_request():
         while not asked_at_s:
             await seconds(1)
         await seconds(25)  # The session was renewed since, and would last longer.
-        session = a._session
-        assert session is not None
-        until_s = session.leases.trusted_until_s("0")
+        run = a._run
+        assert run is not None
+        until_s = run.leases.trusted_until_s("0")
         await a.stop()
         return until_s - asked_at_s[0]
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import pump_owner
-from eventproc.core.liveness import live_members, live_partitions
+from eventproc.core.ownership.liveness import live_members, live_partitions
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,

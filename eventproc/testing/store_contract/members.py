@@ -1,6 +1,8 @@
 """Clauses on member records: conditional, renewable, withdrawn by their own etag only."""
 
 from dataclasses import replace
+from enum import Enum
+from typing import Any, Final
 
 from eventproc.models import (
     ConsumerGroup,
@@ -13,6 +15,17 @@ from eventproc.models import (
 from eventproc.ports import CheckpointStore
 from eventproc.testing.store_contract.bench import Bench, owners, require
 from eventproc.testing.store_contract.ownership import ODD_OWNERS
+
+
+class _LaterWord(Enum):
+    """A word that a later version of eventproc may write, for each field that has words."""
+
+    WORD = "unheard-of"
+
+
+_LATER_WORDS: Final[dict[str, Any]] = dict.fromkeys(
+    ("status", "lease_mode", "offset_format"), _LaterWord.WORD
+)
 
 
 async def announce(store: CheckpointStore, group: ConsumerGroup, member: Member) -> Member:
@@ -165,6 +178,24 @@ async def members_keep_to_their_group(bench: Bench) -> None:
     )
 
 
+async def unknown_words_are_read_as_defaults(bench: Bench) -> None:
+    """A word that a later version wrote counts as the field's default; no listing fails for it."""
+    group = bench.new_group()
+    plain = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
+    later = Member(owner_id="b", incarnation="2", **_LATER_WORDS)
+    await bench.store.announce_member(group, later)
+    listed = await members(bench.other, group)
+    require(plain in listed, "a word that nobody knows must not hide the other members")
+    found = {
+        replace(each, etag=None, last_modified=None) for each in listed if each.owner_id == "b"
+    }
+    # A store that keeps the objects themselves has no words to read.
+    require(
+        found in ({Member(owner_id="b", incarnation="2")}, {later}),
+        f"unknown words must be read as the defaults, they are read as {found}",
+    )
+
+
 CLAUSES = (
     presence_comes_back,
     announcing_is_conditional,
@@ -172,4 +203,5 @@ CLAUSES = (
     withdrawing_is_conditional,
     unusual_owners_are_distinguished,
     members_keep_to_their_group,
+    unknown_words_are_read_as_defaults,
 )

@@ -3,8 +3,8 @@
 from tests.mutation.guard import Guard, guards_in
 
 PLAN = guards_in(
-    "eventproc/core/plan.py",
-    ["tests/unit/eventproc/core/test_plan.py", "tests/stories/test_plan_small_worlds.py"],
+    "eventproc/core/ownership/plan.py",
+    ["tests/unit/eventproc/core/ownership/test_plan.py", "tests/stories/test_plan_small_worlds.py"],
     Guard(
         name="an extra partition goes to an owner that holds more than the minimum, whatever its "
         "exact count",
@@ -69,8 +69,8 @@ PLAN = guards_in(
 )
 
 BALANCE = guards_in(
-    "eventproc/core/balance.py",
-    ["tests/unit/eventproc/core/test_balance.py", "tests/stories/test_balance_rounds.py"],
+    "eventproc/core/ownership/balance.py",
+    ["tests/unit/eventproc/core/ownership/test_balance.py", "tests/stories/test_balance_rounds.py"],
     Guard(
         name="a processor steals at most one partition in a cycle",
         without_it="a new processor steals its whole share at once",
@@ -154,7 +154,7 @@ BALANCE = guards_in(
         without_it="a partition is never read",
         words="planned |= _reassigned(view, waiting)",
         mutated="pass",
-        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
+        killers=("tests/unit/eventproc/core/ownership/test_unclaimed.py",),
     ),
     Guard(
         name="a partition recorded under the own id is claimed, even if the plan gives it to a "
@@ -163,7 +163,7 @@ BALANCE = guards_in(
         without_it="after a restart the partition is read by nobody until its record expires",
         words=" or (p in waiting and live.get(p) == me)",
         mutated="",
-        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
+        killers=("tests/unit/eventproc/core/ownership/test_unclaimed.py",),
     ),
     Guard(
         name="only the unclaimed share of a foreign owner is reassigned",
@@ -172,7 +172,7 @@ BALANCE = guards_in(
         "therefore never expire",
         words="unclaimed = waiting & view.unclaimed",
         mutated="unclaimed = view.unclaimed",
-        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
+        killers=("tests/unit/eventproc/core/ownership/test_unclaimed.py",),
     ),
     Guard(
         name="handoff_timeout is counted from when a partition was first due",
@@ -185,8 +185,8 @@ BALANCE = guards_in(
 )
 
 STANDBY = guards_in(
-    "eventproc/core/standby.py",
-    ["tests/unit/eventproc/core/test_standby.py"],
+    "eventproc/core/ownership/standby.py",
+    ["tests/unit/eventproc/core/ownership/test_standby.py"],
     Guard(
         name="new processors of another deployment wait until one of the old ones leaves",
         without_it="a rolling deployment moves each partition nearly twice",
@@ -213,8 +213,8 @@ STANDBY = guards_in(
 )
 
 LEASE = guards_in(
-    "eventproc/core/lease.py",
-    ["tests/unit/eventproc/core/test_lease.py"],
+    "eventproc/core/ownership/lease.py",
+    ["tests/unit/eventproc/core/ownership/test_lease.py"],
     Guard(
         name="an owner stops delivering some time before its lease expires",
         without_it="if clocks run at different rates, two owners deliver at once",

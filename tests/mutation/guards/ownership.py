@@ -360,7 +360,7 @@ MEMBERSHIP = guards_in(
         without_it="it goes on with partitions that others claim",
         words="if self.is_session and (mine is None or mine.status is MemberStatus.DEAD):",
         mutated="if False:",
-        killers=("tests/unit/eventproc/ownership/test_session_mode.py",),
+        killers=("tests/stories/test_session_leases.py",),
     ),
     Guard(
         name="only member records of processors that own nothing are deleted",

@@ -66,7 +66,7 @@ SESSION_LEASE_RULES = guards_in(
     "eventproc/core/session_lease.py",
     [
         "tests/unit/eventproc/core/test_session_lease.py",
-        "tests/unit/eventproc/ownership/test_session_mode.py",
+        "tests/stories/test_session_leases.py",
     ],
     Guard(
         name="session: a member is alive until its record is marked as dead",
@@ -100,7 +100,7 @@ SESSION_LEASE_RULES = guards_in(
 
 SESSION_MODE = guards_in(
     "eventproc/ownership/session_mode.py",
-    ["tests/unit/eventproc/ownership/test_session_mode.py"],
+    ["tests/stories/test_session_leases.py"],
     Guard(
         name="session: ownership is read at intervals, even while membership is unchanged",
         without_it="a processor whose partition was stolen never notices it",

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.core.lease import contradicted
+from eventproc.core.ownership.lease import contradicted
 from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.logs import get_logger
 from eventproc.models import OwnershipClaim, OwnershipSnapshot, WriteOutcome

@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.core.member_status import member_step
+from eventproc.core.ownership.member_status import member_step
 from eventproc.errors import DuplicateOwnerError
 from eventproc.logs import get_logger
 from eventproc.models import LeaseMode, Member, MemberStatus, WriteOutcome
 from eventproc.ownership.membership import Membership
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.core.listings import RULES
+from tests.unit.eventproc.core.ownership.listings import RULES
 
 EXPIRATION = timedelta(seconds=60)
 ANSWER_WITHIN = timedelta(seconds=12)

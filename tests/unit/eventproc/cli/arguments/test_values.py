@@ -1,4 +1,4 @@
-"""Option values: what people write, and what they are told when it cannot be read."""
+"""Option values: what is accepted, and the errors for what cannot be parsed."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,12 +25,12 @@ from eventproc.models import EventPosition
     ],
 )
 def test_a_duration_is_a_number_and_a_unit(text, span):
-    """Seconds need no unit."""
+    """Without a unit it is in seconds."""
     assert parse_duration("--interval", text) == span
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1s", "10 days", "1e3", "10s 5ms"])
-def test_another_duration_is_refused_by_the_option_s_name(text):
+def test_an_invalid_duration_is_refused(text):
     """The message names the option, repeats the text and shows the form."""
     with pytest.raises(ConfigurationError, match=r"--interval is .*500ms, 10s, 2m or 1h"):
         parse_duration("--interval", text)
@@ -55,28 +55,28 @@ def test_a_position_is_a_word_a_number_or_a_time(text, position):
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "-5", "31.01.2026", "²"])
-def test_another_position_is_refused_by_the_option_s_name(text):
-    """The message names the option and all that is possible."""
+def test_an_invalid_position_is_refused(text):
+    """The message names the option and all forms."""
     with pytest.raises(ConfigurationError, match=r"--start is .*earliest, latest, a sequence"):
         parse_position("--start", text)
 
 
 @pytest.mark.parametrize("text", [str(2**63), "9" * 5_000])
-def test_a_number_above_any_event_s_is_refused(text):
-    """With the largest there may be."""
+def test_a_sequence_number_above_the_maximum_is_refused(text):
+    """The message names the largest one."""
     with pytest.raises(ConfigurationError, match=r"--start is 9.*end at 9223372036854775807"):
         parse_position("--start", text)
     assert parse_position("--start", str(2**63 - 1)).sequence_number == 2**63 - 1
 
 
 @pytest.mark.parametrize("text", ["orders", "orders:", ":8", "orders:many", "orders:-1"])
-def test_a_hub_needs_a_name_and_a_count(text):
+def test_a_hub_without_name_or_partition_count_is_refused(text):
     """The message shows the form."""
     with pytest.raises(ConfigurationError, match=r"--hub is .*NAME:PARTITIONS"):
         parse_hub("--hub", text)
 
 
-def test_a_hub_is_a_name_and_a_count():
+def test_a_hub_is_a_name_and_a_partition_count():
     """As in ``orders:8``."""
     assert parse_hub("--hub", "orders:8") == ("orders", 8)
 
@@ -92,6 +92,6 @@ def test_a_hub_is_a_name_and_a_count():
         (432_000, "5 days"),
     ],
 )
-def test_spans_are_spoken_as_people_do(seconds, text):
-    """One figure and one unit, as fine as it matters."""
+def test_durations_are_printed_with_one_figure_and_one_unit(seconds, text):
+    """With as many digits as matter."""
     assert format_duration(timedelta(seconds=seconds)) == text

@@ -30,6 +30,6 @@ from eventproc.errors import (
         (EventProcError, FAILED),
     ],
 )
-def test_an_exit_code_says_whether_trying_again_may_help(kind, code):
+def test_the_exit_code_says_whether_a_restart_may_help(kind, code):
     """2: an operator must correct something; 3: a retry may help; 1: unknown."""
     assert exit_code_of(kind("why")) == code

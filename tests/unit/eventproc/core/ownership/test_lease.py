@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.lease import renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
 
 SECOND = timedelta(seconds=1)
 

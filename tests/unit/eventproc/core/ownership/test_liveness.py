@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.liveness import fresh_owners, is_fresh, live_members, live_partitions
+from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members, live_partitions
 from eventproc.models import (
     LeaseMode,
     Member,

@@ -19,8 +19,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc.core.rules import Rules
-from eventproc.core.standby import active_members
+from eventproc.core.ownership.rules import Rules
+from eventproc.core.ownership.standby import active_members
 from eventproc.models import LoadBalancingStrategy, Member, MemberStatus, PartitionOwnership
 
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from eventproc.core.balance import Shares, moves, shares
-from eventproc.core.group import Group, Wait, ownership_by_partition, standings
-from eventproc.core.lease import Lease, contradicted
-from eventproc.core.lease_mode import RecordLeases, lease_rules, of_another_mode
-from eventproc.core.liveness import is_fresh, live_members
-from eventproc.core.member_status import DEAD, LEAVING, OwnRecord
-from eventproc.core.rules import Rules
+from eventproc.core.ownership.balance import Shares, moves, shares
+from eventproc.core.ownership.group import Group, Wait, ownership_by_partition, standings
+from eventproc.core.ownership.lease import Lease, contradicted
+from eventproc.core.ownership.lease_mode import RecordLeases, lease_rules, of_another_mode
+from eventproc.core.ownership.liveness import is_fresh, live_members
+from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
+from eventproc.core.ownership.rules import Rules
 from eventproc.models import Member, MembershipSnapshot, OwnershipSnapshot
 
 K = TypeVar("K", bound=Hashable)

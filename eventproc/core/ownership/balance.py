@@ -16,9 +16,9 @@ Rule 6: a processor that leaves claims nothing. Everything that it holds is surp
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eventproc.core.group import Group, Wait
-from eventproc.core.plan import plan, rank
-from eventproc.core.unclaimed import awaiting_claim, fallback_owners
+from eventproc.core.ownership.group import Group, Wait
+from eventproc.core.ownership.plan import plan, rank
+from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim
 
 
@@ -88,7 +88,7 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
     me, live = group.owner_id, group.live_owner_by_partition
     planned = shared.owner_by_partition
     if group.is_leaving:
-        return _farewell(group, planned, strategy)
+        return _leave(group, planned, strategy)
     due = [
         p
         for p in group.partition_ids
@@ -115,7 +115,7 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
     )
 
 
-def _farewell(group: Group, planned: Mapping[str, str], strategy: LoadBalancingStrategy) -> Moves:
+def _leave(group: Group, planned: Mapping[str, str], strategy: LoadBalancingStrategy) -> Moves:
     """Give everything up: to the planned owners, or to whoever claims it."""
     given = _surplus(group, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
     hand_overs = {p: given.get(p) for p in sorted(group.mine)}

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.liveness import fresh_owners, is_fresh, live_members, recorded_owners
-from eventproc.core.member_status import FENCED_FROM
-from eventproc.core.plan import rank
+from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members, recorded_owners
+from eventproc.core.ownership.member_status import FENCED_FROM
+from eventproc.core.ownership.plan import rank
 from eventproc.models import (
     LeaseMode,
     Member,

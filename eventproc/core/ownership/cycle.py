@@ -21,9 +21,9 @@ else in this cycle: what it knows of its own leases is wrong.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from eventproc.core.balance import moves
-from eventproc.core.lease import Lease
-from eventproc.core.member_status import (
+from eventproc.core.ownership.balance import moves
+from eventproc.core.ownership.lease import Lease
+from eventproc.core.ownership.member_status import (
     ACTIVE,
     DEAD,
     MemberStep,
@@ -31,8 +31,8 @@ from eventproc.core.member_status import (
     member_step,
     members_to_forget,
 )
-from eventproc.core.memory import GroupMemory, Observed
-from eventproc.core.rules import Rules
+from eventproc.core.ownership.memory import GroupMemory, Observed
+from eventproc.core.ownership.rules import Rules
 from eventproc.models import LeaseMode, Member, OwnershipClaim
 
 
@@ -73,6 +73,11 @@ class Actions:
 
     is_balanced: bool
     """Whether the plan asks no change of this processor."""
+
+    @property
+    def has_others(self) -> bool:
+        """While this processor leaves: whether other members have a share."""
+        return bool(self.owner_by_partition)
 
 
 def decide(memory: GroupMemory, rules: Rules) -> Actions:

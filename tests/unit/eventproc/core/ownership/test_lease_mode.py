@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc.core.lease_mode import RecordLeases, SessionLeases
-from eventproc.core.plan import rank
+from eventproc.core.ownership.lease_mode import RecordLeases, SessionLeases
+from eventproc.core.ownership.plan import rank
 from eventproc.models import (
     LeaseMode,
     Member,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.plan import plan
-from eventproc.core.unclaimed import awaiting_claim, fallback_owners
+from eventproc.core.ownership.plan import plan
+from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import decide, group_holding, groups
+from tests.unit.eventproc.core.ownership.groups import decide, group_holding, groups
 
 COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
 

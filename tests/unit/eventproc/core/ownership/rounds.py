@@ -6,9 +6,9 @@ Time, faults and members with different views are left to the simulation.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eventproc.core.balance import Moves
+from eventproc.core.ownership.balance import Moves
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import Group, decide
+from tests.unit.eventproc.core.ownership.groups import Group, decide
 
 COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
 ROUNDS_MAX = 200

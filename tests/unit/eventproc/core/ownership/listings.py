@@ -14,11 +14,11 @@ without a member record is foreign.
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from eventproc.core.cycle import Actions, decide
-from eventproc.core.lease import Lease
-from eventproc.core.member_status import OwnRecord
-from eventproc.core.memory import GroupMemory, Listing, observe
-from eventproc.core.rules import Rules
+from eventproc.core.ownership.cycle import Actions, decide
+from eventproc.core.ownership.lease import Lease
+from eventproc.core.ownership.member_status import OwnRecord
+from eventproc.core.ownership.memory import GroupMemory, Listing, observe
+from eventproc.core.ownership.rules import Rules
 from eventproc.models import (
     LeaseMode,
     LoadBalancingStrategy,

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.lease import renewal_due_at_s, trusted_until_s
-from eventproc.core.rivals import Rivals
-from eventproc.core.rules import Rules
+from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.rivals import Rivals
+from eventproc.core.ownership.rules import Rules
 from eventproc.models import LeaseMode, Member, MembershipSnapshot, MemberStatus
 
 ACTIVE, STANDBY, LEAVING, RESTARTING, DEAD = (

@@ -5,10 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc.core.cycle import decide
-from eventproc.core.memory import GroupMemory, needs_ownership, observe
+from eventproc.core.ownership.cycle import decide
+from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
 from eventproc.models import LeaseMode, LoadBalancingStrategy
-from tests.unit.eventproc.core.listings import BEGIN_S, NOW, RULES, actions, described, listing
+from tests.unit.eventproc.core.ownership.listings import (
+    BEGIN_S,
+    NOW,
+    RULES,
+    actions,
+    described,
+    listing,
+)
 
 BALANCED = {"strategy": LoadBalancingStrategy.BALANCED}
 GREEDY = {"strategy": LoadBalancingStrategy.GREEDY}

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from eventproc.core.member_status import CHANGES, FENCED_FROM, OwnRecord
+from eventproc.core.ownership.member_status import CHANGES, FENCED_FROM, OwnRecord
 from eventproc.models import Member, MemberStatus
 
 CHANGED = {

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from eventproc.core import group
-from eventproc.core.balance import Moves, moves, shares
+from eventproc.core.ownership import group
+from eventproc.core.ownership.balance import Moves, moves, shares
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from eventproc.core.memory import GroupMemory, observe, observe_members
-from tests.unit.eventproc.core.listings import BEGIN_S, RULES, listing
+from eventproc.core.ownership.memory import GroupMemory, observe, observe_members
+from tests.unit.eventproc.core.ownership.listings import BEGIN_S, RULES, listing
 
 SECOND = replace(RULES, rebalance_interval=timedelta(seconds=1.25))
 """A membership is stable after 1 s, and unstable for 5 s at most."""
