@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from benchmarks._rows import Row, options, show
 from eventproc import ConsumerGroup, PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.statistics import ProcessorStatistics
-from eventproc.telemetry import Telemetry, Watch
+from eventproc.telemetry import Instrumentation, Telemetry
 
 SECONDS: Final = 0.3
 ROUNDS: Final = 5
@@ -43,7 +43,7 @@ def nobody_asks() -> ProcessorStatistics:
 
 def told_by(telemetry: Telemetry) -> PartitionHandler:
     group = ConsumerGroup(fully_qualified_namespace="host", eventhub_name="hub")
-    return Watch(telemetry, group, nobody_asks).handler(Idle(), "0")
+    return Instrumentation(telemetry, group, nobody_asks).handler(Idle(), "0")
 
 
 def events_of(count: int, parent: Callable[[int], str]) -> Sequence[ReceivedEvent]:

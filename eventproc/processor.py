@@ -29,7 +29,7 @@ from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun, RunParts
 from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.settings import checked
 from eventproc.statistics import DeliveryCounters, ProcessorStatistics
-from eventproc.telemetry import Telemetry, Watch, global_telemetry
+from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
 from eventproc.validation.handlers import check_handler, check_processor, first_checked
 from eventproc.version import EVENTPROC_VERSION
 
@@ -110,7 +110,7 @@ class EventProcessor:
             config=self._config,
             rng=self._rng,
             clock=clock,
-            watch=Watch(telemetry or global_telemetry(), group, self.statistics),
+            telemetry=Instrumentation(telemetry or global_telemetry(), group, self.statistics),
             log=self._log,
         )
         self._run: ProcessorRun | None = None
@@ -263,7 +263,7 @@ class EventProcessor:
             raise
         self._newest_run = run
         self._cycle_count = self._claim_count = self._steal_count = 0
-        self._parts.watch.begin()
+        self._parts.telemetry.begin()
         self._log.info("processor_started", partition_count=len(run.partition_ids))
         self._cycling = asyncio.create_task(self._serve_run(run), name="eventproc-cycles")
         self._cycling.add_done_callback(lambda _: self._finished.set())
@@ -287,7 +287,7 @@ class EventProcessor:
             try:
                 await run.close()
             finally:
-                self._parts.watch.end()
+                self._parts.telemetry.end()
                 self._is_failing = False
                 self._run = self._cycling = None
                 self._finished.set()
@@ -374,7 +374,7 @@ class EventProcessor:
                 self._wake.set()
 
     def _note_cycle(self, done: CycleResult, seconds: float) -> None:
-        self._parts.watch.cycle(seconds)
+        self._parts.telemetry.cycle(seconds)
         if self._store_failure_count:
             self._log.info("store_recovered", failure_count=self._store_failure_count)
             self._store_failure_count = 0
@@ -392,7 +392,7 @@ class EventProcessor:
         self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
 
     def _note_store_failure(self, error: StoreError, seconds: float) -> None:
-        self._parts.watch.cycle(seconds, error)
+        self._parts.telemetry.cycle(seconds, error)
         if self._store_failure_count == 0 or (error.is_final and not self._is_store_refused):
             log = self._log.error if error.is_final else self._log.warning
             log("store_failed", error=str(error))

@@ -39,8 +39,8 @@ def waits(backoff: Backoff, rng: Random) -> Callable[[int], float]:
 def async_attempts(count: int, backoff: Backoff, retried: type[Exception]) -> AsyncRetrying:
     """Return a loop: ``await attempts(call)`` awaits the call up to *count* times in all.
 
-    It is repeated while it raises *retried*; the last error is raised as it is. One loop serves any
-    number of calls, also at the same time.
+    *call* must be a coroutine function. It is repeated while it raises *retried*; the last error is
+    raised as it is. One loop serves any number of calls, also at the same time.
     """
     return AsyncRetrying(
         wait=_spread(backoff),

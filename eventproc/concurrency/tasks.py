@@ -49,9 +49,9 @@ async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
 def cancellation_kept() -> Iterator[None]:
     """Raise ``CancelledError`` after a block that suppressed a cancellation of this task.
 
-    For awaiting code that is not ours: a loop around it would go on, and whoever cancelled the task
-    would wait for ever. ``asyncio.wait_for`` of Python 3.11, which Azure's client uses, returns its
-    result if that arrives together with the cancellation.
+    For awaiting code that is not ours: a loop around it would go on, and the caller that cancelled
+    the task would wait for ever. ``asyncio.wait_for`` of Python 3.11, which Azure's client uses,
+    returns its result if that arrives together with the cancellation.
     """
     task = asyncio.current_task()
     assert task is not None, "only inside a task"

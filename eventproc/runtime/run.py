@@ -52,7 +52,7 @@ from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.descriptors import warn_if_scarce
 from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
-from eventproc.telemetry import Watch
+from eventproc.telemetry import Instrumentation
 
 DISPLACING: Final = (DuplicateOwnerError, StoreReplacedError)
 """Errors that end a processor at once: another processor uses its owner id, or its store is not the
@@ -92,7 +92,7 @@ class RunParts:
     config: EventProcessorConfig
     rng: Random
     clock: Callable[[], float] | None
-    watch: Watch
+    telemetry: Instrumentation
     log: Logger
 
 
@@ -358,7 +358,7 @@ class ProcessorRun:
         handler = parts.handler()
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
-        handler = parts.watch.handler(handler, partition_id)
+        handler = parts.telemetry.handler(handler, partition_id)
         self._pump_count += 1
         log = parts.log.bind(partition_id=partition_id)
         verify = partial(self._verify, partition_id)
@@ -366,7 +366,7 @@ class ProcessorRun:
             partition_id,
             writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
             read=partial(self._read_checkpoint, partition_id),
-            write=parts.watch.write(self._write_checkpoint, partition_id),
+            write=parts.telemetry.write(self._write_checkpoint, partition_id),
             verify=verify,
             policy=self._config.checkpoint_policy,
             backoff=self._config.receiver_backoff,

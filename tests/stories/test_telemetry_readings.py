@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc.telemetry.reporting import Watch
+from eventproc.telemetry.reporting import Instrumentation
 from eventproc.testing import run_virtual
 from tests.stories.opentelemetry_sdk import Sdk
 from tests.stories.scene import Noting, seconds
@@ -175,11 +175,13 @@ def test_processors_may_begin_and_end_while_another_thread_reads(sdk, caplog):
 
     def come_and_go():
         while not is_over.is_set():
-            watches = [Watch(sdk.telemetry, scene.group, lambda: still) for _ in range(100)]
-            for watch in watches:
-                watch.begin()
-            for watch in watches:
-                watch.end()
+            started = [
+                Instrumentation(sdk.telemetry, scene.group, lambda: still) for _ in range(100)
+            ]
+            for each in started:
+                each.begin()
+            for each in started:
+                each.end()
 
     coming = threading.Thread(target=come_and_go)
     coming.start()

@@ -52,7 +52,7 @@ class Screen(ABC, Generic[Scene]):
         return
 
     @abstractmethod
-    def tell(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Show one line, before there is a scene to show."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Picture(Screen[Scene]):
         """Remove the picture."""
         self._live.stop()
 
-    def tell(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Show the line in place of the picture."""
         self._live.update(Text(f"{line} ..."), refresh=True)
 
@@ -102,7 +102,7 @@ class TextScreen(Screen[Scene]):
         self._headline = ""
         self._printed_s = 0.0
 
-    def tell(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Print the line, with the time since the beginning."""
         self._print(time.monotonic() - self._begun_s, line)
 

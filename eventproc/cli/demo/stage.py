@@ -63,11 +63,11 @@ class Stage:
     """Starts the hub, the store and the processes of a demo; an async context manager."""
 
     def __init__(
-        self, *, partition_count: int, store: StoreChoice, tell: Callable[[str], None]
+        self, *, partition_count: int, store: StoreChoice, print_line: Callable[[str], None]
     ) -> None:
         self._partition_count = partition_count
         self._choice = store
-        self._tell = tell
+        self._print_line = print_line
         self._stack = AsyncExitStack()
         self.environment: dict[str, str] = {}
         """Environment variables of the demo's processes."""
@@ -135,7 +135,7 @@ class Stage:
             if self._choice is StoreChoice.AZURITE:
                 raise
             return StoreInfo(name="SQLite", spec=sqlite, why=str(error)), ""
-        self._tell("starting Azurite, the blob storage emulator")
+        self._print_line("starting Azurite, the blob storage emulator")
         azurite = Azurite()
         self._stack.callback(azurite.stop)
         # If this task is cancelled, Azurite must finish its start before it can be stopped.
@@ -156,7 +156,7 @@ class Stage:
         return note, azurite.connection_string
 
     async def _start_hub(self) -> str:
-        self._tell("starting the Event Hubs emulator")
+        self._print_line("starting the Event Hubs emulator")
         hub = f"{HUB}:{self._partition_count}"
         child = self.start(
             "emulator",

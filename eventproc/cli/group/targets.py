@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc.cli.arguments.values import parse_position
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition, PartitionProperties
+from eventproc.validation.option_values import parse_position
 
 _STEPS: Final = re.compile(r"[+-][0-9]{1,19}")
 """As many digits as a sequence number may have."""

@@ -23,7 +23,7 @@ from eventproc.testing.store_contract.bench import (
     update_of,
 )
 
-RIVALS = 8
+WRITERS = 8
 PARTITIONS = 16
 
 
@@ -39,8 +39,8 @@ async def claims_have_one_winner(bench: Bench) -> None:
     for _ in range(bench.rounds):
         results = await asyncio.gather(
             *(
-                claim_one((bench.store, bench.other)[rival % 2], group, "0", f"r{rival}", etag)
-                for rival in range(RIVALS)
+                claim_one((bench.store, bench.other)[writer % 2], group, "0", f"r{writer}", etag)
+                for writer in range(WRITERS)
             )
         )
         outcomes = [result.outcome for result in results]
@@ -59,28 +59,28 @@ async def first_writes_have_one_winner(bench: Bench) -> None:
     """Of many first writes of one record exactly one is won."""
     for number in range(bench.rounds):
         group = bench.new_group()
-        stores = [(bench.store, bench.other)[rival % 2] for rival in range(RIVALS)]
+        stores = [(bench.store, bench.other)[writer % 2] for writer in range(WRITERS)]
         if number % 3 == 0:
             claims = await asyncio.gather(
-                *(claim_one(s, group, "0", f"r{rival}", None) for rival, s in enumerate(stores))
+                *(claim_one(s, group, "0", f"r{writer}", None) for writer, s in enumerate(stores))
             )
             outcomes = [result.outcome for result in claims]
         elif number % 3 == 1:
             updates = await asyncio.gather(
                 *(
-                    s.update_checkpoint(group, update_of(1, None, writer=f"r{rival}"))
-                    for rival, s in enumerate(stores)
+                    s.update_checkpoint(group, update_of(1, None, writer=f"r{writer}"))
+                    for writer, s in enumerate(stores)
                 )
             )
             outcomes = [result.outcome for result in updates]
         else:
-            presences = await asyncio.gather(
+            announcements = await asyncio.gather(
                 *(
-                    s.announce_member(group, Member(owner_id="a", incarnation=str(rival)))
-                    for rival, s in enumerate(stores)
+                    s.announce_member(group, Member(owner_id="a", incarnation=str(writer)))
+                    for writer, s in enumerate(stores)
                 )
             )
-            outcomes = [result.outcome for result in presences]
+            outcomes = [result.outcome for result in announcements]
         require(
             one_winner(outcomes),
             "of many first writes of one record exactly one must win, not "
@@ -95,16 +95,16 @@ async def checkpoints_have_one_winner(bench: Bench) -> None:
     for number in range(1, bench.rounds + 1):
         results = await asyncio.gather(
             *(
-                (bench.store, bench.other)[rival % 2].update_checkpoint(
+                (bench.store, bench.other)[writer % 2].update_checkpoint(
                     group,
                     update_of(
                         number,
                         checkpoint,
-                        writer=f"r{rival}",
-                        state=f"r{rival}".encode() if rival % 3 else None,
+                        writer=f"r{writer}",
+                        state=f"r{writer}".encode() if writer % 3 else None,
                     ),
                 )
-                for rival in range(RIVALS)
+                for writer in range(WRITERS)
             )
         )
         outcomes = [result.outcome for result in results]

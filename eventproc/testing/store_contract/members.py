@@ -14,7 +14,7 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 from eventproc.testing.store_contract.bench import Bench, owners, require
-from eventproc.testing.store_contract.ownership import ODD_OWNERS
+from eventproc.testing.store_contract.ownership import UNUSUAL_OWNER_IDS
 
 
 class _LaterWord(Enum):
@@ -59,7 +59,7 @@ async def members(store: CheckpointStore, group: ConsumerGroup) -> set[Member]:
     return set(snapshot.members)
 
 
-async def presence_comes_back(bench: Bench) -> None:
+async def member_record_comes_back(bench: Bench) -> None:
     """A member record is listed by every store as it was written, in all fields."""
     group = bench.new_group()
     require(await members(bench.store, group) == set(), "a new group must have no members")
@@ -95,8 +95,8 @@ async def announcing_is_conditional(bench: Bench) -> None:
     group = bench.new_group()
     first = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
     second = Member(owner_id="a", incarnation="2")
-    for rival in (second, replace(second, etag="0x0")):
-        result = await bench.other.announce_member(group, rival)
+    for outdated in (second, replace(second, etag="0x0")):
+        result = await bench.other.announce_member(group, outdated)
         require(
             result.outcome is WriteOutcome.LOST,
             "an announcement under a name that is taken must be lost, "
@@ -110,7 +110,7 @@ async def announcing_is_conditional(bench: Bench) -> None:
     require(await members(bench.store, group) == {first}, "a lost announcement changes nothing")
 
 
-async def presence_is_renewed(bench: Bench) -> None:
+async def member_record_is_renewed(bench: Bench) -> None:
     """Writing the same again gives a new etag and never makes the record older."""
     group = bench.new_group()
     first = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
@@ -156,7 +156,7 @@ async def unusual_owners_are_distinguished(bench: Bench) -> None:
     group = bench.new_group()
     announced = {
         await announce(bench.store, group, Member(owner_id=owner_id, incarnation="1"))
-        for owner_id in ODD_OWNERS
+        for owner_id in UNUSUAL_OWNER_IDS
     }
     require(await members(bench.other, group) == announced, "owner ids must come back as given")
     for member in announced:
@@ -185,7 +185,7 @@ async def unknown_words_are_read_as_defaults(bench: Bench) -> None:
     later = Member(owner_id="b", incarnation="2", **_LATER_WORDS)
     await bench.store.announce_member(group, later)
     listed = await members(bench.other, group)
-    require(plain in listed, "a word that nobody knows must not hide the other members")
+    require(plain in listed, "an unknown word must not hide the other members")
     found = {
         replace(each, etag=None, last_modified=None) for each in listed if each.owner_id == "b"
     }
@@ -197,9 +197,9 @@ async def unknown_words_are_read_as_defaults(bench: Bench) -> None:
 
 
 CLAUSES = (
-    presence_comes_back,
+    member_record_comes_back,
     announcing_is_conditional,
-    presence_is_renewed,
+    member_record_is_renewed,
     withdrawing_is_conditional,
     unusual_owners_are_distinguished,
     members_keep_to_their_group,

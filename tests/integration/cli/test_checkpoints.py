@@ -118,7 +118,7 @@ def test_a_running_owner_continues_from_the_new_position(command, tool, orders, 
     cut = next(at for at, number in enumerate(numbers) if at != number)
     found = told(tool, "list")
 
-    assert (change["is_moved"], change["told_owner_id"]) == (True, "one")
+    assert (change["is_moved"], change["notified_owner_id"]) == (True, "one")
     assert numbers[cut:] == list(range(first, COUNT))
     assert positions(found)["0"] == COUNT - 1
     assert found["checkpoints"][0]["state_bytes"] == len(str(COUNT - first))

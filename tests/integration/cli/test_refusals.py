@@ -245,3 +245,17 @@ def test_the_command_alone_is_help_and_the_version_is_one_line(said):
     assert "eventproc demo" in bare[1]
     assert version[0] == 0
     assert version[1].startswith("eventproc ")
+
+
+def test_an_unknown_host_is_a_wrong_setting_for_every_verb(command, tmp_path):
+    """Each verb has the same exit code and names the remedy; a retry would fail in the same way."""
+    (tmp_path / "g.db").touch()
+    place = ["--eventhub", "orders", "--store", "sqlite:g.db"]
+    handler = "eventproc.cli.demo.processors.handler:FlightLog"
+    elsewhere = HUB.replace("127.0.0.1:1", "nowhere.invalid")
+    for verb in (["status"], ["checkpoints", "lag"], ["run", handler]):
+        code, out, err = command.run(*verb, *place, EVENTPROC_CONNECTION_STRING=elsewhere)
+
+        assert (code, out) == (BAD_INPUT, "")
+        assert "the host is not known" in err
+        assert "Check the " in err

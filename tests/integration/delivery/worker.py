@@ -62,8 +62,8 @@ class Worker(PartitionHandler):
 
 async def bury(letter: DeadLetter) -> None:
     """Take a dead letter."""
-    story = letter.story()
-    told = [story[name] for name in ("attempt_count", "error_type", "error_message")]
+    details = letter.details()
+    told = [details[name] for name in ("attempt_count", "error_type", "error_message")]
     tell("buried", letter.partition_id, letter.event.sequence_number, *told)
 
 

@@ -192,7 +192,7 @@ def test_planned_changes_are_shown_and_nothing_is_written():
         "owner_id": "a",
         "is_needed": True,
         "is_moved": False,
-        "told_owner_id": None,
+        "notified_owner_id": None,
         "error": None,
     }
 

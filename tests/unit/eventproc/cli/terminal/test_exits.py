@@ -13,6 +13,7 @@ from eventproc.errors import (
     StoreError,
     StoreRejectedError,
     StoreUnavailableError,
+    SuspectSettingError,
 )
 
 
@@ -24,6 +25,7 @@ from eventproc.errors import (
         (StoreRejectedError, BAD_INPUT),
         (StoreCorruptError, BAD_INPUT),
         (SourceRejectedError, BAD_INPUT),
+        (SuspectSettingError, BAD_INPUT),
         (StoreUnavailableError, UNREACHABLE),
         (SourceUnavailableError, UNREACHABLE),
         (StoreError, FAILED),

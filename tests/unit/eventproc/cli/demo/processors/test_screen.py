@@ -93,7 +93,7 @@ def test_lines_print_each_change_once():
     """A headline and a balance once, progress every few seconds."""
     output = io.StringIO()
     lines = Lines(output)
-    lines.tell("starting")
+    lines.print_line("starting")
     lines.show(SCENE)
     lines.show(SCENE)
     balanced = replace(CHANGE, seconds_to_balance=6.5)
