@@ -52,7 +52,7 @@ class WithoutTime(MemoryCheckpointStore):
 
     async def list_members(self, group):
         """Return a listing without ``as_of``."""
-        return replace(await super().list_members(group), as_of=None)
+        return replace(await super().list_members(group), as_of=None)  # type: ignore[arg-type]
 
 
 async def test_a_store_that_does_not_tell_its_time_fails_the_contract():

@@ -18,7 +18,7 @@ since when          question                                             forgott
 """
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -142,9 +142,9 @@ class GroupMemory:
 
     read_at_s: float | None = None
     grace_until_s: float = float("-inf")
-    absent_since_s: Mapping[str, float] | None = None
+    absent_since_s: Mapping[str, float] = field(default_factory=dict)
     membership: MembershipObservation | None = None
-    waiting_since_s: Mapping[Wait, float] | None = None
+    waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
     rest: Rest | None = None
 
     @property
@@ -205,7 +205,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         standing_by_owner=standing_by_owner,
         held=listing.held,
         handing_over=listing.handing_over,
-        late=_older(memory.waiting_since_s or {}, rules.handoff_timeout, now_s),
+        late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
     )
     membership = observe_members(memory.membership, group.sharing, rules, now_s)
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
@@ -246,11 +246,8 @@ def _after_answer(memory: GroupMemory, rules: Rules, now_s: float) -> GroupMemor
     return replace(memory, read_at_s=now_s)
 
 
-def _since(
-    known: Mapping[K, float] | None, true_now: Collection[K], now_s: float
-) -> dict[K, float]:
+def _since(known: Mapping[K, float], true_now: Collection[K], now_s: float) -> dict[K, float]:
     """Return since when each of these has been true."""
-    known = known or {}
     return {key: known.get(key, now_s) for key in true_now}
 
 

@@ -13,6 +13,7 @@ without a member record is foreign.
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from eventproc.core.ownership.cycle import Actions, decide
 from eventproc.core.ownership.lease import Lease
@@ -125,7 +126,7 @@ def actions(
     *,
     own: str = "",
     lasting_s: float = 1.0,
-    **changed: object,
+    **changed: Any,
 ) -> str:
     """Decide on a listing; return what is written, and ``rest`` or ``wait`` if it is nothing."""
     rules = replace(RULES, **changed)
