@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/rounds.py [SIZE ...] [--format json]
 
-A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``core.ownership.balance.moves`` on
+A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``balance.moves`` on
 the same snapshot, and all their actions are carried out at once; if two processors claim the same
 partition it is a conflict. There is no clock, no store and no handler. A test compares the results
 with those of the full simulation, for sizes that both can run.
