@@ -15,7 +15,7 @@ GRACE_S = 20.0
 
 
 async def take(scene: Scene, partition_id: str, owner_id: str) -> None:
-    """Write another owner into a record, as it stands."""
+    """Write another owner into the record."""
     record = scene.account.records(scene.group).ownership_by_partition[partition_id]
     claim = OwnershipClaim(partition_id=partition_id, owner_id=owner_id, expected_etag=record.etag)
     async with MemoryCheckpointStore(scene.account) as store:
