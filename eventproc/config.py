@@ -31,8 +31,8 @@ Rate: TypeAlias = Annotated[float, Within(above=0), Wanted("a positive number of
 class CheckpointPolicy:
     """When checkpoints are written automatically: after ``max_events`` or ``interval``.
 
-    The first of the two that is reached counts. A checkpoint is also written when a partition is
-    drained. With both ``None``, only that and ``context.checkpoint()`` write one.
+    The first of the two that is reached counts. Progress is also stored when a partition is drained
+    and by ``context.checkpoint()``: with both ``None``, by these alone.
     """
 
     max_events: Count | None = 1000

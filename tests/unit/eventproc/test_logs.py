@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.logs import Condition, JsonLines, TextLines, configure, get_logger
+from eventproc.logs import ConditionLogger, JsonLines, TextLines, configure, get_logger
 
 FAILING = """
 import os, signal
@@ -213,7 +213,7 @@ def levels(caplog):
 
 def test_a_condition_is_logged_when_it_begins_and_when_it_ends(logger, caplog):
     """Repetitions are at debug level, and it can begin again."""
-    outage = Condition(logger, "hub_failed", "hub_recovered")
+    outage = ConditionLogger(logger, "hub_failed", "hub_recovered")
 
     outage.end()
     for _ in range(2):
@@ -242,7 +242,7 @@ def test_a_condition_that_becomes_an_error_is_logged_once_more(
     logger, caplog, are_errors, expected
 ):
     """A warning does not hide that an operator has to act from now on."""
-    outage = Condition(logger, "hub_failed", "hub_recovered")
+    outage = ConditionLogger(logger, "hub_failed", "hub_recovered")
 
     for is_error in are_errors:
         outage.note(is_error=is_error)
