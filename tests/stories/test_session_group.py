@@ -83,7 +83,7 @@ def test_ownership_is_not_read_while_membership_is_unchanged():
         listing(member("a"), replace(member("b"), incarnation="another")),
         listing(member("a"), replace(member("b"), status=MemberStatus.LEAVING)),
     ],
-    ids=["gone", "come", "silent", "started anew", "leaving"],
+    ids=["gone", "come", "silent", "restarted", "leaving"],
 )
 def test_a_change_of_membership_makes_the_next_poll_a_full_one(present):
     """A processor that changes what others own first changes its member record."""

@@ -73,7 +73,7 @@ def test_beside_a_foreign_member_every_poll_reads_the_ownership_records():
         scene = Scene(4)
         (a,) = await started(scene, ["a"])
         await seconds(30)
-        await take(scene, "0", "stranger")
+        await take(scene, "0", "foreign")
         await seconds(15)
         with counting_operations() as count:
             await seconds(40)
