@@ -105,7 +105,7 @@ class OwnershipLostError(EventProcError):
     def __init__(self, partition_id: str) -> None:
         super().__init__(
             f"partition {partition_id!r} is no longer owned by this processor; "
-            "its new owner goes on from the last stored checkpoint"
+            "its new owner continues from the last stored checkpoint"
         )
         self.partition_id = partition_id
 

@@ -60,11 +60,11 @@ JITTER: Final = 0.1
 """The part of an interval by which cycles vary, so that processors do not read in step."""
 
 ANSWER_INTERVALS: Final = 1.0 + 2 * JITTER
-"""A live processor with the same ``owner_id`` polls the group within so many
+"""A live processor with the same ``owner_id`` polls the group within this many
 ``load_balancing_interval`` ..."""
 
 ANSWER_EXTRA_CYCLES: Final = 4
-"""... and answers within so many ``rebalance_interval`` after that."""
+"""... and answers within this many ``rebalance_interval`` after that."""
 
 ANNOUNCEMENT_FRACTION: Final = 0.2
 """The part of the shutdown time-out for announcing the leave, before partitions are drained."""

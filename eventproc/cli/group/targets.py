@@ -28,7 +28,7 @@ Target = EventPosition | RelativeTarget
 
 
 def parse_target(option: str, text: str) -> Target:
-    """Parse a value of ``--start``, or ``-100`` and ``+100``: so many events back or forward.
+    """Parse a value of ``--start``, or ``-100`` and ``+100``: this many events back or forward.
 
     Raises:
         ConfigurationError: The text has another form; the message names the option.

@@ -23,7 +23,9 @@ def _fleet():
 
 def send(fleet, number, kind, partitions, at=1e12):
     for partition in partitions:
-        fleet.hear(fleet.members[number], {"kind": kind, "at": at, "partition": partition})
+        fleet.process_report(
+            fleet.members[number], {"kind": kind, "at": at, "partition": partition}
+        )
 
 
 def batch(first, last):
@@ -54,8 +56,8 @@ def test_a_later_change_revokes_the_time_to_balance(fleet):
 
 def test_only_events_handled_before_count_as_redelivered(fleet):
     """The age of an event is measured when it is handled first."""
-    fleet.hear(fleet.members[0], batch(0, 4))
-    fleet.hear(fleet.members[1], batch(3, 6))
+    fleet.process_report(fleet.members[0], batch(0, 4))
+    fleet.process_report(fleet.members[1], batch(3, 6))
 
     assert fleet.episode.redelivered == 2
     assert fleet.distinct() == 7

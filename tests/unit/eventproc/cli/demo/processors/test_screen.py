@@ -108,4 +108,5 @@ def test_lines_print_each_change_once():
 
 def test_without_a_terminal_lines_are_printed():
     """So a pipe gets no control characters."""
-    assert isinstance(open_screen(Lines, draw, io.StringIO()), Lines)
+    with open_screen(Lines, draw, io.StringIO()) as screen:
+        assert isinstance(screen, Lines)

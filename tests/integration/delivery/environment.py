@@ -1,4 +1,4 @@
-"""What a storm is made of: stores that can be cut off, and wall clocks that are off."""
+"""The environment of a storm: stores with outages, and wall clocks that are off."""
 
 import os
 import sqlite3
@@ -15,49 +15,49 @@ CONTAINER: Final = "checkpoints"
 
 
 class Store(Protocol):
-    """A real store that can be away for a while."""
+    """A real store that can have outages."""
 
     spec: str
-    """As for ``--store``."""
+    """The value of ``--store``."""
     env: Mapping[str, str]
 
     def open(self) -> None:
-        """Start it."""
+        """Start the store."""
 
     def close(self) -> None:
         """Stop it."""
 
     def begin_outage(self, *, is_silent: bool) -> None:
-        """Cut it off; where it can do either, silent (no answer) or loud (refused)."""
+        """Begin an outage: if the store can do both, silent (no answer) or not (refused)."""
 
     def end_outage(self) -> None:
-        """Let it answer again."""
+        """End the outage."""
 
 
 class SqliteStore:
-    """A file, whose writers somebody keeps waiting."""
+    """A file; during an outage it is locked for writers."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is made yet."""
+        """Create nothing yet."""
         self._path = folder / "store.db"
         self.spec = f"sqlite:{self._path}"
         self.env: Mapping[str, str] = {}
         self._lock: sqlite3.Connection | None = None
 
     def open(self) -> None:
-        """Do nothing: the first process makes the file."""
+        """Do nothing: the first process creates the file."""
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         self.end_outage()
 
     def begin_outage(self, *, is_silent: bool) -> None:
-        """Hold the lock that every write needs."""
+        """Take the lock that every write needs."""
         self._lock = sqlite3.connect(self._path, isolation_level=None, timeout=10)
         self._lock.execute("BEGIN IMMEDIATE")
 
     def end_outage(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.execute("ROLLBACK")
             self._lock.close()
@@ -65,10 +65,10 @@ class SqliteStore:
 
 
 class AzuriteStore:
-    """Blob storage that is frozen, or stopped and started."""
+    """Blob storage, which is paused or stopped during an outage."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is started yet."""
+        """Start nothing yet."""
         location = folder / "azurite"
         location.mkdir()
         self._azurite = Azurite(location=location)
@@ -76,7 +76,7 @@ class AzuriteStore:
         self.env: Mapping[str, str] = {}
 
     def open(self) -> None:
-        """Start it, with an empty container."""
+        """Start Azurite, with an empty container."""
         self._azurite.start()
         conn_str = self._azurite.connection_string
         self.env = {"EVENTPROC_STORAGE_CONNECTION_STRING": conn_str}
@@ -88,14 +88,14 @@ class AzuriteStore:
         self._azurite.stop()
 
     def begin_outage(self, *, is_silent: bool) -> None:
-        """Freeze it, or stop it: what it was told is on its disk."""
+        """Pause or stop Azurite, which has stored all acknowledged writes."""
         if is_silent:
             self._azurite.pause()
         else:
             self._azurite.stop()
 
     def end_outage(self) -> None:
-        """Let it go on, or start it."""
+        """Resume or start Azurite."""
         self._azurite.resume()
         self._azurite.start()
 
@@ -114,7 +114,7 @@ time.time = lambda: wall() + off_s
 time.time_ns = lambda: wall_ns() + int(off_s * 1e9)
 sys.exit(main())
 """
-"""For where there is no libfaketime: the wall clock as Python code reads it, and no more."""
+"""Without libfaketime: shifts the wall clock that Python code reads, and no other."""
 
 
 def libfaketime() -> str | None:
@@ -125,7 +125,7 @@ def libfaketime() -> str | None:
 
 
 def shifted(off_s: float) -> tuple[list[str], dict[str, str]]:
-    """What to start ``eventproc`` with, so that its wall clock is off by so much."""
+    """Return command and environment of an ``eventproc`` whose wall clock is off by *off_s*."""
     # The console script is ready for signals before the longer imports.
     plain = [str(Path(sys.executable).with_name("eventproc"))]
     library = libfaketime()
@@ -134,6 +134,6 @@ def shifted(off_s: float) -> tuple[list[str], dict[str, str]]:
     if library is None:
         return [sys.executable, "-c", _SHIFTED, str(off_s)], {}
     preload = " ".join(filter(None, [library, os.environ.get("LD_PRELOAD")]))
-    # The clock that nobody sets stays right: by it the story is told.
+    # The monotonic clock is not shifted: the journal has its times.
     env = {"LD_PRELOAD": preload, "FAKETIME": f"{off_s:+.0f}s", "NO_FAKE_STAT": "1"}
     return plain, env | {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}

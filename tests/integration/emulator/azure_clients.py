@@ -1,21 +1,21 @@
-"""The genuine clients, held so that a test can wait for what they see."""
+"""Azure's own clients, in a form in which a test can wait for what they receive."""
 
 import threading
 
 from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 def producer_of(emulator, hub, **options):
-    """A genuine producer."""
+    """Return Azure's producer."""
     return EventHubProducerClient.from_connection_string(
         emulator.connection_string, eventhub_name=hub, **options
     )
 
 
 def consumer_of(emulator, hub, group="$Default", **options):
-    """A genuine consumer that does not linger."""
+    """Return Azure's consumer, with a short socket time-out."""
     return EventHubConsumerClient.from_connection_string(
         emulator.connection_string,
         group,
@@ -26,7 +26,7 @@ def consumer_of(emulator, hub, group="$Default", **options):
 
 
 class Reading:
-    """A genuine consumer that reads in a thread; what it saw, and when it saw enough."""
+    """Azure's consumer in a thread, with the events and errors that it received."""
 
     def __init__(self, client, enough=None, **options):
         self.client = client
@@ -66,11 +66,11 @@ class Reading:
 
     def __exit__(self, *_):
         self.client.close()
-        self._thread.join(PATIENCE_S)
+        self._thread.join(TIMEOUT_S)
 
     @property
     def bodies(self):
-        """What was received, in order, for each partition."""
+        """Return the received bodies of each partition, in order."""
         found: dict[str, list[str]] = {}
         for context, event in self.events:
             found.setdefault(context.partition_id, []).append(event.body_as_str())

@@ -1,4 +1,7 @@
-"""An emulator as a process of its own: ``serving.py DIRECTORY PORT``. Says when it is ready."""
+"""An emulator in a process of its own: ``emulator_process.py DIRECTORY PORT``.
+
+Prints its port and its health port when it is ready.
+"""
 
 import sys
 from pathlib import Path

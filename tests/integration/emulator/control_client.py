@@ -6,7 +6,7 @@ import urllib.request
 
 
 def ask(emulator, path, given=None, *, raw_body=None):
-    """Ask the control endpoint: (status, answer)."""
+    """Send a request to the control endpoint; return status and answer."""
     body = None if given is None else json.dumps(given).encode()
     request = urllib.request.Request(
         f"http://127.0.0.1:{emulator.health_port}{path}", data=raw_body or body
