@@ -189,8 +189,8 @@ def test_a_failed_renewal_task_ends_the_other_one():
 
 async def test_the_error_of_a_call_without_a_waiting_caller_is_retrieved():
     """So asyncio does not log it as never retrieved."""
-    said: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    logged: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
     control = ThreadExecutor("test")
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -212,4 +212,4 @@ async def test_the_error_of_a_call_without_a_waiting_caller_is_retrieved():
     gc.collect()
 
     assert was_cancelled
-    assert said == []
+    assert logged == []

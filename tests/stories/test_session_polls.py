@@ -15,7 +15,7 @@ GRACE_S = 20.0
 
 
 async def take(scene: Scene, partition_id: str, owner_id: str) -> None:
-    """Write another owner into a record, as it stands."""
+    """Write another owner into the record."""
     record = scene.account.records(scene.group).ownership_by_partition[partition_id]
     claim = OwnershipClaim(partition_id=partition_id, owner_id=owner_id, expected_etag=record.etag)
     async with MemoryCheckpointStore(scene.account) as store:
@@ -73,7 +73,7 @@ def test_beside_a_foreign_member_every_poll_reads_the_ownership_records():
         scene = Scene(4)
         (a,) = await started(scene, ["a"])
         await seconds(30)
-        await take(scene, "0", "stranger")
+        await take(scene, "0", "foreign")
         await seconds(15)
         with counting_operations() as count:
             await seconds(40)

@@ -88,11 +88,11 @@ class LeasesFixture:
     async def steal(self, partition_id: str) -> None:
         """Let another processor steal a partition."""
         records = self.scene.account.records(self.scene.group).ownership_by_partition
-        thief = OwnershipClaim(
+        claim = OwnershipClaim(
             partition_id=partition_id, owner_id="thief", expected_etag=records[partition_id].etag
         )
         async with MemoryCheckpointStore(self.scene.account) as store:
-            (result,) = await store.claim_ownership(self.scene.group, [thief])
+            (result,) = await store.claim_ownership(self.scene.group, [claim])
         assert result.outcome is WriteOutcome.WON
 
 
