@@ -27,13 +27,13 @@ HELD = frozenset({"0"})
 
 
 def group(store: MemoryCheckpointStore | None = None) -> SessionLeases:
-    """The view of the processor ``a``."""
+    """The session logic of the processor ``a``."""
     log = get_logger("eventproc.test")
     return SessionLeases(store or MemoryCheckpointStore(), GROUP, "a", config=CONFIG, log=log)
 
 
 def member(owner_id: str, age_s: float = 0.0) -> Member:
-    """A session that was renewed so long ago."""
+    """A member with a session lease that was renewed *age_s* seconds ago."""
     return Member(
         owner_id=owner_id,
         incarnation=owner_id,
@@ -43,12 +43,12 @@ def member(owner_id: str, age_s: float = 0.0) -> Member:
 
 
 def listing(*members: Member) -> MembershipSnapshot:
-    """The member records."""
+    """A listing of these member records."""
     return MembershipSnapshot(members=members, as_of=NOW)
 
 
 def owned_by(owner_id: str) -> OwnershipSnapshot:
-    """Partition 0 is recorded as this owner's, and has not been written for an hour."""
+    """A listing in which partition 0 has this owner, and was written an hour ago."""
     record = PartitionOwnership(
         partition_id="0", owner_id=owner_id, etag="1", last_modified=NOW - timedelta(hours=1)
     )
@@ -59,13 +59,13 @@ BEFORE = listing(member("a"), member("b", 30))
 
 
 def rested(sessions: SessionLeases) -> SessionLeases:
-    """After a full poll at second 100 that left nothing to do."""
+    """The same after a full poll at second 100 that left nothing to do."""
     sessions.note_poll(BEFORE, NAMES, HELD, 100.0, is_stable=True)
     return sessions
 
 
-def test_nothing_is_read_while_nothing_can_have_changed():
-    """For up to half an expiration; a renewed record does not count as a change."""
+def test_ownership_is_not_read_while_membership_is_unchanged():
+    """For up to half an expiration. A renewed member record does not count as a change."""
     sessions = rested(group())
     renewed = listing(member("b"), member("a", 10))
 
@@ -83,7 +83,7 @@ def test_nothing_is_read_while_nothing_can_have_changed():
         listing(member("a"), replace(member("b"), incarnation="another")),
         listing(member("a"), replace(member("b"), status=MemberStatus.LEAVING)),
     ],
-    ids=["gone", "come", "silent", "started anew", "leaving"],
+    ids=["gone", "come", "silent", "restarted", "leaving"],
 )
 def test_a_change_of_membership_makes_the_next_poll_a_full_one(present):
     """A processor that changes what others own first changes its member record."""
@@ -135,9 +135,9 @@ async def test_a_member_that_renews_before_the_write_is_not_fenced():
 
 def test_an_absence_counts_from_the_first_poll_without_the_record():
     """It does not start again at each poll, or an absent member would never be dead."""
-    sessions, owned, nobody = group(), owned_by("b"), listing(member("a"))
+    sessions, owned, without_b = group(), owned_by("b"), listing(member("a"))
 
-    def live(now_s: float, present: MembershipSnapshot = nobody) -> dict[str, str]:
+    def live(now_s: float, present: MembershipSnapshot = without_b) -> dict[str, str]:
         return sessions.live_owners(present, owned, now_s, is_after_outage=False)
 
     assert live(0.0) == {"0": "b"}
@@ -148,11 +148,11 @@ def test_an_absence_counts_from_the_first_poll_without_the_record():
     assert live(121.0) == {"0": "b"}
 
 
-@pytest.mark.parametrize(("age_s", "is_won"), [(12.0, False), (13.0, False), (13.1, True)])
-def test_whether_a_stranger_was_answered_in_time_allows_for_the_store_s_resolution(age_s, is_won):
-    """Its record may seem older than it is, by as much as the resolution."""
-    contest = DuplicateOwnerArbiter("1", expiration=timedelta(seconds=60), clock=lambda: 0.0)
+@pytest.mark.parametrize(("age_s", "must_yield"), [(12.0, False), (13.0, False), (13.1, True)])
+def test_a_holder_yields_if_the_other_record_is_older_than_its_time_to_answer(age_s, must_yield):
+    """Plus the resolution of the store's clock, by which the record may seem older than it is."""
+    arbiter = DuplicateOwnerArbiter("1", expiration=timedelta(seconds=60), clock=lambda: 0.0)
     other = replace(member("a", age_s), incarnation="0")
     present = replace(listing(other), resolution=timedelta(seconds=1))
 
-    assert contest.must_yield_to(other, present, timedelta(seconds=12)) is is_won
+    assert arbiter.must_yield_to(other, present, timedelta(seconds=12)) is must_yield
