@@ -384,8 +384,8 @@ class EventProcessor:
             self._log.info("partition_claimed", partition_id=partition_id)
         for partition_id in done.stolen:
             self._log.info("partition_stolen", partition_id=partition_id)
-        if done.moves.is_balanced != self._is_balanced:
-            self._is_balanced = done.moves.is_balanced
+        if done.actions.is_balanced != self._is_balanced:
+            self._is_balanced = done.actions.is_balanced
             self._log.info("balance_changed", is_balanced=self._is_balanced)
         self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
 
