@@ -59,7 +59,7 @@ class Checkpointer:
         self._writer = writer
         self._read = read
         self._write = write
-        self._verify = verify
+        self.verify = verify
         self._policy = policy
         self._backoff = backoff
         self._log = log
@@ -121,7 +121,7 @@ class Checkpointer:
                         f"the store did not say whether the checkpoint of partition "
                         f"{self._partition_id!r} was taken over"
                     )
-                if not await self._verify():
+                if not await self.verify():
                     raise OwnershipLostError(self._partition_id)
                 attempt += 1
                 await self._wait_to_repeat(attempt)
@@ -140,7 +140,7 @@ class Checkpointer:
         if update is None:
             return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
         # Verified after the read: otherwise this write could fence a newer owner.
-        if not await self._verify():
+        if not await self.verify():
             raise OwnershipLostError(self._partition_id)
         return await self._write(update)
 
@@ -329,7 +329,7 @@ class Checkpointer:
                 self._log.error("offset_format_mismatched", offset=found.offset)
                 self.lose()
                 return True
-            if self._is_written_by_another(found) and not await self._verify():
+            if self._is_written_by_another(found) and not await self.verify():
                 self.lose()
                 return True
         except StoreError as error:

@@ -18,7 +18,7 @@ from eventproc.errors import OwnershipLostError
 from eventproc.handler import PartitionHandler
 from eventproc.logs import Logger
 from eventproc.models import CloseReason, EventPosition, LastEnqueued, ReceivedEvent
-from eventproc.partition.checkpointer import Checkpointer, Verify
+from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.failure_actions import FailureActions
@@ -63,7 +63,6 @@ class PartitionPump:
         dead_letters: DeadLetterSink | None,
         rate_limits: Sequence[RateLimiter],
         trust: LeaseDeadline,
-        verify: Verify,
         config: EventProcessorConfig,
         rng: Random,
         log: Logger,
@@ -88,7 +87,7 @@ class PartitionPump:
             source,
             scope=scope,
             pause_switch=self._pause_switch,
-            verify=verify,
+            verify=checkpointer.verify,
             wait_s=waits(config.receiver_backoff, rng),
         )
         self._context = LiveContext(

@@ -362,14 +362,13 @@ class ProcessorRun:
         handler = parts.telemetry.handler(handler, partition_id)
         self._pump_count += 1
         log = parts.log.bind(partition_id=partition_id)
-        verify = partial(self._verify, partition_id)
         checkpointer = Checkpointer(
             partition_id,
             PartitionProgress(has_state=self._config.key_concurrency == 1),
             writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
             read=partial(self._read_checkpoint, partition_id),
             write=parts.telemetry.write(self._write_checkpoint, partition_id),
-            verify=verify,
+            verify=partial(self._verify, partition_id),
             policy=self._config.checkpoint_policy,
             backoff=self._config.receiver_backoff,
             log=log,
@@ -384,7 +383,6 @@ class ProcessorRun:
             dead_letters=parts.dead_letters,
             rate_limits=self._rate_limits,
             trust=LeaseDeadline(partial(self.leases.trusted_until_s, partition_id), self._clock),
-            verify=verify,
             config=self._config,
             rng=parts.rng,
             log=log,

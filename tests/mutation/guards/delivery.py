@@ -14,7 +14,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="ownership is verified between reading a checkpoint and adopting it",
         without_it="a pump that starts late fences the owner that came after it",
-        words="""if not await self._verify():
+        words="""if not await self.verify():
             raise""",
         mutated="""if False:
             raise""",
@@ -22,7 +22,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="ownership is verified after a checkpoint of another writer was read",
         without_it="a former owner reads its successor's checkpoint and writes over it",
-        words="if self._is_written_by_another(found) and not await self._verify():",
+        words="if self._is_written_by_another(found) and not await self.verify():",
         mutated="if False:",
     ),
     Guard(
