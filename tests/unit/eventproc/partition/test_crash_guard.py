@@ -56,7 +56,9 @@ def test_every_event_received_at_first_is_delivered_alone(last_enqueued, parts):
 
         async def hand(part):
             delivered.append(numbers(part))
-            stored.append(scene.checkpoint().delivery_count)
+            checkpoint = scene.checkpoint()
+            assert checkpoint is not None
+            stored.append(checkpoint.delivery_count)
             checkpointer.progress.done(part)
 
         async def give_up(event, delivery_count):
