@@ -202,7 +202,7 @@ BALANCER = guards_in(
         name="a leaving processor is not a member of the plan",
         without_it="a leaving processor is given new partitions",
         words="            owner_ids - leaving,\n",
-        mutated="            everybody,\n",
+        mutated="            owner_ids,\n",
     ),
     Guard(
         name="a pause between polls as long as an outage is noticed",
