@@ -88,17 +88,17 @@ class Member:
         for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) / 1024
-        raise RuntimeError("this system does not tell a process's peak of memory")
+        raise RuntimeError("/proc does not have the peak memory of the process")
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            said = json.loads(line)
-            if said["kind"] == "ready":
+            report = json.loads(line)
+            if report["kind"] == "ready":
                 self.is_ready.set()
-            elif said["kind"] == "stopped":
+            elif report["kind"] == "stopped":
                 self.has_stopped.set()
-            self._fleet.hear(self, said)
+            self._fleet.process_report(self, report)
         self.has_stopped.set()
 
 
@@ -118,7 +118,7 @@ class Fleet:
         self._seen: list[set[int]] = [set() for _ in range(partition_count)]
         self._lock = threading.Lock()
 
-    def hire(self, count: int) -> list[Member]:
+    def spawn(self, count: int) -> list[Member]:
         """Start processes that wait for ``join``."""
         members = [Member(self, self.settings) for _ in range(count)]
         for member in members:
@@ -134,7 +134,7 @@ class Fleet:
             member.go()
         return episode
 
-    def lose(self, member: Member, how: signal.Signals) -> Episode:
+    def end_member(self, member: Member, how: signal.Signals) -> Episode:
         """Stop or kill a process, and begin a new episode."""
         episode = self._begin()
         member.signal(how)
@@ -143,22 +143,22 @@ class Fleet:
             with self._lock:
                 self.members.remove(member)
                 member.partitions.clear()
-                self._judge(time.monotonic())
+                self._check_balance(time.monotonic())
         return episode
 
     def leave(self, member: Member) -> None:
         """Remove a process that has stopped gracefully."""
         with self._lock:
             self.members.remove(member)
-            self._judge(time.monotonic())
+            self._check_balance(time.monotonic())
 
     def distinct(self) -> int:
         """How many different events were handled."""
         return sum(map(len, self._seen))
 
-    def wait_balanced(self, hold_s: float, patience_s: float) -> bool:
+    def wait_balanced(self, hold_s: float, timeout_s: float) -> bool:
         """Wait until the group stays balanced for ``hold_s``; return whether it did in time."""
-        until_s = time.monotonic() + patience_s
+        until_s = time.monotonic() + timeout_s
         while time.monotonic() < until_s:
             balanced_at_s = self.episode.balanced_at_s
             if balanced_at_s is not None and time.monotonic() - balanced_at_s > hold_s:
@@ -175,32 +175,34 @@ class Fleet:
         for member in self.members:
             member.end()
 
-    def hear(self, member: Member, said: dict[str, Any]) -> None:
+    def process_report(self, member: Member, report: dict[str, Any]) -> None:
         """Process one report."""
         with self._lock:
-            match said["kind"]:
+            match report["kind"]:
                 case "batch":
-                    self._note_batch(said)
+                    self._note_batch(report)
                 case "calls":
-                    member.calls = Counter(said["sent"])
+                    member.calls = Counter(report["sent"])
                 case "open":
-                    member.partitions.add(said["partition"])
-                    self._judge(said["at"])
+                    member.partitions.add(report["partition"])
+                    self._check_balance(report["at"])
                 case "close":
-                    member.partitions.discard(said["partition"])
-                    self._judge(said["at"])
+                    member.partitions.discard(report["partition"])
+                    self._check_balance(report["at"])
                 case _:
                     pass
 
-    def _note_batch(self, said: dict[str, Any]) -> None:
-        self.last_batch = said["at"], said["cpu"]
+    def _note_batch(self, report: dict[str, Any]) -> None:
+        self.last_batch = report["at"], report["cpu"]
         self.first_batch = self.first_batch or self.last_batch
-        numbers = range(said["first"], said["last"] + 1)
-        seen = self._seen[int(said["partition"])]
+        numbers = range(report["first"], report["last"] + 1)
+        seen = self._seen[int(report["partition"])]
         self.handled += len(numbers)
         self.episode.redelivered += sum(number in seen for number in numbers)
         self.episode.ages_ms += [
-            age for number, age in zip(numbers, said["ages_ms"], strict=False) if number not in seen
+            age
+            for number, age in zip(numbers, report["ages_ms"], strict=False)
+            if number not in seen
         ]
         seen.update(numbers)
 
@@ -209,8 +211,8 @@ class Fleet:
             self.episode = Episode()
             return self.episode
 
-    def _judge(self, at_s: float) -> None:
-        """Note whether the group is balanced since then."""
+    def _check_balance(self, at_s: float) -> None:
+        """Note since when the group has been balanced, if it is."""
         counts = sorted(len(member.partitions) for member in self.members)
         served = {p for member in self.members for p in member.partitions}
         is_balanced = (

@@ -1,8 +1,8 @@
-"""One process of a group, of ours or of Azure's client, that reports what it does.
+"""One process of a group, with eventproc or with Azure's client, that reports what it does.
 
     python benchmarks/_member.py '{"side": "eventproc", ...}'
 
-It imports everything, says ``ready``, and starts at the first line on its standard input. Each
+It imports everything, reports ``ready``, and starts at the first line on its standard input. Each
 report is one line of JSON, written at once, so that what was handled before a kill is known.
 """
 
@@ -66,12 +66,12 @@ class Settings:
     """Whether events have the time at which they were sent; not in a backlog."""
 
     def as_text(self) -> str:
-        """For the command line."""
+        """Return the settings as a command-line argument."""
         return json.dumps(asdict(self))
 
 
 def report(kind: str, **what: object) -> None:
-    """Write one line, in one piece."""
+    """Write one line in one call."""
     line = {"kind": kind, "at": time.monotonic(), "cpu": time.process_time(), **what}
     os.write(1, json.dumps(line).encode() + b"\n")
 
@@ -93,11 +93,11 @@ async def report_calls(sent: Mapping[str, int]) -> None:
         report("calls", sent=dict(sent))
 
 
-# --- ours ----------------------------------------------------------------------------------------
+# --- eventproc -----------------------------------------------------------------------------------
 
 
 def handler_class(settings: Settings) -> type[PartitionHandler]:
-    """A handler that reports."""
+    """Return a handler that reports."""
 
     class Reporting(PartitionHandler):
         async def initialize(self, context: PartitionContext) -> None:
@@ -140,18 +140,18 @@ async def serve_ours(settings: Settings, stopped: asyncio.Event) -> None:
         await stopped.wait()
 
 
-# --- the genuine client --------------------------------------------------------------------------
+# --- Azure's client ------------------------------------------------------------------------------
 
 
 class Azures:
-    """The genuine client's callbacks, with the checkpoint policy that it leaves to its users."""
+    """The callbacks of Azure's client, with a checkpoint policy, which it leaves to its users."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._stored_at_s: dict[str, float] = {}
 
     async def on_batch(self, context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        """Report, and store progress when that is due."""
+        """Report, and store a checkpoint if it is due."""
         if not events:
             return
         bodies = [b"".join(event.body) for event in events]
@@ -214,14 +214,14 @@ SIDES: Final = {"eventproc": serve_ours, "azure": serve_azures}
 
 
 async def main(settings: Settings) -> None:
-    """Serve until SIGTERM, then stop in good order, and say so."""
+    """Serve until SIGTERM, then stop gracefully and report it."""
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     with counted() as sent:
         calls: Counter[str] = sent
-        telling = asyncio.create_task(report_calls(calls))
+        reporting = asyncio.create_task(report_calls(calls))
         await SIDES[settings.side](settings, stopped)
-        telling.cancel()
+        reporting.cancel()
     report("stopped")
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""Draw the comparisons: how many times ours is better or worse."""
+"""Draw the comparisons: how many times better or worse eventproc is."""
 
 import re
 from collections.abc import Sequence

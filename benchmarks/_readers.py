@@ -32,7 +32,7 @@ COUNTED_FROM: Final = 0.1
 
 
 @dataclass
-class DeliveryCounters:
+class ReadCounters:
     """What a reader received. Threads may share it, as they only append."""
 
     wanted: int
@@ -68,13 +68,13 @@ class DeliveryCounters:
             return self.count >= self.wanted
 
 
-def retrieve_outcome(events: Sequence[ReceivedEvent]) -> list[bytes]:
-    """Read what nearly every handler reads."""
+def bodies_of(events: Sequence[ReceivedEvent]) -> list[bytes]:
+    """Read the fields that nearly every handler reads; return the bodies."""
     return [event.body for event in events if event.sequence_number >= 0 and event.offset]
 
 
-def look_at_azure_s(events: Sequence[EventData]) -> list[bytes]:
-    """The same of Azure's events."""
+def bodies_of_azure(events: Sequence[EventData]) -> list[bytes]:
+    """Do the same with events of Azure's client."""
     return [
         b"".join(event.body)  # type: ignore[arg-type]
         for event in events
@@ -83,9 +83,9 @@ def look_at_azure_s(events: Sequence[EventData]) -> list[bytes]:
 
 
 async def read_with_eventproc(
-    conn_str: str, counters: DeliveryCounters, *, path: ReceivePath = ReceivePath.DIRECT
+    conn_str: str, counters: ReadCounters, *, path: ReceivePath = ReceivePath.DIRECT
 ) -> None:
-    """Run one task for each partition, as a processor's pumps do."""
+    """Read with eventproc, with one task for each partition, as a processor's pumps do."""
     done = asyncio.Event()
 
     async def pump(source: EventHubSource, partition_id: str) -> None:
@@ -94,7 +94,7 @@ async def read_with_eventproc(
             events = await receiver.receive(
                 events_max=counters.batch, wait_max=timedelta(seconds=1)
             )
-            if events and counters.add(partition_id, retrieve_outcome(events)):
+            if events and counters.add(partition_id, bodies_of(events)):
                 done.set()
 
     prefetch = max(EventHubOptions().prefetch, counters.batch)
@@ -109,7 +109,7 @@ async def read_with_eventproc(
             task.cancel()
 
 
-async def read_bare(conn_str: str, counters: DeliveryCounters) -> None:
+async def read_bare(conn_str: str, counters: ReadCounters) -> None:
     """Split the received bytes into events without decoding them: the limit of the emulator."""
     done = asyncio.Event()
 
@@ -142,12 +142,12 @@ async def read_bare(conn_str: str, counters: DeliveryCounters) -> None:
             task.cancel()
 
 
-async def read_with_aio(conn_str: str, counters: DeliveryCounters, *, prefetch: int) -> None:
-    """Let Azure's aio client read all partitions."""
+async def read_with_aio(conn_str: str, counters: ReadCounters, *, prefetch: int) -> None:
+    """Read all partitions with Azure's aio client."""
     done = asyncio.Event()
 
     async def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and counters.add(context.partition_id, look_at_azure_s(events)):
+        if events and counters.add(context.partition_id, bodies_of_azure(events)):
             done.set()
 
     client = AioConsumerClient.from_connection_string(conn_str, "$Default")
@@ -160,17 +160,17 @@ async def read_with_aio(conn_str: str, counters: DeliveryCounters, *, prefetch: 
 
 def read_with_sync(
     conn_str: str,
-    counters: DeliveryCounters,
+    counters: ReadCounters,
     *,
     socket_timeout_s: float | None = None,
     prefetch: int | None = None,
     is_threaded: bool = False,
 ) -> None:
-    """Let Azure's sync client read all partitions in its one thread, or each in one of its own."""
+    """Read with Azure's sync client: all partitions in one thread, or a thread for each."""
     done = threading.Event()
 
     def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and counters.add(context.partition_id, look_at_azure_s(events)):
+        if events and counters.add(context.partition_id, bodies_of_azure(events)):
             done.set()
 
     settings = _settings(counters.batch, prefetch or counters.batch)
@@ -197,9 +197,9 @@ def _settings(batch: int, prefetch: int) -> dict[str, Any]:
 
 
 def _in_a_loop(reader: Callable[..., Awaitable[None]], **settings: Any) -> Callable[..., None]:  # noqa: ANN401
-    """Make an asynchronous reader an ordinary function."""
+    """Return an ordinary function that runs an asynchronous reader."""
 
-    async def run(conn_str: str, counters: DeliveryCounters) -> None:
+    async def run(conn_str: str, counters: ReadCounters) -> None:
         await reader(conn_str, counters, **settings)
 
     return lambda conn_str, counters: asyncio.run(run(conn_str, counters))
@@ -216,7 +216,7 @@ CANDIDATES: Final[dict[str, Callable[..., None]]] = {
     "azure-threads": lambda conn_str, counters: read_with_sync(
         conn_str, counters, socket_timeout_s=0.005, is_threaded=True
     ),
-    "eventproc-promised": _in_a_loop(read_with_eventproc, path=ReceivePath.PUBLIC),
+    "eventproc-public": _in_a_loop(read_with_eventproc, path=ReceivePath.PUBLIC),
     "bare": _in_a_loop(read_bare),
 }
 """The plain names are defaults; a number is the prefetch, ``5ms`` the socket timeout. The prefetch

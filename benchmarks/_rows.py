@@ -1,7 +1,7 @@
 """Shared by the benchmarks: options, and the printing of rows.
 
-A row is a flat mapping of names to numbers and words. ``run.py`` collects the rows of every program
-here that takes ``--format json``, and those of one that takes ``--quick`` in a few seconds.
+A row is a flat mapping of names to numbers and text. ``_run.py`` collects the rows of every program
+here that imports this module, by ``--format json``; with ``--quick`` each runs in a few seconds.
 """
 
 import argparse
@@ -20,7 +20,7 @@ Row = Mapping[str, Cell]
 def options(
     doc: str | None, *, formats: Sequence[str] = ("table", "json")
 ) -> argparse.ArgumentParser:
-    """A parser with the options that every benchmark should have."""
+    """Return a parser with the options that every benchmark has."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -29,12 +29,12 @@ def options(
     return parser
 
 
-def say(what: str) -> None:
+def print_progress(what: str) -> None:
     """Print progress to standard error, apart from the rows."""
     print(f"   {what}", file=sys.stderr, flush=True)
 
 
-def show(rows: Sequence[Row], form: str, title: str = "") -> None:
+def print_rows(rows: Sequence[Row], form: str, title: str = "") -> None:
     """Print all rows, for people or for programs."""
     if form == "json":
         print(json.dumps([dict(row) for row in rows], indent=1), flush=True)
@@ -43,7 +43,7 @@ def show(rows: Sequence[Row], form: str, title: str = "") -> None:
 
 
 def table_of(rows: Sequence[Row], title: str = "") -> Table:
-    """A table with a column for each name that any of the rows has."""
+    """Return a table with a column for each name that any of the rows has."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD)
     for name in names:

@@ -68,15 +68,15 @@ class Outcome:
 
 
 def programs(wanted: Sequence[str]) -> list[str]:
-    """The names of those that print rows, the most important ones first."""
+    """Return the names of the programs that print rows, the most important ones first."""
     found = [
         path.stem
         for path in sorted(HERE.glob("[!_]*.py"))
         if "benchmarks._rows" in path.read_text()
     ]
-    strange = set(wanted) - set(found)
-    if strange:
-        raise SystemExit(f"no such benchmark: {', '.join(strange)}; there are {', '.join(found)}")
+    unknown = set(wanted) - set(found)
+    if unknown:
+        raise SystemExit(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(found)}")
     found.sort(key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     return [name for name in found if not wanted or name in wanted]
 
@@ -104,7 +104,7 @@ def run(name: str, *, is_quick: bool, seconds_max: float) -> Outcome:
         return Outcome(name=name, seconds=seconds_max, failure="took too long")
     seconds = time.monotonic() - begun_s
     if process.returncode:
-        last = (err.strip().splitlines() or ["it said nothing"])[-1]
+        last = (err.strip().splitlines() or ["it printed nothing"])[-1]
         return Outcome(name=name, seconds=seconds, failure=last[:200])
     try:
         return Outcome(name=name, seconds=seconds, rows=as_rows(out))
@@ -149,7 +149,7 @@ def run_all(names: Sequence[str], *, is_quick: bool, minutes: float) -> list[Out
 
 
 def summary(found: Sequence[Comparison]) -> Table:
-    """Return a table of our figures, theirs, and their ratios."""
+    """Return a table of eventproc's figures, those of others, and their ratios."""
     table = Table(title="Ours beside others", title_justify="left", box=SIMPLE_HEAD)
     for name in ("", "case", "figure"):
         table.add_column(name)

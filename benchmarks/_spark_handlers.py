@@ -20,13 +20,13 @@ from pyspark.sql.types import StructType
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
 
 ROWS = 10_000
-"""In an Arrow batch, as the real source has."""
+"""Rows in an Arrow batch, as in the real source."""
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Columns(PartitionHandler):
-    """Takes Arrow columns, and looks at the bodies."""
+    """Takes Arrow columns, and counts the bytes of the bodies."""
 
     async def process_columns(self, context: PartitionContext, columns: pa.RecordBatch) -> None:
         """Count bytes."""
@@ -34,7 +34,7 @@ class Columns(PartitionHandler):
 
 
 class Events(PartitionHandler):
-    """Takes events, and looks at each."""
+    """Takes events, and counts the bytes of the bodies."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
@@ -46,11 +46,11 @@ class Events(PartitionHandler):
         context.state = b"%d" % (int(context.state or 0) + size)
 
 
-# --- the bounds: a source that has nothing to do, and sinks that do nothing -----------------------
+# --- the bounds: a source without work, and sinks that do nothing ---------------------------------
 
 
 class Made(InputPartition):
-    """How many rows a task makes."""
+    """The range of rows that a task makes."""
 
     def __init__(self, partition_id: str, begin: int, end: int) -> None:
         super().__init__(None)
@@ -58,7 +58,7 @@ class Made(InputPartition):
 
 
 class MadeReader(DataSourceStreamReader):
-    """Rows that cost nothing: one Arrow batch, given again and again."""
+    """Makes rows at no cost: one Arrow batch, returned repeatedly."""
 
     def __init__(self, schema: StructType, options: dict[str, str]) -> None:
         self._schema = schema
@@ -97,7 +97,7 @@ class MadeReader(DataSourceStreamReader):
 
 
 class Done(WriterCommitMessage):
-    """Nothing to tell."""
+    """An empty commit message."""
 
 
 class NothingArrow(DataSourceStreamArrowWriter):
@@ -119,7 +119,7 @@ class NothingRows(DataSourceStreamWriter):
 
 
 class Bound(DataSource):
-    """The source and the sinks above as a format."""
+    """The source and the sinks above as a data source."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""A fresh process that starts receiving, and says how long that took. Started by ``start.py``.
+"""A new process that starts receiving, and prints how long that took. Started by ``start.py``.
 
 It imports nothing from this folder, and only long-standing names of eventproc, so that the Python
 of another checkout can run it.
@@ -12,7 +12,7 @@ SETTINGS = json.loads(sys.argv[1])
 spawned_at_s: float = SETTINGS["spawned_at_s"]
 began_at_s = time.time()
 
-import asyncio  # noqa: E402 - what is imported is what is measured
+import asyncio  # noqa: E402 - the time of these imports is measured
 from collections.abc import Sequence  # noqa: E402
 from datetime import timedelta  # noqa: E402
 
@@ -37,14 +37,14 @@ class First(PartitionHandler):
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Look at its body, as a handler does."""
+        """Read the body, as a handler does."""
         del context
         if events and events[0].body:
             first_event.set()
 
 
 async def run() -> None:
-    """Serve until an event was seen."""
+    """Serve until an event was handled."""
     store = SETTINGS["storage"] and BlobCheckpointStore.from_connection_string(
         SETTINGS["storage"], SETTINGS["container"]
     )

@@ -1,4 +1,4 @@
-"""Count the requests that a process sends to blob storage with any of Azure's clients."""
+"""Count the requests that a process sends to blob storage with any Azure client."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-"""Compare the rows of all benchmarks: ours with others, measure by measure.
+"""Compare the rows of all benchmarks: eventproc with others, figure by figure.
 
 Two kinds of rows are compared. Those with ``measure``, ``eventproc`` and ``azure`` are comparisons
-already. Of rows with a ``candidate``, those that are alike in everything but their figures are set
-side by side: names that begin with ``eventproc`` are ours, with ``bare`` what the machine itself
-takes, and of all others the first one is the usual one. A figure's name ends with its unit.
+already. Rows with a ``candidate`` are compared if they are equal except for their figures: names
+that begin with ``eventproc`` are this library, those with ``bare`` the limit of the machine, and of
+all others the first one is the usual one. A figure's name ends with its unit.
 """
 
 import re
@@ -21,7 +21,7 @@ LESS_IS_BETTER: Final = re.compile(r"(_s|_ms|_us|_mib|_kib|cpu_us_per_\w+|cpu_pe
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One figure of ours beside others'."""
+    """One figure of eventproc beside those of others."""
 
     benchmark: str
     case: str
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def comparisons(benchmark: str, rows: Sequence[Row]) -> list[Comparison]:
-    """Everything of one benchmark that can be compared."""
+    """Return everything of one benchmark that can be compared."""
     if all("measure" in row and OURS in row for row in rows):
         return [found for row in rows if (found := _of_measure(benchmark, row))]
     by_case: dict[tuple[tuple[str, Cell], ...], dict[str, Row]] = {}
@@ -56,12 +56,12 @@ def comparisons(benchmark: str, rows: Sequence[Row]) -> list[Comparison]:
 
 
 def is_setting(name: str, cell: Cell) -> bool:
-    """Whether a cell says in which case something was measured."""
+    """Whether a cell is a setting of the measurement."""
     return name != "candidate" and not is_figure(name) and not isinstance(cell, float)
 
 
 def is_figure(name: str) -> bool:
-    """Whether a cell of this name was measured, and is not a setting."""
+    """Whether a cell of this name is a measured figure."""
     return bool(MORE_IS_BETTER.search(name) or LESS_IS_BETTER.search(name))
 
 

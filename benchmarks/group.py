@@ -1,18 +1,18 @@
-"""A group of real processes: ours beside the genuine client with its blob store, pair by pair.
+"""A group of real processes: eventproc beside Azure's client with its blob store, in pairs of runs.
 
-    python benchmarks/group.py                   # a table: ours, the genuine client's, the ratio
+    python benchmarks/group.py                   # a table: both, and the ratio
     python benchmarks/group.py --rounds 3        # medians of three pairs
     python benchmarks/group.py --only backlog
     python benchmarks/group.py --defaults        # both with their own intervals: ten minutes more
     python benchmarks/group.py --format json     # for programs
     python benchmarks/group.py --quick
 
-The genuine side is ``EventHubConsumerClient.receive_batch`` for aio, with the
+The other side is ``EventHubConsumerClient.receive_batch`` for aio, with the
 ``BlobCheckpointStore`` of ``azure-eventhub-checkpointstoreblob-aio``. Both use the same emulator
 and the same Azurite, and have the same interval, expiration, prefetch, batch size and checkpoint
 policy; settings without a counterpart on the other side have their defaults.
 
-- *backlog*: one process reads a full hub, looks at each event's body, and stores its progress;
+- *backlog*: one process reads a full hub, reads each event's body, and stores its progress;
 - *at rest*: a steady trickle, nothing changes: the time from publishing to the handler, processor
   time of the whole fleet, requests to storage;
 - *start*, *join*, *stop*, *kill*: all start at once; one more joins; one is stopped; one is
@@ -36,18 +36,18 @@ from azure.storage.blob import ContainerClient
 
 from benchmarks._fleet import Episode, Fleet, Publisher, publish_backlog
 from benchmarks._member import Settings
-from benchmarks._rows import Row, options, say, show
+from benchmarks._rows import Row, options, print_progress, print_rows
 from benchmarks._summary import times_better
 from eventproc.emulator import EventHubsEmulator
 from eventproc.testing.servers.azurite import Azurite
 
 SIDES: Final = ("eventproc", "azure")
-PATIENCE_S: Final = 120.0
-PATIENCE_WITH_DEFAULTS_S: Final = 420.0
+TIMEOUT_S: Final = 120.0
+TIMEOUT_WITH_DEFAULTS_S: Final = 420.0
 EVENTS_PER_S: Final = 100
 
 Measures = dict[str, float | None]
-"""What one run of one side gave; the names are those of ``MEASURES``."""
+"""The results of one run of one side; the names are those of ``MEASURES``."""
 
 MEASURES: Final[dict[str, tuple[str, bool]]] = {
     "backlog: throughput": ("events/s", True),
@@ -76,7 +76,7 @@ MEASURES: Final[dict[str, tuple[str, bool]]] = {
 
 
 def serve(hubs: dict[str, int]) -> None:
-    """Be the emulator until standard input ends."""
+    """Run the emulator until standard input ends."""
     with EventHubsEmulator(hubs) as emulator:
         print(json.dumps({hub: emulator.connection_string_for(hub) for hub in hubs}), flush=True)
         sys.stdin.read()
@@ -84,7 +84,7 @@ def serve(hubs: dict[str, int]) -> None:
 
 @contextlib.contextmanager
 def emulator_with(hubs: dict[str, int]) -> Iterator[dict[str, str]]:
-    """Start the emulator; give the hubs' connection strings."""
+    """Start the emulator; yield the hubs' connection strings."""
     command = [sys.executable, __file__, "--role", "emulator", "--hubs", json.dumps(hubs)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -95,17 +95,17 @@ def emulator_with(hubs: dict[str, int]) -> Iterator[dict[str, str]]:
         process.wait()
 
 
-# --- what is measured ----------------------------------------------------------------------------
+# --- measurements --------------------------------------------------------------------------------
 
 
 def backlog(settings: Settings, partition_count: int, event_count: int) -> Measures:
-    """Let one process read a full hub."""
+    """Measure one process that reads a full hub."""
     publish_backlog(settings.hub, partition_count, event_count)
     fleet = Fleet(settings, partition_count)
     try:
-        members = fleet.hire(1)
+        members = fleet.spawn(1)
         fleet.join(members)
-        until_s = time.monotonic() + PATIENCE_S
+        until_s = time.monotonic() + TIMEOUT_S
         while fleet.distinct() < event_count and time.monotonic() < until_s:
             time.sleep(0.05)
         assert fleet.first_batch is not None, "it handles something"
@@ -120,33 +120,33 @@ def backlog(settings: Settings, partition_count: int, event_count: int) -> Measu
         fleet.end()
 
 
-class Life:
+class FleetRun:
     """One side's fleet from its start to its end, under a steady trickle of events."""
 
-    def __init__(self, settings: Settings, partition_count: int, *, patience_s: float) -> None:
+    def __init__(self, settings: Settings, partition_count: int, *, timeout_s: float) -> None:
         self._settings = settings
         self._partition_count = partition_count
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._hold_s = 3 * (settings.interval_s or 2)
         self._fleet = Fleet(settings, partition_count)
         self._measures: Measures = {}
 
-    def live(self, process_count: int, rest_s: float) -> Measures:
-        """Start, rest, join, stop, kill."""
+    def run(self, process_count: int, rest_s: float) -> Measures:
+        """Start all, rest, add one, stop one, kill one; return the measures."""
         fleet = self._fleet
-        first, second = fleet.hire(process_count), fleet.hire(1)
+        first, second = fleet.spawn(process_count), fleet.spawn(1)
         publisher = Publisher(self._settings.hub, self._partition_count, EVENTS_PER_S)
         try:
             self._note("start", fleet.join(first))
-            self._rest(rest_s)
+            self._measure_rest(rest_s)
             self._note("join", fleet.join(second))
             leaver, victim = first[0], first[1]
-            episode = fleet.lose(leaver, signal.SIGTERM)
-            leaver.has_stopped.wait(self._patience_s)
+            episode = fleet.end_member(leaver, signal.SIGTERM)
+            leaver.has_stopped.wait(self._timeout_s)
             fleet.leave(leaver)
             self._note("stop", episode)
             leaver.end()
-            self._note("kill", fleet.lose(victim, signal.SIGKILL))
+            self._note("kill", fleet.end_member(victim, signal.SIGKILL))
             publisher.end()
             self._measures["lost events"] = self._lost(publisher.sent)
         finally:
@@ -156,15 +156,15 @@ class Life:
 
     def _note(self, what: str, episode: Episode) -> None:
         """Wait until the fleet is balanced again; note what that took."""
-        self._fleet.wait_balanced(self._hold_s, self._patience_s)
-        say(f"{self._settings.side}: {what}, balanced after {episode.balanced_after_s}")
+        self._fleet.wait_balanced(self._hold_s, self._timeout_s)
+        print_progress(f"{self._settings.side}: {what}, balanced after {episode.balanced_after_s}")
         self._measures[f"{what}: balanced after"] = episode.balanced_after_s
         if what != "start":  # at the start, the oldest events had waited for the first process
             self._measures[f"{what}: longest wait of an event"] = max(episode.ages_ms) / 1e3
             self._measures[f"{what}: handled again"] = episode.redelivered
 
-    def _rest(self, seconds: float) -> None:
-        """Watch the fleet while nothing happens."""
+    def _measure_rest(self, seconds: float) -> None:
+        """Measure the fleet while nothing changes."""
         fleet = self._fleet
         cpu_s = sum(member.cpu_s() for member in fleet.members)
         calls = fleet.calls().total()
@@ -180,8 +180,8 @@ class Life:
         }
 
     def _lost(self, sent: int) -> float:
-        """Wait for what is under way; return how many events were not handled."""
-        until_s = time.monotonic() + self._patience_s
+        """Wait for events in flight; return how many events were not handled."""
+        until_s = time.monotonic() + self._timeout_s
         while self._fleet.distinct() < sent and time.monotonic() < until_s:
             time.sleep(0.1)
         return sent - self._fleet.distinct()
@@ -199,7 +199,7 @@ class Pairs:
         self._given = given
 
     def settings(self, side: str, hub: str, *, own: bool, is_timed: bool = True) -> Settings:
-        """The same for both sides, unless each is to have its own defaults."""
+        """Return the settings, which are equal for both sides unless each has its own defaults."""
         container = hub.lower()
         ContainerClient.from_connection_string(self._storage, container).create_container()
         return Settings(
@@ -216,29 +216,31 @@ class Pairs:
         """Measure one side and then the other."""
         given = self._given
         found: dict[str, Measures] = {side: {} for side in SIDES}
-        for side in SIDES if given.only != "life" else ():
-            say(f"{side}: backlog of {given.events:,} events")
+        for side in SIDES if given.only != "changes" else ():
+            print_progress(f"{side}: backlog of {given.events:,} events")
             full = self.settings(side, f"{side}-full-{number}", own=False, is_timed=False)
             found[side] |= backlog(full, given.partitions, given.events)
         for side in SIDES if given.only != "backlog" else ():
-            life = Life(
+            fleet_run = FleetRun(
                 self.settings(side, f"{side}-{number}", own=False),
                 given.partitions,
-                patience_s=PATIENCE_S,
+                timeout_s=TIMEOUT_S,
             )
-            found[side] |= life.live(given.processes, given.rest)
+            found[side] |= fleet_run.run(given.processes, given.rest)
         return found
 
     def run_defaults(self) -> dict[str, Measures]:
-        """Both sides at once, for they mostly wait, each with its own interval and expiration."""
+        """Run both sides at once, since they mostly wait, each with its own defaults."""
         found: dict[str, Measures] = {}
 
-        def live(side: str) -> None:
+        def run_side(side: str) -> None:
             settings = self.settings(side, f"{side}-own", own=True)
-            life = Life(settings, self._given.partitions, patience_s=PATIENCE_WITH_DEFAULTS_S)
-            found[side] = life.live(self._given.processes, self._given.rest)
+            fleet_run = FleetRun(
+                settings, self._given.partitions, timeout_s=TIMEOUT_WITH_DEFAULTS_S
+            )
+            found[side] = fleet_run.run(self._given.processes, self._given.rest)
 
-        threads = [threading.Thread(target=live, args=[side]) for side in SIDES]
+        threads = [threading.Thread(target=run_side, args=[side]) for side in SIDES]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -247,7 +249,7 @@ class Pairs:
 
 
 def rows_of(runs: Sequence[dict[str, Measures]], settings: str) -> list[Row]:
-    """A row for each measure: the median of each side, and how many times better ours is."""
+    """Return a row for each measure: the median of each side, and how many times better ours is."""
     rows: list[Row] = []
     for measure, (unit, is_more_better) in MEASURES.items():
         sides: dict[str, float | None] = {}
@@ -283,7 +285,7 @@ def _ratio(sides: Mapping[str, float | None], *, is_more_better: bool) -> float 
 
 def main() -> None:
     parser = options(__doc__)
-    parser.add_argument("--only", choices=("backlog", "life"))
+    parser.add_argument("--only", choices=("backlog", "changes"))
     parser.add_argument("--rounds", type=int, default=1, help="pairs")
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--processes", type=int, default=4)
@@ -317,7 +319,7 @@ def main() -> None:
                 "intervals and expirations by default: 10 and 60 s, 30 and 180 s",
             )
     if given.format == "json":
-        show(rows, "json")
+        print_rows(rows, "json")
         return
     for settings in dict.fromkeys(row["settings"] for row in rows):
         part = [
@@ -325,7 +327,7 @@ def main() -> None:
             for row in rows
             if row["settings"] == settings
         ]
-        show(part, "table", f"{title(given)}; {settings}")
+        print_rows(part, "table", f"{title(given)}; {settings}")
 
 
 def title(given: argparse.Namespace) -> str:

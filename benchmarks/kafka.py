@@ -1,12 +1,12 @@
-"""What a Kafka event costs: KafkaEventSource beside a bare ``consume`` loop, on one broker.
+"""The cost of a Kafka event: KafkaEventSource beside a bare ``consume`` loop, on one broker.
 
     python benchmarks/kafka.py                     # a table
     python benchmarks/kafka.py --format json       # for programs
     python benchmarks/kafka.py --idle              # 32 partitions with nothing to read
 
 The broker (Tansu) is a process of its own, and so is each reader. *bare* is librdkafka's consumer
-with all partitions assigned, which looks at offset and value and does nothing else; *source* is
-``KafkaEventSource`` with a receiver for each partition, which looks at the same of each event;
+with all partitions assigned, which reads offset and value and does nothing else; *source* is
+``KafkaEventSource`` with a receiver for each partition, which reads the same of each event;
 *processor* is a whole ``EventProcessor`` with a store in memory. Only a backlog is read: processor
 time of the reading process for each event, librdkafka's threads included, and events per second.
 
@@ -30,7 +30,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks._rows import Cell, Row, options, say, show
+from benchmarks._rows import Cell, Row, options, print_progress, print_rows
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
     EventPosition,
@@ -54,7 +54,7 @@ IDLE_CANDIDATES: Final = ("one for all", "one for each")
 
 
 def consumer_of(servers: str) -> Consumer:
-    """A consumer with the settings of the source."""
+    """Return a consumer with the settings of the source."""
     return Consumer(
         {
             "bootstrap.servers": servers,
@@ -69,7 +69,7 @@ def consumer_of(servers: str) -> Consumer:
 
 
 def read_bare(servers: str, partitions: int, events: int) -> int:
-    """Read a backlog with librdkafka alone; return a sum that shows that it was looked at."""
+    """Read a backlog with librdkafka alone; return a sum, as a proof that it was read."""
     consumer = consumer_of(servers)
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(partitions)])
     seen = total = 0
@@ -84,7 +84,7 @@ def read_bare(servers: str, partitions: int, events: int) -> int:
 
 
 async def read_source(servers: str, partitions: int, events: int) -> int:
-    """The same through ``KafkaEventSource``."""
+    """Do the same with ``KafkaEventSource``."""
     total = 0
 
     async def read(source: KafkaEventSource, partition: int) -> None:
@@ -102,7 +102,7 @@ async def read_source(servers: str, partitions: int, events: int) -> int:
 
 
 async def read_processor(servers: str, wanted: int) -> int:
-    """The same with all that stands around a source."""
+    """Do the same with a whole processor."""
     total = seen = 0
     done = asyncio.Event()
 
@@ -130,7 +130,7 @@ async def read_processor(servers: str, wanted: int) -> int:
 
 
 def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
-    """Read everything; return what it took."""
+    """Read all events; return the cost."""
     begun_s, begun_cpu_s = time.monotonic(), time.process_time()
     if candidate == "bare":
         total = read_bare(servers, partitions, events)
@@ -146,7 +146,7 @@ def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str
 
 
 def idle(candidate: str, servers: str, partitions: int) -> dict[str, Cell]:
-    """Have all partitions open with nothing to read; return what that takes."""
+    """Open all partitions with nothing to read; return the cost."""
     before_mib = memory_mib()
     if candidate == "one for all":
         return asyncio.run(idle_source(servers, partitions, before_mib))
@@ -191,7 +191,7 @@ async def idle_source(servers: str, partitions: int, before_mib: float) -> dict[
 
 
 def idle_row(begun_s: float, before_mib: float) -> dict[str, Cell]:
-    """What an idle while took."""
+    """Return the cost of an idle time."""
     return {
         "cpu_percent": 100 * (time.process_time() - begun_s) / IDLE_S,
         "threads": len(list(Path("/proc/self/task").iterdir())),
@@ -200,7 +200,7 @@ def idle_row(begun_s: float, before_mib: float) -> dict[str, Cell]:
 
 
 def memory_mib() -> float:
-    """The memory of this process."""
+    """Return the memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -209,7 +209,7 @@ def memory_mib() -> float:
 
 
 def fill(servers: str, partitions: int, events: int, body: int) -> None:
-    """Make the topic, and publish the backlog."""
+    """Create the topic, and publish the backlog."""
     settings: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0}
     admin = AdminClient(settings)
     admin.create_topics([NewTopic(TOPIC, num_partitions=partitions)])[TOPIC].result(20)
@@ -224,7 +224,7 @@ def fill(servers: str, partitions: int, events: int, body: int) -> None:
 
 
 def child(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
-    """Run a reader in a fresh process."""
+    """Run a reader in a new process."""
     what = json.dumps([candidate, servers, partitions, events])
     found: dict[str, Cell] = json.loads(
         subprocess.run(
@@ -235,14 +235,14 @@ def child(candidate: str, servers: str, partitions: int, events: int) -> dict[st
 
 
 def measure(partitions: int, events: int, body: int, candidates: Sequence[str]) -> list[Row]:
-    """Fill a broker of its own, and read it with each candidate in turn."""
+    """Fill a new broker, and read it with each candidate in turn."""
     rows: list[Row] = []
     with KafkaBroker() as broker:
         servers = broker.bootstrap_servers
         events -= events % partitions
         fill(servers, partitions, events, body)
         for candidate in candidates:
-            say(f"{candidate}: {partitions} partitions, {events} events of {body} bytes")
+            print_progress(f"{candidate}: {partitions} partitions, {events} events of {body} bytes")
             found = child(candidate, servers, partitions, events)
             size: Row = {"partitions": partitions, "body": body, "events": events}
             rows.append({"candidate": candidate, **size, **found})
@@ -277,7 +277,7 @@ def main() -> None:
         sizes, events = ([(1, 100)], 6_400) if given.quick else (sizes, given.events)
         for partitions, body in sizes:
             rows += measure(partitions, events, body, CANDIDATES)
-    show(rows, given.format, "Kafka: the cost of an event")
+    print_rows(rows, given.format, "Kafka: the cost of an event")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""What key lanes are worth: one partition, 20 keys, 5 ms for each event.
+"""The gain of key lanes: one partition, 20 keys, 5 ms for each event.
 
-The hub and the store are in memory, so what is measured is the delivery. Each line is one run:
-how many events a second, and how many times the ordinary throughput (one lane) that is.
+Hub and store are in memory, so the delivery is measured. Each line is one run: its events per
+second, and how many times the throughput of one lane that is.
 """
 
 import asyncio
 import time
 from collections.abc import Sequence
 
-from benchmarks._rows import Row, options, show
+from benchmarks._rows import Row, options, print_rows
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import (
     BlockingPartitionContext,
@@ -26,7 +26,7 @@ EVENT_S = 0.005
 
 
 class Waiting(PartitionHandler):
-    """Takes its time for each event, as a call to a service would."""
+    """Waits for each event, as for a call to a service."""
 
     async def process_event(self, _context: PartitionContext, _event: ReceivedEvent) -> None:
         """Wait."""
@@ -42,18 +42,18 @@ class Blocking(BlockingPartitionHandler):
 
 
 class Batches(PartitionHandler):
-    """Takes whole batches at once: what the rest of the way costs."""
+    """Takes whole batches at once: the cost of everything but the handler."""
 
     async def process_events(
         self, _context: PartitionContext, _events: Sequence[ReceivedEvent]
     ) -> None:
-        """Take them."""
+        """Do nothing."""
 
 
 async def measure(
     handler: type[PartitionHandler | BlockingPartitionHandler], lanes: int, event_count: int
 ) -> float:
-    """Return the events a second."""
+    """Return the events per second."""
     hub = MemoryHub(partition_count=1)
     for number in range(event_count):
         hub.publish(b"x" * 100, partition_id="0", partition_key=f"key-{number % KEYS}")
@@ -99,7 +99,7 @@ def main() -> None:
     add(Batches, 1, one, one)
     for lanes in given.lanes:
         add(Batches, lanes, asyncio.run(measure(Batches, lanes, 10 * given.events)), one)
-    show(rows, given.format)
+    print_rows(rows, given.format)
 
 
 if __name__ == "__main__":

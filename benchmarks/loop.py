@@ -1,14 +1,15 @@
-"""What the claim loop costs: the store beside Azure's own and bare requests, cycles, memory.
+"""The cost of the load-balancing cycle: listings, renewals, cycles, memory.
 
     python benchmarks/loop.py                    # a table for each question; three minutes
     python benchmarks/loop.py --format json      # for programs
     python benchmarks/loop.py --quick
 
-All on one Azurite, in a process of its own, so processor time is the client's alone:
+The store is compared with Azure's own and with bare requests, all on one Azurite in a process of
+its own, so processor time is the client's alone:
 
-- *list*: all ownership records, by our store, by the genuine one for aio, and as bare requests by
-  aiohttp whose answers are not read: what Azurite itself takes;
-- *renew*: conditional writes of ownership, many at once (each store bounds them in its own way);
+- *list*: all ownership records, by this store, by Azure's for aio, and as bare requests by aiohttp
+  whose answers are not parsed: the time of Azurite itself;
+- *renew*: conditional writes of ownership, many at once (each store limits them in its own way);
 - *cycle*: one poll by a balanced processor of a group of so many partitions, of which it owns a
   hundredth (32 at most), and the requests that it sends;
 - *keep*: a search of the leases for one that is due, if none is;
@@ -33,7 +34,7 @@ import aiohttp
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
-from benchmarks._rows import Row, options, say, show
+from benchmarks._rows import Row, options, print_progress, print_rows
 from benchmarks._storage_calls import counted
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.blob import azure_layout as layout
@@ -76,7 +77,7 @@ def group_of(size: int) -> ConsumerGroup:
 
 
 def owner_of(number: int, size: int) -> str:
-    """The first partitions are ours, the others belong to owners of as many each."""
+    """Return the owner of a partition: the first ones are ours, other owners have as many each."""
     return f"owner-{number // owned_count(size)}"
 
 
@@ -84,7 +85,7 @@ def owned_count(size: int) -> int:
     return max(min(size // 100, OWNED_MAX), 1)
 
 
-class Spent:
+class Timings:
     """Wall-clock and processor time of some calls."""
 
     def __init__(self) -> None:
@@ -93,7 +94,7 @@ class Spent:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Time what happens inside."""
+        """Measure the block."""
         gc.collect()
         wall_s, cpu_s = time.perf_counter(), time.process_time()
         yield
@@ -101,7 +102,7 @@ class Spent:
         self.cpu_s.append(time.process_time() - cpu_s)
 
     def row(self, question: str, candidate: str, size: int, calls: int = 1) -> dict[str, Any]:
-        """Medians, for each of so many calls."""
+        """Return the medians, divided by the number of calls."""
         return {
             "question": question,
             "candidate": candidate,
@@ -121,17 +122,17 @@ async def interleaved(
     rounds: int,
     calls: int = 1,
 ) -> list[Row]:
-    """Ask each candidate in turn, round after round, so that all meet the same machine."""
-    spent = {name: Spent() for name in candidates}
+    """Call each candidate in turn, round after round, so that all run under the same conditions."""
+    timings = {name: Timings() for name in candidates}
     for _ in range(rounds):
-        for name, ask in candidates.items():
-            with spent[name].one():
-                await ask()
-    return [spent[name].row(question, name, size, calls) for name in candidates]
+        for name, call in candidates.items():
+            with timings[name].one():
+                await call()
+    return [timings[name].row(question, name, size, calls) for name in candidates]
 
 
 async def fill(store: BlobCheckpointStore, size: int) -> Mapping[str, str]:
-    """Write the records of a whole group; return their etags by partition."""
+    """Write the records of a whole group; return their ETags by partition."""
     claims = [
         OwnershipClaim(partition_id=str(n), owner_id=owner_of(n, size), expected_etag=None)
         for n in range(size)
@@ -182,7 +183,7 @@ async def lists(
 async def renewals(
     ours: BlobCheckpointStore, azures: AzureStore, etags: Mapping[str, str], size: int, rounds: int
 ) -> list[Row]:
-    """Renew some records at once, by both stores in turn on records of their own."""
+    """Renew some records at once, with both stores in turn on records of their own."""
     group, count = group_of(size), min(size // 2, AT_ONCE)
     etag_by_partition = dict(etags)
     records = [
@@ -207,12 +208,12 @@ async def renewals(
             for n in range(count)
         ]
         for result in await ours.claim_ownership(group, claims):
-            assert result.ownership is not None, "nobody else writes"
+            assert result.ownership is not None, "no other process writes"
             etag_by_partition[result.claim.partition_id] = result.ownership.etag
 
     async def renew_azures() -> None:
         renewed = list(await azures.claim_ownership(records))
-        assert len(renewed) == count, "nobody else writes"
+        assert len(renewed) == count, "no other process writes"
         records[:] = renewed
 
     candidates = {"eventproc": renew_ours, "azure": renew_azures}
@@ -223,8 +224,8 @@ async def renewals(
 
 
 async def cycles(storage: str, size: int, cycle_count: int) -> Row:
-    """Let one processor of a balanced group poll it a few times."""
-    # What the stores of the other questions left is not this processor's to look through.
+    """Measure some cycles of one processor of a balanced group."""
+    # Objects of the other questions must not slow down garbage collections of this processor.
     gc.collect()
     gc.freeze()
     store = BlobCheckpointStore.from_connection_string(storage, "loop")
@@ -266,7 +267,7 @@ async def cycles(storage: str, size: int, cycle_count: int) -> Row:
 
 
 async def keeping(size: int) -> Row:
-    """Look through leases of which none is due, as happens 24 times in an expiration."""
+    """Search leases of which none is due, as happens 24 times in an expiration."""
     store = MemoryCheckpointStore(MemoryAccount())
     leases = Leases(
         store,
@@ -284,18 +285,18 @@ async def keeping(size: int) -> Row:
                 for n in range(size)
             ]
         )
-        spent = Spent()
+        timings = Timings()
         for _ in range(20):
-            with spent.one():
+            with timings.one():
                 await leases.renew_due()
-    return spent.row("keep", "eventproc", size)
+    return timings.row("keep", "eventproc", size)
 
 
 # --- memory --------------------------------------------------------------------------------------
 
 
 async def memory_role(size: int) -> None:
-    """Be a fresh process that owns one partition and then that many; print what they add."""
+    """Own one partition and then *size* of them, in a new process; print what they add."""
     tracemalloc.start()
     few = await allocated_with(1)
     many = await allocated_with(size)
@@ -303,7 +304,7 @@ async def memory_role(size: int) -> None:
 
 
 async def allocated_with(size: int) -> int:
-    """Own so many partitions, with an event handled in each; return the bytes that Python holds."""
+    """Own *size* partitions, with an event handled in each; return the bytes that Python holds."""
     hub = MemoryHub(size)
     for number in range(size):
         hub.publish(b"", partition_id=str(number))
@@ -341,7 +342,7 @@ async def measure(storage: str, *, is_quick: bool) -> list[Row]:
         AzureStore.from_connection_string(storage, "loop") as azures,
     ):
         for size in SIZES[:1] if is_quick else SIZES:
-            say(f"a group of {size:,} partitions")
+            print_progress(f"a group of {size:,} partitions")
             etags = await fill(ours, size)
             rounds = ROUNDS if size <= SIZES[1] and not is_quick else ROUNDS_OF_LARGE
             rows += await lists(storage, ours, azures, size, rounds)
@@ -363,10 +364,10 @@ def main() -> None:
         rows = asyncio.run(measure(azurite.connection_string, is_quick=given.quick))
     rows += [memory(size) for size in (OWNED[:1] if given.quick else OWNED)]
     if given.format == "json":
-        show(rows, "json")
+        print_rows(rows, "json")
         return
     for question in dict.fromkeys(row["question"] for row in rows):
-        show([row for row in rows if row["question"] == question], "table")
+        print_rows([row for row in rows if row["question"] == question], "table")
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ from typing import Any, Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from benchmarks._readers import CANDIDATES, SENT_AT, WARM_UP, DeliveryCounters
-from benchmarks._rows import Row, options, say, show
+from benchmarks._readers import CANDIDATES, SENT_AT, WARM_UP, ReadCounters
+from benchmarks._rows import Row, options, print_progress, print_rows
 from eventproc.emulator import EventHubsEmulator
 
 HUB: Final = "bench"
@@ -41,7 +41,7 @@ TIMED_BELOW: Final = 5000
 
 
 def serve(partition_count: int) -> None:
-    """Be the emulator; tell for each line of standard input what processor time was used so far."""
+    """Run the emulator; print the processor time used so far for each line of standard input."""
     with EventHubsEmulator({HUB: partition_count}) as emulator:
         print(emulator.connection_string_for(HUB), flush=True)
         for _ in sys.stdin:
@@ -73,8 +73,8 @@ def trickle(conn_str: str, event_count: int, body_size: int) -> None:
 
 
 def read(given: argparse.Namespace) -> None:
-    """Be one reader; print what it saw as JSON."""
-    counters = DeliveryCounters(
+    """Run one reader; print its figures as JSON."""
+    counters = ReadCounters(
         wanted=given.events,
         partition_count=given.partitions[0],
         batch=given.batch[0],
@@ -120,7 +120,7 @@ def cpu_s_of(emulator: subprocess.Popen[str]) -> float:
 
 
 def finish(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
-    """Return what a reader printed; it is killed, since Azure's clients take their time to end."""
+    """Return what a reader printed; it is killed, since Azure's clients take some time to end."""
     timer = threading.Timer(timeout_s, process.kill)
     timer.start()
     line = read_line(process)
@@ -132,7 +132,7 @@ def finish(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
 
 @contextmanager
 def emulator_of(partition_count: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A fresh emulator, and its connection string."""
+    """Start an emulator; yield it with its connection string."""
     emulator = start("--role", "emulator", "--partitions", partition_count)
     try:
         yield emulator, read_line(emulator)
@@ -154,7 +154,7 @@ def read_backlog(
 
 
 def read_trickle(case: dict[str, Any], count: int) -> dict[str, Any]:
-    """How late events are that come one after another."""
+    """Return the latency of events that are published one by one."""
     with emulator_of(case["partitions"]) as (_, conn_str):
         reader = start(*role_of(case), "--conn-str", conn_str, "--events", count)
         time.sleep(4 + case["partitions"] / 8)  # until all links are attached
@@ -175,7 +175,9 @@ def measure(given: argparse.Namespace) -> Iterator[Row]:
         with emulator_of(partition_count) as (emulator, conn_str):
             fill(conn_str, partition_count, given.events, body_size)
             for batch, candidate in product(given.batch, given.candidates):
-                say(f"{candidate}, {partition_count} partitions, {body_size} B, batches of {batch}")
+                print_progress(
+                    f"{candidate}, {partition_count} partitions, {body_size} B, batches of {batch}"
+                )
                 case = {
                     "candidate": candidate,
                     "partitions": partition_count,
@@ -214,7 +216,7 @@ def main() -> None:
     if given.quick:
         given.partitions, given.body, given.batch = [1], [100], [300]
         given.events, given.trickle = 6000, 0
-    show(list(measure(given)), given.format)
+    print_rows(list(measure(given)), given.format)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""How many rounds and moves a group needs, on its decisions alone: for sizes beyond a simulation.
+"""How many rounds and moves a group needs, by its decisions alone: for sizes beyond a simulation.
 
     .venv/bin/python benchmarks/rounds.py [SIZE ...] [--format json]
 
-A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``core.balance.decide`` on
-the same snapshot, and all that they decide is carried out at once; a claim that two make is a
-conflict. No clock, no store, no handlers. A test holds it against the full simulation where both
-can be played.
+A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``balance.moves`` on
+the same snapshot, and all their actions are carried out at once; if two processors claim the same
+partition it is a conflict. There is no clock, no store and no handler. A test compares the results
+with those of the full simulation, for sizes that both can run.
 """
 
 import time
@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
-from benchmarks._rows import Row, options, say, show
-from eventproc.core.balance import GroupView, decide
-from eventproc.core.plan import moves_minimum
+from benchmarks._rows import Row, options, print_progress, print_rows
+from eventproc.core.ownership import group as seen
+from eventproc.core.ownership.balance import moves, shares
+from eventproc.core.ownership.plan import moves_minimum
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
 SIZES = ("4x2", "32x4", "256x32", "1000x100", "2500x250", "10000x1000")
@@ -53,7 +54,7 @@ class Group:
     conflicts: int = 0
     moves: int = 0
 
-    def go(self) -> bool:
+    def play_round(self) -> bool:
         """Play one round; return whether anything was done."""
         records = {
             p: PartitionOwnership(partition_id=p, owner_id=owner, etag="", last_modified=BEGIN)
@@ -63,26 +64,26 @@ class Group:
         for partition_id, owner in self.owner_by_partition.items():
             held.setdefault(owner, set()).add(partition_id)
         targets: dict[str, list[str]] = {}
-        everybody = frozenset(self.members | held.keys())
-        for owner_id in sorted(everybody):
-            view = GroupView(
+        standings = dict.fromkeys(held, seen.LEAVING)
+        standings |= dict.fromkeys(self.members, seen.COOPERATIVE)
+        for owner_id in sorted(standings):
+            view = seen.Group(
                 owner_id=owner_id,
                 partition_ids=self.partition_ids,
                 ownership_by_partition=records,
                 live_owner_by_partition=self.owner_by_partition,
-                members=frozenset(self.members),
-                cooperative=everybody,
+                standing_by_owner=standings,
                 held=frozenset(held.get(owner_id, ())),
             )
-            moves = decide(view, LoadBalancingStrategy.COOPERATIVE)
-            for claim in moves.claims:
+            moved = moves(view, shares(view), LoadBalancingStrategy.COOPERATIVE)
+            for claim in moved.claims:
                 targets.setdefault(claim.partition_id, []).append(owner_id)
-            for partition_id, target in moves.hand_overs.items():
+            for partition_id, target in moved.hand_overs.items():
                 targets.setdefault(partition_id, []).append(target or "")
-        for partition_id, takers in targets.items():
-            self.conflicts += len(takers) - 1
+        for partition_id, owners in targets.items():
+            self.conflicts += len(owners) - 1
             self.moves += 1
-            self.owner_by_partition[partition_id] = takers[0]
+            self.owner_by_partition[partition_id] = owners[0]
         return bool(targets)
 
     @property
@@ -100,21 +101,21 @@ def measure(size: str) -> list[Outcome]:
         partition_ids=tuple(str(number) for number in range(partition_count)),
         members={f"p{number:04}" for number in range(processor_count)},
     )
-    outcomes = [settle(group, size, "cold start")]
+    outcomes = [play(group, size, "cold start")]
     group.members.add("joiner")
-    outcomes.append(settle(group, size, "one joins"))
+    outcomes.append(play(group, size, "one joins"))
     crashed = set(Random(7).sample(sorted(group.members), max(processor_count // 10, 1)))
     group.members -= crashed
     group.owner_by_partition = {
         p: owner for p, owner in group.owner_by_partition.items() if owner not in crashed
     }
-    outcomes.append(settle(group, size, f"{len(crashed)} crash"))
+    outcomes.append(play(group, size, f"{len(crashed)} crash"))
     group.members = group.members - {min(group.members)} | {"replacement"}
-    outcomes.append(settle(group, size, "one is replaced"))
+    outcomes.append(play(group, size, "one is replaced"))
     return outcomes
 
 
-def settle(group: Group, size: str, event: str) -> Outcome:
+def play(group: Group, size: str, event: str) -> Outcome:
     """Play rounds until no processor has anything left to do."""
     staying = {p: o for p, o in group.owner_by_partition.items() if o in group.members}
     held = Counter(dict.fromkeys(group.members, 0))
@@ -124,9 +125,9 @@ def settle(group: Group, size: str, event: str) -> Outcome:
     group.moves = group.conflicts = 0
     begun_s = time.process_time()
     rounds = 0
-    while group.go():
+    while group.play_round():
         rounds += 1
-        assert rounds < ROUNDS_MAX, "it never settles"
+        assert rounds < ROUNDS_MAX, "the group is never balanced"
     return Outcome(
         size=size,
         event=event,
@@ -145,9 +146,9 @@ def main() -> None:
     given = parser.parse_args()
     rows: list[Row] = []
     for size in SIZES[:1] if given.quick else given.sizes:
-        say(size)
+        print_progress(size)
         rows += [asdict(outcome) for outcome in measure(size)]
-    show(rows, given.format)
+    print_rows(rows, given.format)
 
 
 if __name__ == "__main__":

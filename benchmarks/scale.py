@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from benchmarks._rows import Row, options, show
+from benchmarks._rows import Row, options, print_rows
 from eventproc import EventProcessorConfig
 from eventproc.cli.verbs.simulate import memory_account
 from eventproc.models import LeaseMode
@@ -27,7 +27,7 @@ from eventproc.simulation.report import HOUR_S, EventReport, pages_listed
 SIZES = ("4x2", "32x4", "256x32", "1000x100", "2500x250")
 ROLLED_MAX = 4
 REST_S = (20.0, 80.0)
-"""From when to when nothing happens: the steady rate is counted here."""
+"""Beginning and end of a time without changes, in which the steady rate is counted."""
 
 JOIN_S, CRASH_S, END_S = 80, 110, 200
 ROLL_S, ROLL_EACH_S = 20, 25
@@ -50,12 +50,12 @@ class Line:
     """Lists, writes and checkpoint operations of the whole fleet until it was balanced."""
 
     dollars: float
-    """What these cost."""
+    """The price of these operations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steady:
-    """What a fleet asks of the store while nothing happens."""
+    """The operations of a fleet on the store while nothing changes."""
 
     size: str
     lease_mode: str
@@ -87,7 +87,7 @@ def main() -> None:
                 print(json.dumps(asdict(line)), flush=True)
             print(f"# {time.process_time() - begun_s:.0f} s of processor time", flush=True)
     if given.format == "json":
-        show(rows, "json")
+        print_rows(rows, "json")
     if given.csv:
         with given.csv.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(asdict(lines[0])))
@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def measure(size: str, mode: LeaseMode) -> tuple[Steady, list[Line]]:
-    """Play one size under one mode."""
+    """Play one size with one lease mode."""
     partitions, processors = map(int, size.split("x"))
     crashing = max(processors // 10, 1)
     first = script(
@@ -127,7 +127,7 @@ def script(
 
 
 def steady_of(history: History, size: str, mode: LeaseMode) -> Steady:
-    """Count what was asked while nothing happened."""
+    """Count the operations while nothing changed."""
     begin_s, end_s = REST_S
     hours = (end_s - begin_s) / HOUR_S
     lists = count_between(history.listings, begin_s, end_s) / hours
@@ -144,7 +144,7 @@ def steady_of(history: History, size: str, mode: LeaseMode) -> Steady:
 
 
 def lines_of(history: History, size: str, mode: LeaseMode) -> list[Line]:
-    """What each event led to."""
+    """Return a line for each event of the script."""
     return [line_of(event, history, size, mode) for event in report_of(history).events]
 
 
@@ -174,11 +174,11 @@ def line_of(event: EventReport, history: History, size: str, mode: LeaseMode) ->
     )
 
 
-def count_between(happened: Iterable[object], begin_s: float, end_s: float) -> int:
-    """How many operations there were; a write may stand for several."""
+def count_between(operations: Iterable[object], begin_s: float, end_s: float) -> int:
+    """Return the number of operations between two times; an item may stand for several."""
     return sum(
         getattr(one, "count", 1)
-        for one in happened
+        for one in operations
         if begin_s <= getattr(one, "at_s") < end_s  # noqa: B009 - of either kind
     )
 

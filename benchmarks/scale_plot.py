@@ -1,4 +1,4 @@
-"""Draw what ``scale.py`` printed: steady storage operations and their price, by size of the fleet.
+"""Draw the output of ``scale.py``: steady storage operations and their price, by size of the fleet.
 
 .venv/bin/python benchmarks/scale.py > scale.jsonl
 .venv/bin/python benchmarks/scale_plot.py scale.jsonl docs/images/scale.png

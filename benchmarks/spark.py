@@ -4,12 +4,12 @@
     python benchmarks/spark.py --format json         # for programs
     python benchmarks/spark.py --quick               # whether it runs; the figures mean little
 
-Who takes part, all with bodies of ``--body`` bytes, in batches of ``--batch`` rows and two tasks:
+The candidates, all with bodies of ``--body`` bytes, in batches of ``--batch`` rows and two tasks:
 
 - *rate -> noop*: Spark's own JVM source and sink: what Spark costs by itself;
 - *made -> noop*, *made -> nothing*: the bounds of any source in Python, and of any source and sink
-  in Python: Arrow batches that are given again and again, and a writer that does nothing;
-- *made -> sink, ...*: the same rows into our sink: what the sink costs without the hub;
+  in Python: Arrow batches that are returned repeatedly, and a writer that does nothing;
+- *made -> sink, ...*: the same rows into our sink: the cost of the sink without the hub;
 - *receiver*: the library's receivers in one plain process, as a processor's pumps read: the limit
   of everything that reads the hub;
 - *hub -> ...*: our source, into ``noop``, into the sink with a handler that takes columns or
@@ -45,7 +45,7 @@ from pyspark.sql.streaming import DataStreamWriter
 import spark_integration
 from benchmarks import _spark_handlers
 from benchmarks._rows import options as options_of_all
-from benchmarks._rows import show
+from benchmarks._rows import print_rows
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import EventPosition
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
@@ -59,12 +59,12 @@ TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 NEEDED: Final = (
     "body binary, partition string, offset string, sequenceNumber bigint, enqueuedTime timestamp"
 )
-"""The columns without which a sink has no events."""
+"""The columns that a sink needs."""
 
 Figures = tuple[float, float]
 """Rows per second, and processor microseconds for each row."""
 
-Give = Callable[[DataStreamWriter, Path], DataStreamWriter]
+WriteTo = Callable[[DataStreamWriter, Path], DataStreamWriter]
 """Sets the output of a query; its second argument is a folder that it may use."""
 
 
@@ -83,7 +83,7 @@ class Result:
 
 
 def serve(partition_count: int) -> None:
-    """Be the emulator until standard input ends."""
+    """Run the emulator until standard input ends."""
     with EventHubsEmulator({HUB: partition_count}) as emulator:
         print(emulator.connection_string_for(HUB), flush=True)
         sys.stdin.read()
@@ -91,7 +91,7 @@ def serve(partition_count: int) -> None:
 
 @contextmanager
 def full_hub(partition_count: int, event_count: int, body_size: int) -> Iterator[str]:
-    """Start an emulator, fill its hub evenly; give its connection string."""
+    """Start an emulator, fill its hub evenly; yield its connection string."""
     command = [sys.executable, __file__, "--role", "emulator", "--partitions", str(partition_count)]
     emulator = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert emulator.stdout is not None
@@ -116,7 +116,7 @@ def full_hub(partition_count: int, event_count: int, body_size: int) -> Iterator
 
 
 def receive(conn_str: str, partition_count: int, event_count: int) -> None:
-    """Read everything by plain receivers; print seconds and processor seconds."""
+    """Read everything with plain receivers; print seconds and processor seconds."""
 
     async def read() -> tuple[float, float]:
         async def drain(source: EventHubSource, partition_id: str) -> None:
@@ -140,7 +140,7 @@ def receive(conn_str: str, partition_count: int, event_count: int) -> None:
 
 
 def run_receiver(conn_str: str, options: argparse.Namespace) -> Figures:
-    """Rows per second and processor microseconds for each row, of a fresh process."""
+    """Return rows per second and processor microseconds for each row, of a new process."""
     command = [sys.executable, __file__, "--role", "receiver", "--conn-str", conn_str]
     command += ["--partitions", str(options.partitions), "--events", str(options.events)]
     seconds, cpu_s = json.loads(subprocess.check_output(command, text=True))
@@ -163,11 +163,11 @@ class ProcessorTime:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """The processor time since the start."""
         return (sum(self._sample().values()) - self._begun) / TICKS_PER_S
 
     def wait(self) -> None:
-        """Let a moment pass."""
+        """Sleep for a moment, and take a sample if it is time."""
         time.sleep(0.01)
         if time.monotonic() - self._sampled_at > SAMPLE_INTERVAL_S:
             self._sample()
@@ -191,16 +191,16 @@ class ProcessorTime:
         return self._own
 
 
-def run_query(frame: DataFrame, give: Give, batches: int | None = None) -> Figures:
+def run_query(frame: DataFrame, write_to: WriteTo, batches: int | None = None) -> Figures:
     """Measure one query without its start.
 
     Args:
-        frame: what to read, as fast as possible.
-        give: where to.
-        batches: after so many the query is stopped; by default it ends by itself.
+        frame: The rows, read as fast as possible.
+        write_to: Sets the output.
+        batches: Stop the query after this many; by default it ends by itself.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        writer = give(frame.writeStream, Path(folder))
+        writer = write_to(frame.writeStream, Path(folder))
         writer = writer.option("checkpointLocation", f"{folder}/offsets")
         query = writer.trigger(availableNow=True).start() if batches is None else writer.start()
         while not query.recentProgress and query.isActive:
@@ -218,7 +218,7 @@ def run_query(frame: DataFrame, give: Give, batches: int | None = None) -> Figur
     return rows / seconds, 1e6 * cpu_s / rows
 
 
-# --- where rows go --------------------------------------------------------------------------------
+# --- outputs --------------------------------------------------------------------------------------
 
 
 def to_noop(writer: DataStreamWriter, _: Path) -> DataStreamWriter:
@@ -242,12 +242,12 @@ def group(folder: Path) -> dict[str, str]:
     }
 
 
-def to_handler(name: str) -> Give:
-    def give(writer: DataStreamWriter, folder: Path) -> DataStreamWriter:
+def to_handler(name: str) -> WriteTo:
+    def write_to(writer: DataStreamWriter, folder: Path) -> DataStreamWriter:
         handler = f"benchmarks._spark_handlers:{name}"
         return writer.format("eventproc").options(handler=handler, **group(folder))
 
-    return give
+    return write_to
 
 
 def to_each_batch(writer: DataStreamWriter, folder: Path) -> DataStreamWriter:
@@ -298,7 +298,7 @@ def candidates(
 
 
 def session() -> SparkSession:
-    """A small local Spark."""
+    """Return a small local Spark."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]")
@@ -370,7 +370,7 @@ def main() -> None:
                 if options.only is None or name in options.only:
                     found.setdefault(name, []).append(run())
     spark.stop()
-    show([asdict(result) for result in report(found)], options.format)
+    print_rows([asdict(result) for result in report(found)], options.format)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-"""How long until the first event: fresh processes, from their start to an event in the handler.
+"""The time until the first event: new processes, from their start to an event in the handler.
 
-    python benchmarks/start.py                       # both ways of receiving
+    python benchmarks/start.py                       # both receive paths
     python benchmarks/start.py --beside ../other     # and another checkout, with its .venv
     python benchmarks/start.py --format json
     python benchmarks/start.py --quick
 
 Every process is one processor alone in a new group on a hub of four partitions, with events waiting
-in each; they take turns, so that all meet the same machine. ``rebalance_interval`` is 50 ms: what a
-newcomer waits for others on purpose is not what is measured here.
+in each; they take turns, so that all run under the same conditions. ``rebalance_interval`` is 50
+ms, because the wait of a new processor for others is not measured here.
 
 - *import*: eventproc, its source and its store;
-- *first event*: from before the process was made, with the store in memory or on Azurite;
+- *first event*: from before the process was started, with the store in memory or on Azurite;
 - *CPU*: of the process until then;
-- *times*: the same round of the first candidate, in that round's time; the median of these.
+- *times*: the median of the ratios to the first candidate in the same round.
 """
 
 import json
@@ -30,7 +30,7 @@ from typing import Final
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.storage.blob import ContainerClient
 
-from benchmarks._rows import Row, options, say, show
+from benchmarks._rows import Row, options, print_progress, print_rows
 from eventproc.emulator import EventHubsEmulator
 from eventproc.testing.servers.azurite import Azurite
 
@@ -38,17 +38,17 @@ PARTITIONS: Final = 4
 ROUNDS: Final = 11
 CONTAINER: Final = "start"
 STARTER: Final = Path(__file__).with_name("_starter.py")
-PATIENCE_S: Final = 60
+TIMEOUT_S: Final = 60
 
 Candidate = tuple[str, Mapping[str, str]]
-"""A Python, and what its environment says besides."""
+"""A Python, and additional environment variables."""
 
 
 def candidates(beside: str | None) -> Mapping[str, Candidate]:
-    """By name; the first is what the others are compared with."""
+    """Return the candidates by name; the others are compared with the first."""
     found = {
         "eventproc": (sys.executable, {"EVENTPROC_RECEIVE_PATH": "direct"}),
-        "eventproc-promised": (sys.executable, {"EVENTPROC_RECEIVE_PATH": "public"}),
+        "eventproc-public": (sys.executable, {"EVENTPROC_RECEIVE_PATH": "public"}),
     }
     if beside:
         found[beside] = (str(Path(beside).absolute() / ".venv/bin/python"), {})
@@ -56,24 +56,24 @@ def candidates(beside: str | None) -> Mapping[str, Candidate]:
 
 
 def run_once(candidate: Candidate, settings: Mapping[str, str]) -> Mapping[str, float]:
-    """Let a process start and end; return what it says."""
+    """Run one process; return its figures."""
     python, environment = candidate
     answer = subprocess.run(
         [python, str(STARTER), json.dumps({**settings, "spawned_at_s": time.time()})],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=True,
     )
-    said: Mapping[str, float] = json.loads(answer.stdout)
-    return said
+    figures: Mapping[str, float] = json.loads(answer.stdout)
+    return figures
 
 
-def rows_of(store: str, said: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Row]:
-    """Medians for each candidate, and the medians of its ratios to the first one."""
-    first = next(iter(said.values()))
+def rows_of(store: str, figures: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Row]:
+    """Return the medians for each candidate, and the medians of its ratios to the first one."""
+    first = next(iter(figures.values()))
     rows: list[Row] = []
-    for name, rounds in said.items():
+    for name, rounds in figures.items():
         row: dict[str, str | float] = {"store": store, "candidate": name}
         for figure in ("import_s", "first_s", "cpu_s"):
             row[figure] = round(statistics.median(r[figure] for r in rounds), 3)
@@ -106,9 +106,9 @@ def main() -> None:
         with ContainerClient.from_connection_string(azurite.connection_string, CONTAINER) as client:
             client.create_container()
         for store, storage in (("memory", ""), ("Azurite", azurite.connection_string)):
-            said: dict[str, list[Mapping[str, float]]] = defaultdict(list)
+            figures: dict[str, list[Mapping[str, float]]] = defaultdict(list)
             for turn in range(rounds + 1):
-                say(f"store {store}: round {turn} of {rounds}")
+                print_progress(f"store {store}: round {turn} of {rounds}")
                 for name, candidate in entrants.items():
                     settings = {
                         "hub": hub,
@@ -118,9 +118,9 @@ def main() -> None:
                     }
                     found = run_once(candidate, settings)
                     if turn:  # the first one fills the caches of the disk
-                        said[name].append(found)
-            rows += rows_of(store, said)
-    show(rows, args.format, "until the first event")
+                        figures[name].append(found)
+            rows += rows_of(store, figures)
+    print_rows(rows, args.format, "until the first event")
 
 
 if __name__ == "__main__":

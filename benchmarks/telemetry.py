@@ -1,4 +1,4 @@
-"""What metrics and spans cost: a handler that does nothing, with and without telemetry.
+"""The cost of metrics and spans: a handler that does nothing, with and without telemetry.
 
     python benchmarks/telemetry.py [--format json]
 
@@ -17,10 +17,10 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
-from benchmarks._rows import Row, options, show
+from benchmarks._rows import Row, options, print_rows
 from eventproc import ConsumerGroup, PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.statistics import ProcessorStatistics
-from eventproc.telemetry import Telemetry, Watch
+from eventproc.telemetry import Instrumentation, Telemetry
 
 SECONDS: Final = 0.3
 ROUNDS: Final = 5
@@ -37,13 +37,13 @@ class Idle(PartitionHandler):
         """Return."""
 
 
-def nobody_asks() -> ProcessorStatistics:
+def no_statistics() -> ProcessorStatistics:
     raise NotImplementedError
 
 
-def told_by(telemetry: Telemetry) -> PartitionHandler:
+def instrumented_by(telemetry: Telemetry) -> PartitionHandler:
     group = ConsumerGroup(fully_qualified_namespace="host", eventhub_name="hub")
-    return Watch(telemetry, group, nobody_asks).handler(Idle(), "0")
+    return Instrumentation(telemetry, group, no_statistics).handler(Idle(), "0")
 
 
 def events_of(count: int, parent: Callable[[int], str]) -> Sequence[ReceivedEvent]:
@@ -82,13 +82,13 @@ def main() -> None:
         return f"00-{number + 1:032x}-{number + 1:016x}-01"
 
     candidates: dict[str, tuple[PartitionHandler, Callable[[int], str]]] = {
-        "no SDK": (told_by(Telemetry()), one),
+        "no SDK": (instrumented_by(Telemetry()), one),
         "metrics": (
-            told_by(Telemetry(meter_provider=MeterProvider([InMemoryMetricReader()]))),
+            instrumented_by(Telemetry(meter_provider=MeterProvider([InMemoryMetricReader()]))),
             one,
         ),
         "and spans": (
-            told_by(
+            instrumented_by(
                 Telemetry(
                     meter_provider=MeterProvider([InMemoryMetricReader()]),
                     tracer_provider=TracerProvider(),
@@ -109,13 +109,13 @@ def main() -> None:
             )
             rows.append(
                 {
-                    "told": name,
+                    "telemetry": name,
                     "events_per_call": size,
                     "cpu_us_per_call": round(extra * 1e6, 2),
                     "cpu_us_per_event": round(extra * 1e6 / size, 3),
                 }
             )
-    show(rows, given.format)
+    print_rows(rows, given.format)
 
 
 if __name__ == "__main__":

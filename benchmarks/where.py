@@ -1,13 +1,13 @@
-"""Where the processor time of receiving goes, and what is left to the limit.
+"""Where the processor time of receiving goes, beside the limit of the machine.
 
     python benchmarks/where.py                   # a table
     python benchmarks/where.py --format json
     python benchmarks/where.py --events 40000
 
-A whole processor reads a full hub of the emulator, its handler looks at the body and the number of
-each event, and its progress goes to a store in memory. Once in a millisecond of its processor time
-its current file is sampled; calls of the standard library count for their caller. The
-last row is the limit: as many bytes as there were, received from a plain socket by asyncio.
+A whole processor reads a full hub of the emulator, its handler reads the body and the number of
+each event, and its progress is stored in memory. Once in a millisecond of its processor time its
+current file is sampled; calls of the standard library count for their caller. The last row is the
+limit: as many bytes as there were, received from a plain socket by asyncio.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Final
 
 from benchmarks._fleet import publish_backlog
-from benchmarks._rows import Row, options, show
+from benchmarks._rows import Row, options, print_rows
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import EventProcessor, PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.emulator import EventHubsEmulator
@@ -34,7 +34,7 @@ HUB: Final = "bench"
 PARTITIONS: Final = 8
 SAMPLE_S: Final = 0.001
 FRAME_BYTES: Final = 30
-"""What AMQP puts around each message, about."""
+"""The overhead of AMQP for each message, about."""
 
 AREAS: Final = {
     "benchmarks/": "the handler",
@@ -51,17 +51,17 @@ ROOT: Final = f"{Path(__file__).parents[1]}/"
 LIBRARY: Final = re.compile(r".*(site-packages|python3\.\d+)/")
 
 
-class Looking(PartitionHandler):
-    """Looks at each event."""
+class Reading(PartitionHandler):
+    """Reads each event."""
 
     bytes_seen = 0
 
     async def process_events(
         self, _context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Look at body and number."""
+        """Read body and number."""
         for event in events:
-            Looking.bytes_seen += len(event.body) + (event.sequence_number < 0)
+            Reading.bytes_seen += len(event.body) + (event.sequence_number < 0)
 
 
 def area_of(frame: FrameType | None) -> str:
@@ -81,7 +81,7 @@ async def receive(conn_str: str, event_count: int) -> tuple[Counter[str], float]
     processor = EventProcessor(
         source=EventHubSource.from_connection_string(conn_str),
         store=MemoryCheckpointStore(MemoryAccount()),
-        handler=Looking,
+        handler=Reading,
     )
     signal.signal(signal.SIGPROF, lambda _, frame: samples.update([area_of(frame)]))
     async with processor:
@@ -108,12 +108,12 @@ class Counting(asyncio.Protocol):
         self.count += len(data)
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """All is there."""
+        """Note the end."""
         self.is_over.set()
 
 
 def bare_cpu_s(byte_count: int) -> float:
-    """The processor time to receive so many bytes from a socket of another process."""
+    """Return the processor time to receive so many bytes from a socket of another process."""
     command = [sys.executable, __file__, "--role", "socket", "--bytes", str(byte_count)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
         assert sender.stdout is not None
@@ -132,7 +132,7 @@ async def count_bytes(port: int) -> int:
 
 
 def send_bytes(byte_count: int) -> None:
-    """Be the plain socket's other end."""
+    """Send the bytes to a plain socket."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         print(server.getsockname()[1], flush=True)
         connection, _ = server.accept()
@@ -143,7 +143,7 @@ def send_bytes(byte_count: int) -> None:
 
 
 def serve() -> None:
-    """Be the emulator until standard input ends; first tell where, then how long events are."""
+    """Run the emulator until standard input ends; print its address, then the size of an event."""
     with EventHubsEmulator({HUB: PARTITIONS}) as emulator:
         print(emulator.connection_string_for(HUB), flush=True)
         sys.stdin.readline()
@@ -159,7 +159,7 @@ def measure(event_count: int) -> list[Row]:
     try:
         conn_str = emulator.stdout.readline().strip()
         publish_backlog(conn_str, PARTITIONS, event_count)
-        emulator.stdin.write("how long?\n")
+        emulator.stdin.write("\n")
         emulator.stdin.flush()
         event_bytes = int(emulator.stdout.readline())
         samples, cpu_s = asyncio.run(receive(conn_str, event_count))
@@ -197,7 +197,7 @@ def main() -> None:
     elif given.role == "socket":
         send_bytes(given.bytes)
     else:
-        show(measure(8_000 if given.quick else given.events), given.format)
+        print_rows(measure(8_000 if given.quick else given.events), given.format)
 
 
 if __name__ == "__main__":

@@ -22,4 +22,8 @@ _attempts = async_attempts(ATTEMPTS, BACKOFF, StoreUnavailableError)
 
 async def retried(call: Callable[[], Awaitable[T]]) -> T:
     """Await the call, at most ``ATTEMPTS`` times while it raises ``StoreUnavailableError``."""
-    return await _attempts(call)
+
+    async def attempt() -> T:  # tenacity awaits only what is declared with ``async def``
+        return await call()
+
+    return await _attempts(attempt)

@@ -22,7 +22,7 @@ INTERVALS_PER_EXPIRATION_MIN: Final = 3
 REBALANCE_INTERVAL: Final = timedelta(milliseconds=250)
 
 IN_FLIGHT_EVENTS_MAX: Final = 2 * COMPLETED_RANGES_MAX
-"""A checkpoint can hold so many completed ranges above its position."""
+"""At most half of this many events are separate completed ranges: a checkpoint can hold them."""
 
 Rate: TypeAlias = Annotated[float, Within(above=0), Wanted("a positive number of events a second")]
 
@@ -31,8 +31,8 @@ Rate: TypeAlias = Annotated[float, Within(above=0), Wanted("a positive number of
 class CheckpointPolicy:
     """When checkpoints are written automatically: after ``max_events`` or ``interval``.
 
-    The first of the two that is reached counts. A checkpoint is also written when a partition is
-    drained. With both ``None``, only that and ``context.checkpoint()`` write one.
+    The first of the two that is reached counts. Progress is also stored when a partition is drained
+    and by ``context.checkpoint()``: with both ``None``, by these alone.
     """
 
     max_events: Count | None = 1000
@@ -42,7 +42,7 @@ class CheckpointPolicy:
     """When the oldest handled event without a checkpoint is this old."""
 
     max_uncommitted_events: Count | None = 100_000
-    """While the store fails, handling continues until so many handled events have no checkpoint;
+    """While the store fails, handling continues until this many handled events have no checkpoint;
     then it waits for the store, because all of them would be delivered again after a crash. The
     default is a hundred times ``max_events``, so a healthy store causes no wait. ``None``, or no
     automatic checkpoints: no limit."""
@@ -112,7 +112,7 @@ class FailurePolicy:
     """
 
     attempts_max: Count | None = None
-    """An event is given up after so many failed calls with this event alone, by one owner; a new
+    """An event is given up after this many failed calls with this event alone, by one owner; a new
     owner starts at zero. ``None``: the event is retried without limit."""
 
     action: FailureAction = FailureAction.STOP
@@ -123,10 +123,10 @@ class FailurePolicy:
     for ``attempts_max``."""
 
     deliveries_max: Deliveries | None = None
-    """An event is given up after so many deliveries in which the process died. The count is stored
-    with the checkpoint, so it includes the deliveries by all owners. It costs one more write at
-    each start and each end of a partition, and some after a crash (see docs/delivery.md). Kafka's
-    share groups use 5. ``None``: deliveries are not counted."""
+    """An event is given up after this many deliveries in which the process died. The count is
+    stored with the checkpoint, so it includes the deliveries by all owners. It costs one more write
+    at each start and each end of a partition, and some after a crash (see docs/delivery.md).
+    Kafka's share groups use 5. ``None``: deliveries are not counted."""
 
     def __post_init__(self) -> None:
         """Refuse values that are out of bounds."""

@@ -23,7 +23,7 @@ class DuplicateOwnerError(ConfigurationError):
     """Another live processor of the group already uses this ``owner_id``.
 
     Raised by the one that came second. A processor that restarts after a crash under its old
-    ``owner_id`` does *not* get this: nobody answers for the old one.
+    ``owner_id`` does *not* get this: the old one does not answer.
     """
 
 
@@ -73,6 +73,14 @@ class SourceUnavailableError(SourceError):
     """The event source did not answer, or the connection broke. Safe to retry."""
 
 
+class SuspectSettingError(SourceUnavailableError):
+    """No answer, probably because a setting is wrong: an unknown host, a credential without token.
+
+    While a processor runs, this is retried as any other missing answer, because it may pass. At a
+    start and for a single command it counts as a wrong setting.
+    """
+
+
 class SourceRejectedError(SourceError):
     """The event source refuses for good: no such hub, consumer group or partition, no right."""
 
@@ -97,7 +105,7 @@ class OwnershipLostError(EventProcError):
     def __init__(self, partition_id: str) -> None:
         super().__init__(
             f"partition {partition_id!r} is no longer owned by this processor; "
-            "its new owner goes on from the last stored checkpoint"
+            "its new owner continues from the last stored checkpoint"
         )
         self.partition_id = partition_id
 

@@ -143,7 +143,7 @@ class PartitionContext(ABC):
 class BatchError(EventProcError):
     """Raise it from ``process_events`` to name the events that failed; all others are handled.
 
-    Only the failed events are delivered again, one at a time, and after them the untried ones.
+    Only the failed events are delivered again, one at a time, before any newer event.
     """
 
     def __init__(

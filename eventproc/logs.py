@@ -81,7 +81,7 @@ def get_logger(name: str, **fields: object) -> Logger:
     return logger
 
 
-class Condition:
+class ConditionLogger:
     """Logs a condition that lasts, such as an outage, when it begins and when it ends.
 
     While it lasts, repetitions are logged at debug level, so that they cost no lines. If it becomes

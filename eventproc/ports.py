@@ -1,7 +1,8 @@
 """The interfaces that a processor uses: checkpoint store, event source, dead-letter sink.
 
-``eventproc.testing.check_checkpoint_store`` tests every rule below against any store. Adapters
-translate the exceptions of client libraries into the errors of ``eventproc.errors``.
+``eventproc.testing.check_checkpoint_store`` tests a store against every rule of
+``CheckpointStore``. Adapters translate the exceptions of client libraries into the errors of
+``eventproc.errors``.
 """
 
 from abc import ABC, abstractmethod
@@ -44,7 +45,10 @@ class CheckpointStore(AsyncResource):
 
     A method that reads raises ``StoreRejectedError`` if the store refuses for good (for example, a
     role is missing), and ``StoreCorruptError`` if a record is damaged. A method that writes raises
-    neither: the outcome is unknown, and ``error`` of the result says why.
+    neither of them: it returns the outcome ``UNKNOWN``, and ``error`` of the result says why.
+
+    Every listing of ownership or member records has ``as_of``, the store's own time, and the same
+    clock dates the records: nothing else decides whether a record has expired.
 
     If a store raises anything else, the processor treats it as no answer, and logs it with its
     traceback (``store_call_failed``).
@@ -279,7 +283,10 @@ class PartitionReceiver(ABC):
 
 
 class EventSource(AsyncResource):
-    """A partitioned stream of events. Belongs to the event loop that opened it."""
+    """A connection to one hub: lists its partitions and opens receivers.
+
+    It belongs to the event loop that opened it.
+    """
 
     @property
     @abstractmethod

@@ -16,20 +16,20 @@ from typing import Final, Self
 
 from eventproc.concurrency.loop import is_loop_running
 from eventproc.concurrency.tasks import cancellation_kept, end
-from eventproc.config import EventProcessorConfig
-from eventproc.core.policy import backoff_s
+from eventproc.config import Backoff, EventProcessorConfig
 from eventproc.errors import ConfigurationError, SourceError, StoreError
 from eventproc.handler import HandlerFactory
-from eventproc.logs import get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import ConsumerGroup, LoadBalancingStrategy, Member
 from eventproc.ownership.balancer import CycleResult
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.retries import waits
 from eventproc.runtime.guarded_store import GuardedStore
-from eventproc.runtime.run import DISPLACING, JITTER, RunParts, Session
+from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun, RunParts
 from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.settings import checked
 from eventproc.statistics import DeliveryCounters, ProcessorStatistics
-from eventproc.telemetry import Telemetry, Watch, global_telemetry
+from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
 from eventproc.validation.handlers import check_handler, check_processor, first_checked
 from eventproc.version import EVENTPROC_VERSION
 
@@ -110,19 +110,25 @@ class EventProcessor:
             config=self._config,
             rng=self._rng,
             clock=clock,
-            watch=Watch(telemetry or global_telemetry(), group, self.statistics),
+            telemetry=Instrumentation(telemetry or global_telemetry(), group, self.statistics),
             log=self._log,
         )
-        self._session: Session | None = None
-        self._newest_session: Session | None = None
+        self._run: ProcessorRun | None = None
+        self._newest_run: ProcessorRun | None = None
         self._cycling: asyncio.Task[None] | None = None
         self._stopping = asyncio.Lock()
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
         self._is_balanced = False
         self._is_failing = False
-        self._store_failure_count = 0
-        self._is_store_refused = False
+        self._store_failure = ConditionLogger(self._log, "store_failed", "store_recovered")
+        self._store_wait_s = waits(
+            Backoff(
+                initial=self._config.rebalance_interval,
+                maximum=self._config.load_balancing_interval,
+            ),
+            self._rng,
+        )
         self._cycle_count = 0
         self._cycle_s = 0.0
         self._claim_count = self._steal_count = 0
@@ -143,12 +149,12 @@ class EventProcessor:
 
     def statistics(self) -> ProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
-        session, counted = self._session, self._newest_session
+        run, counted = self._run, self._newest_run
         return ProcessorStatistics(
             owner_id=self.owner_id,
-            owned=tuple(sorted(session.leases.held)) if session else (),
-            pumps=session.pumps.statistics() if session else (),
-            stopped=session.pumps.stopped if session else (),
+            owned=tuple(sorted(run.leases.held)) if run else (),
+            pumps=run.pumps.statistics() if run else (),
+            stopped=run.pumps.stopped if run else (),
             counters=counted.pumps.counters() if counted else DeliveryCounters(),
             abandoned=counted.pumps.abandoned if counted else (),
             is_balanced=self._is_balanced,
@@ -160,7 +166,7 @@ class EventProcessor:
             lost_count=counted.pumps.lost_count if counted else 0,
             conflict_count=counted.leases.conflict_count if counted else 0,
             ownership_write_count=counted.leases.write_count if counted else 0,
-            lease_margin_seconds=session.leases.margin_s if session else None,
+            lease_margin_seconds=run.leases.margin_s if run else None,
         )
 
     def pause(self, partition_id: str) -> bool:
@@ -169,14 +175,14 @@ class EventProcessor:
         Returns whether this processor owns it. A pause ends when the ownership ends: a new owner is
         not paused. Call it on the processor's own event loop.
         """
-        return self._session is not None and self._session.pause(partition_id)
+        return self._run is not None and self._run.pause(partition_id)
 
     def resume(self, partition_id: str) -> bool:
         """End a pause, or serve a partition again that the failure policy stopped.
 
         Returns whether this processor owns it. Call it on the processor's own event loop.
         """
-        return self._session is not None and self._session.resume(partition_id)
+        return self._run is not None and self._run.resume(partition_id)
 
     # Running.
 
@@ -247,25 +253,25 @@ class EventProcessor:
 
         Raises the errors of ``serve``, and ``ConfigurationError`` if the processor runs already.
         """
-        if self._session is not None:
+        if self._run is not None:
             raise ConfigurationError(f"processor {self.owner_id!r} is running already")
         # A start that failed may have overwritten the member record of a live processor with the
         # same owner id. With the same incarnation, this start would take that record for its own.
         member = replace(self._parts.member, incarnation=f"{self._rng.getrandbits(64):016x}")
         handler = first_checked(self._parts.handler, key_concurrency=self._config.key_concurrency)
         parts = replace(self._parts, member=member, handler=handler)
-        session = self._session = Session(parts, changed=self._wake.set)
+        run = self._run = ProcessorRun(parts, changed=self._wake.set)
         self._finished.clear()
         try:
-            await session.open()
+            await run.open()
         except BaseException:
-            self._session = None
+            self._run = None
             raise
-        self._newest_session = session
+        self._newest_run = run
         self._cycle_count = self._claim_count = self._steal_count = 0
-        self._parts.watch.begin()
-        self._log.info("processor_started", partition_count=len(session.partition_ids))
-        self._cycling = asyncio.create_task(self._serve_session(session), name="eventproc-cycles")
+        self._parts.telemetry.begin()
+        self._log.info("processor_started", partition_count=len(run.partition_ids))
+        self._cycling = asyncio.create_task(self._serve_run(run), name="eventproc-cycles")
         self._cycling.add_done_callback(lambda _: self._finished.set())
 
     async def stop(self) -> None:
@@ -277,19 +283,19 @@ class EventProcessor:
         Raises the error that ended the processor before, if one did.
         """
         async with self._stopping:
-            session, cycling = self._session, self._cycling
-            if session is None or cycling is None:
+            run, cycling = self._run, self._cycling
+            if run is None or cycling is None:
                 return
             self._log.info("processor_stopping")
-            if not self._is_failing:  # Otherwise the task closes the session itself.
+            if not self._is_failing:  # Otherwise the task closes the run itself.
                 cycling.cancel()
             await asyncio.wait([cycling])
             try:
-                await session.close()
+                await run.close()
             finally:
-                self._parts.watch.end()
+                self._parts.telemetry.end()
                 self._is_failing = False
-                self._session = self._cycling = None
+                self._run = self._cycling = None
                 self._finished.set()
                 self._log.info("processor_stopped")
             if not cycling.cancelled():
@@ -297,12 +303,12 @@ class EventProcessor:
 
     # The claim loop.
 
-    async def _serve_session(self, session: Session) -> None:
+    async def _serve_run(self, run: ProcessorRun) -> None:
         """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""
-        reading = asyncio.create_task(self._read_partition_ids(session))
-        cycling = asyncio.create_task(self._repeat_cycles(session))
+        reading = asyncio.create_task(self._read_partition_ids(run))
+        cycling = asyncio.create_task(self._repeat_cycles(run))
         # In this order, an error of the cycle is raised first: it may be a duplicate owner id.
-        tasks = [cycling, session.renewing, reading]
+        tasks = [cycling, run.renewing, reading]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
@@ -311,18 +317,18 @@ class EventProcessor:
         except Exception as error:
             self._is_failing = True
             self._log.error("processor_failed", error=repr(error), exc_info=error)
-            await session.close(is_displaced=isinstance(error, DISPLACING))
+            await run.close(is_displaced=isinstance(error, DISPLACING))
             raise
         finally:
             await end([reading, cycling])
 
-    async def _repeat_cycles(self, session: Session) -> None:
+    async def _repeat_cycles(self, run: ProcessorRun) -> None:
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
             begun_s = loop.time()
             try:
-                done = await session.cycle()
+                done = await run.cycle()
             except DISPLACING:
                 raise
             except StoreError as error:
@@ -334,50 +340,42 @@ class EventProcessor:
     async def _pause(self) -> None:
         """Sleep until the next cycle is due, or until a change here asks for one."""
         await asyncio.sleep(PAUSE_MIN_S)
-        if self._store_failure_count:
-            pause_s = backoff_s(
-                self._store_failure_count,
-                initial=self._config.rebalance_interval,
-                maximum=self._config.load_balancing_interval,
-            )
-        elif self._is_balanced:
-            pause_s = self._config.load_balancing_interval.total_seconds()
+        config = self._config
+        if self._store_failure.count:
+            pause_s = self._store_wait_s(self._store_failure.count)
         else:
-            pause_s = self._config.rebalance_interval.total_seconds()
+            interval = (
+                config.load_balancing_interval if self._is_balanced else config.rebalance_interval
+            )
+            pause_s = interval.total_seconds() * self._rng.uniform(1 - JITTER, 1 + JITTER)
         with suppress(TimeoutError):
-            async with asyncio.timeout(pause_s * self._rng.uniform(1 - JITTER, 1 + JITTER)):
+            async with asyncio.timeout(pause_s):
                 await self._wake.wait()
 
-    async def _read_partition_ids(self, session: Session) -> None:
+    async def _read_partition_ids(self, run: ProcessorRun) -> None:
         """Read the partition ids periodically, because a hub may grow."""
-        is_failing = False
+        failure = ConditionLogger(self._log, "partition_ids_failed", "partition_ids_recovered")
         while True:
             await asyncio.sleep(self._config.partition_ids_interval.total_seconds())
             try:
                 with cancellation_kept():
                     partition_ids = tuple(await self._parts.source.partition_ids())
             except SourceError as error:
-                if not is_failing:
-                    self._log.warning("partition_ids_failed", error=str(error))
-                is_failing = True
+                failure.note(error=str(error))
                 continue
-            if is_failing:
-                self._log.info("partition_ids_recovered")
-            is_failing = False
-            if partition_ids != session.partition_ids:
+            failure.end()
+            if partition_ids != run.partition_ids:
                 self._log.info(
                     "partition_count_changed",
-                    before=len(session.partition_ids),
+                    before=len(run.partition_ids),
                     after=len(partition_ids),
                 )
-                session.partition_ids = partition_ids
+                run.partition_ids = partition_ids
                 self._wake.set()
 
     def _note_cycle(self, done: CycleResult, seconds: float) -> None:
-        self._parts.watch.cycle(seconds)
-        if self._store_failure_count:
-            self._log.info("store_recovered", failure_count=self._store_failure_count)
-            self._store_failure_count = 0
+        self._parts.telemetry.cycle(seconds)
+        self._store_failure.end(failure_count=self._store_failure.count)
         self._cycle_count += 1
         self._cycle_s = seconds
         self._claim_count += len(done.claimed)
@@ -386,15 +384,11 @@ class EventProcessor:
             self._log.info("partition_claimed", partition_id=partition_id)
         for partition_id in done.stolen:
             self._log.info("partition_stolen", partition_id=partition_id)
-        if done.moves.is_balanced != self._is_balanced:
-            self._is_balanced = done.moves.is_balanced
+        if done.actions.is_balanced != self._is_balanced:
+            self._is_balanced = done.actions.is_balanced
             self._log.info("balance_changed", is_balanced=self._is_balanced)
         self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
 
     def _note_store_failure(self, error: StoreError, seconds: float) -> None:
-        self._parts.watch.cycle(seconds, error)
-        if self._store_failure_count == 0 or (error.is_final and not self._is_store_refused):
-            log = self._log.error if error.is_final else self._log.warning
-            log("store_failed", error=str(error))
-        self._store_failure_count += 1
-        self._is_store_refused = error.is_final
+        self._parts.telemetry.cycle(seconds, error)
+        self._store_failure.note(is_error=error.is_final, error=str(error))

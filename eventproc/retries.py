@@ -25,13 +25,15 @@ from eventproc.config import Backoff
 from eventproc.core.policy import backoff_s
 
 
-def waits(backoff: Backoff, rng: Random) -> Callable[[int], float]:
-    """Return a function: seconds to wait after the n-th failure in a row, n beginning at 1."""
+def waits(backoff: Backoff, rng: Random | None = None) -> Callable[[int], float]:
+    """Return a function: seconds to wait after the n-th failure in a row, n beginning at 1.
+
+    Chance comes from *rng*, or from a generator of its own.
+    """
+    chance = (rng or Random()).random  # noqa: S311 - jitter, not a secret
 
     def wait_s(attempt: int) -> float:
-        return backoff_s(
-            attempt, initial=backoff.initial, maximum=backoff.maximum, chance=rng.random()
-        )
+        return backoff_s(attempt, initial=backoff.initial, maximum=backoff.maximum, chance=chance())
 
     return wait_s
 
@@ -39,8 +41,8 @@ def waits(backoff: Backoff, rng: Random) -> Callable[[int], float]:
 def async_attempts(count: int, backoff: Backoff, retried: type[Exception]) -> AsyncRetrying:
     """Return a loop: ``await attempts(call)`` awaits the call up to *count* times in all.
 
-    It is repeated while it raises *retried*; the last error is raised as it is. One loop serves any
-    number of calls, also at the same time.
+    *call* must be a coroutine function. It is repeated while it raises *retried*; the last error is
+    raised as it is. One loop serves any number of calls, also at the same time.
     """
     return AsyncRetrying(
         wait=_spread(backoff),
@@ -55,7 +57,7 @@ def attempts_within(
     backoff: Backoff,
     retried: tuple[type[Exception], ...],
     *,
-    note: Callable[[int, BaseException], None],
+    note: Callable[[BaseException], None],
 ) -> Retrying:
     """Return a loop: ``attempts(call)`` calls until there is an answer, blocking between the calls.
 
@@ -64,14 +66,14 @@ def attempts_within(
         backoff: The waits.
         retried: The call is repeated while it raises one of these; the last error is raised as it
             is.
-        note: Called before each wait, with the number of failures so far and the newest error.
+        note: Called with the error before each wait.
     """
 
     def before_sleep(state: RetryCallState) -> None:
         assert state.outcome is not None, "the call that failed"
         error = state.outcome.exception()
         assert error is not None, "only a call that raised is repeated"
-        note(state.attempt_number, error)
+        note(error)
 
     return Retrying(
         wait=_spread(backoff),

@@ -286,6 +286,7 @@ def _generic(origin: type, arguments: tuple[Any, ...]) -> _Rule:
             origin,
             f"a mapping from {key.wanted} to {content.wanted}",
             lambda value: [(key, each) for each in value] + [(content, value[k]) for k in value],
+            is_secret=key.is_secret or content.is_secret,
         )
     if issubclass(origin, Sequence | AbstractSet):
         element = _rule(arguments[0])
@@ -293,12 +294,17 @@ def _generic(origin: type, arguments: tuple[Any, ...]) -> _Rule:
             origin,
             f"{_with_article(origin.__name__)} in which each is {element.wanted}",
             lambda value: [(element, each) for each in value],
+            is_secret=element.is_secret,
         )
     return _class(origin)
 
 
 def _container(
-    origin: type, wanted: str, parts: Callable[[Any], list[tuple[_Rule, object]]]
+    origin: type,
+    wanted: str,
+    parts: Callable[[Any], list[tuple[_Rule, object]]],
+    *,
+    is_secret: bool,
 ) -> _Rule:
     def take(value: object) -> object:
         if not isinstance(value, origin) or isinstance(value, str | bytes):
@@ -307,7 +313,7 @@ def _container(
             rule.take(part)
         return value
 
-    return _Rule(wanted, take)
+    return _Rule(wanted, take, is_secret=is_secret)
 
 
 def _with_article(name: str) -> str:

@@ -5,7 +5,6 @@ Options that the Scala connector for Event Hubs has, too, have its names. A name
 """
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +14,7 @@ from typing import Final, TypeVar
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition
 from eventproc.sources.eventhubs import EventHubOptions
+from eventproc.validation.option_values import parse_duration
 from spark_integration.positions import Positions, parse_positions
 from spark_integration.recipes import SourceRecipe, StoreRecipe
 from spark_integration.secrets import Secret
@@ -63,8 +63,6 @@ _WITHOUT_EFFECT_ON_A_BATCH: Final = {
 }
 
 _PREFIX: Final = "eventhubs."
-_DURATION: Final = re.compile(r"(?:PT)?(\d+(?:\.\d+)?)\s*(ms|s|m|h)?", re.IGNORECASE)
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Alignment(Enum):
@@ -259,9 +257,7 @@ class OptionReader:
         text = self.text(name)
         if text is None:
             return otherwise
-        match = _DURATION.fullmatch(text.strip())
-        if match is None or not float(match[1]):
-            raise ConfigurationError(
-                f"{name} is {text!r}: give a duration such as 500ms, 10s, 2m or PT10S"
-            )
-        return timedelta(seconds=float(match[1]) * _UNITS[(match[2] or "s").lower()])
+        span = parse_duration(name, text)
+        if not span:
+            raise ConfigurationError(f"{name} is {text!r}: give a duration above zero, such as 10s")
+        return span

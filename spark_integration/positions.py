@@ -7,16 +7,17 @@ The JSON form is that of the Scala connector for Event Hubs:
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Final
 
 from eventproc.core.offset_format import offset_format_in
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition, OffsetFormat
+from eventproc.validation import option_values
+from eventproc.validation.option_values import parse_time
 
 CHECKPOINTS: Final = "checkpoints"
 _FORMS: Final = (
-    "give earliest, latest, a time such as 2026-01-31T08:00:00Z, a sequence number such as 4711, "
+    "earliest, latest, a time such as 2026-01-31T08:00:00Z, a sequence number such as 4711, "
     'or JSON such as {"seqNo": 4711} or {"enqueuedTime": "2026-01-31T08:00:00Z"}'
 )
 _BEFORE_ALL: Final = "-1"
@@ -73,14 +74,7 @@ def parse_position(option: str, text: str) -> EventPosition:
     text = text.strip()
     if text.startswith("{"):
         return _from_json(option, _json(option, text))
-    word = text.lower()
-    if word == "earliest":
-        return EventPosition.earliest()
-    if word == "latest":
-        return EventPosition.latest()
-    if word.isdecimal() and word.isascii():
-        return EventPosition.from_sequence_number(int(word), is_inclusive=True)
-    return EventPosition(enqueued_time=_time(option, text), is_inclusive=True)
+    return option_values.parse_position(option, text, _FORMS)
 
 
 def _by_partition(option: str, text: str) -> dict[str, EventPosition]:
@@ -113,7 +107,7 @@ def _partition_id(option: str, key: str) -> str:
 def _from_json(option: str, document: object) -> EventPosition:
     """Parse a position in the Scala connector's form, in which -1 and null mean: not given."""
     if not isinstance(document, dict):
-        raise ConfigurationError(f"{option} is {document!r}: {_FORMS}")
+        raise ConfigurationError(f"{option} is {document!r}: give {_FORMS}")
     unknown = set(document) - {"offset", "seqNo", "enqueuedTime", "isInclusive"}
     if unknown:
         raise ConfigurationError(
@@ -127,9 +121,11 @@ def _from_json(option: str, document: object) -> EventPosition:
             _number(option, number), is_inclusive=is_inclusive
         )
     if time is not None:
-        return EventPosition(enqueued_time=_time(option, str(time)), is_inclusive=is_inclusive)
+        return EventPosition(
+            enqueued_time=parse_time(option, str(time), _FORMS), is_inclusive=is_inclusive
+        )
     if offset is None:
-        raise ConfigurationError(f"{option} is {document!r}, which lacks a position: {_FORMS}")
+        raise ConfigurationError(f"{option} is {document!r}, which lacks a position: give {_FORMS}")
     if str(offset) == _BEFORE_ALL:
         return EventPosition.earliest()
     if str(offset) == _AFTER_ALL:
@@ -141,14 +137,6 @@ def _number(option: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ConfigurationError(f"{option} has seqNo {value!r}: give a whole number of 0 or more")
     return value
-
-
-def _time(option: str, text: str) -> datetime:
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigurationError(f"{option} is {text!r}: {_FORMS}") from None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 def _json(option: str, text: str) -> object:

@@ -19,9 +19,14 @@ from string import ascii_letters, digits, punctuation
 from typing import Final
 from urllib.parse import quote, unquote
 
+from checkpointstores.member_words import lease_mode_of, offset_format_of, status_of
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
-from eventproc.models import ConsumerGroup, LeaseMode, Member, MemberStatus, OffsetFormat
+from eventproc.models import (
+    NO_OFFSET,
+    ConsumerGroup,
+    Member,
+)
 
 _OWNER_ID: Final = "ownerid"
 _OFFSET: Final = "offset"
@@ -29,9 +34,6 @@ _SEQUENCE_NUMBER: Final = "sequencenumber"
 _WRITER: Final = "eventprocwriter"
 """An addition: the pump that wrote the checkpoint. Azure SDKs ignore it, and their writes erase
 it."""
-
-_NO_OFFSET: Final = "no offset"
-""".NET 5.11 writes this text if it has no offset."""
 
 _SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 
@@ -130,13 +132,8 @@ class Position:
 def checkpoint_metadata(offset: str, sequence_number: int, writer: str) -> dict[str, str]:
     """Return the whole metadata of a checkpoint blob: offset and sequence number, never empty.
 
-    Raises:
-        ConfigurationError: an HTTP header cannot carry the offset, or other SDKs read it as "none".
+    An HTTP header can carry every offset that ``CheckpointUpdate`` accepts.
     """
-    if not offset.isascii() or not offset.isprintable() or offset != offset.strip():
-        raise ConfigurationError(f"offset {offset!r} cannot be stored: give printable ASCII")
-    if offset == _NO_OFFSET:
-        raise ConfigurationError(f"offset {offset!r} means 'no offset' to other SDKs")
     return {_OFFSET: offset, _SEQUENCE_NUMBER: str(sequence_number), _WRITER: _quoted(writer)}
 
 
@@ -149,7 +146,7 @@ def position_in(metadata: Mapping[str, str | None]) -> Position:
     lowered = _lowered(metadata)
     offset, number = lowered.get(_OFFSET, ""), lowered.get(_SEQUENCE_NUMBER, "")
     return Position(
-        offset=None if offset in {"", _NO_OFFSET} else offset,
+        offset=None if offset in {"", NO_OFFSET} else offset,
         sequence_number=(
             BEFORE_FIRST_SEQUENCE_NUMBER
             if (offset, number) == (BEFORE_FIRST_OFFSET, str(BEFORE_FIRST_SEQUENCE_NUMBER))
@@ -196,12 +193,6 @@ def legacy_position(body: bytes) -> Position | None:
 
 # --- members -------------------------------------------------------------------------------------
 
-_STATUS_BY_NAME: Final = {status.value: status for status in MemberStatus}
-_LEASE_MODE_BY_NAME: Final = {mode.value: mode for mode in LeaseMode}
-_OFFSET_FORMAT_BY_NAME: Final = {
-    offset_format.value: offset_format for offset_format in OffsetFormat
-}
-
 
 def member_blob(group: ConsumerGroup, owner_id: str) -> str:
     """Return the name of a member blob. The owner id is read from its metadata, not its name."""
@@ -243,12 +234,12 @@ def member_in(
     return Member(
         owner_id=owner_id,
         incarnation=incarnation,
-        status=_STATUS_BY_NAME.get(values.get("status", ""), MemberStatus.ACTIVE),
+        status=status_of(values.get("status", "")),
         hands_over=values.get("handsover") != "false",
         weight=weight,
         deployment_id=_unquoted(values.get("generation", "")),
-        lease_mode=_LEASE_MODE_BY_NAME.get(values.get("leasemode", ""), LeaseMode.PARTITION),
-        offset_format=_OFFSET_FORMAT_BY_NAME.get(values.get("numbering", ""), OffsetFormat.AMQP),
+        lease_mode=lease_mode_of(values.get("leasemode", "")),
+        offset_format=offset_format_of(values.get("numbering", "")),
         version=_unquoted(values.get("version", "")),
         etag=etag,
         last_modified=last_modified,

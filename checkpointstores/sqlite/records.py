@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from checkpointstores.member_words import lease_mode_of, offset_format_of, status_of
 from eventproc.core.checkpoint_rules import completed_above
 from eventproc.models import (
     Checkpoint,
@@ -18,10 +19,8 @@ from eventproc.models import (
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    LeaseMode,
     Member,
     MemberResult,
-    MemberStatus,
     OffsetFormat,
     OwnershipClaim,
     PartitionOwnership,
@@ -138,12 +137,12 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
         Member(
             owner_id=owner_id,
             incarnation=incarnation,
-            status=MemberStatus(status),
+            status=status_of(status),
             hands_over=bool(hands_over),
             weight=weight,
             deployment_id=deployment_id,
-            lease_mode=LeaseMode(lease_mode),
-            offset_format=OffsetFormat(offset_format),
+            lease_mode=lease_mode_of(lease_mode),
+            offset_format=offset_format_of(offset_format),
             version=version,
             etag=etag,
             last_modified=instant(last_modified_us),

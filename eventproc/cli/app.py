@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from eventproc.cli.arguments.grouped import with_groups
 from eventproc.cli.verbs import checkpoints
 from eventproc.cli.verbs.demo import demo
 from eventproc.cli.verbs.demo_spark import demo_spark
@@ -115,7 +116,7 @@ def _epilog(examples: Sequence[str]) -> str:
 
 
 for _verb, _examples in _EXAMPLES.items():
-    app.command(epilog=_epilog(_examples), short_help=_sentence(_verb))(_verb)
+    app.command(epilog=_epilog(_examples), short_help=_sentence(_verb))(with_groups(_verb))
 
 _checkpoints_app = typer.Typer(
     name="checkpoints",
@@ -133,5 +134,7 @@ def _checkpoints(context: typer.Context) -> None:
 
 
 for _name, (_verb, _examples) in _CHECKPOINT_EXAMPLES.items():
-    _checkpoints_app.command(_name, epilog=_epilog(_examples), short_help=_sentence(_verb))(_verb)
+    _checkpoints_app.command(_name, epilog=_epilog(_examples), short_help=_sentence(_verb))(
+        with_groups(_verb)
+    )
 app.add_typer(_checkpoints_app, short_help=_sentence(_checkpoints))

@@ -20,7 +20,7 @@ async def together(*coroutines: Coroutine[Any, Any, _T]) -> list[_T]:
     """Run coroutines concurrently; return their results in order.
 
     As soon as one fails the others are cancelled, and its error is raised when they have ended.
-    ``asyncio.gather`` would let the others go on, and would not retrieve their outcomes.
+    ``asyncio.gather`` would let the others continue, and would not retrieve their outcomes.
     """
     try:
         async with asyncio.TaskGroup() as group:
@@ -49,9 +49,9 @@ async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
 def cancellation_kept() -> Iterator[None]:
     """Raise ``CancelledError`` after a block that suppressed a cancellation of this task.
 
-    For awaiting code that is not ours: a loop around it would go on, and whoever cancelled the task
-    would wait for ever. ``asyncio.wait_for`` of Python 3.11, which Azure's client uses, returns its
-    result if that arrives together with the cancellation.
+    For awaiting code that is not ours: a loop around it would continue, and the caller that
+    cancelled the task would wait for ever. ``asyncio.wait_for`` of Python 3.11, which Azure's
+    client uses, returns its result if that arrives together with the cancellation.
     """
     task = asyncio.current_task()
     assert task is not None, "only inside a task"
@@ -69,7 +69,7 @@ def cancellation_kept() -> Iterator[None]:
 def retrieve_outcome(done: asyncio.Future[Any]) -> None:
     """Retrieve an outcome, so that asyncio does not log a failure as never retrieved.
 
-    A callback for a future that goes on after its caller was cancelled.
+    A callback for a future that continues after its caller was cancelled.
     """
     if not done.cancelled():
         done.exception()

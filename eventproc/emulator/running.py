@@ -34,7 +34,7 @@ async def serve(
 ) -> None:
     """Do the same inside a running loop; cancelling the coroutine ends it, too.
 
-    To start one and go on, use ``async with EmulatorServer(configuration)``.
+    To start one and continue, use ``async with EmulatorServer(configuration)``.
     """
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 from eventproc.models.checkpoint import (
     COMPLETED_RANGES_MAX,
+    NO_OFFSET,
     SEQUENCE_NUMBER_MAX,
     STATE_BYTES_MAX,
     Checkpoint,
@@ -40,6 +41,7 @@ from eventproc.models.ownership import (
 __all__ = [
     "COMPLETED_RANGES_MAX",
     "EVENT_FIELDS",
+    "NO_OFFSET",
     "SEQUENCE_NUMBER_MAX",
     "STATE_BYTES_MAX",
     "TEXT_MAX",

@@ -22,8 +22,8 @@ COMPLETED_RANGES_MAX: Final = 1_000
 SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 """The highest sequence number: Event Hubs and Kafka count in signed 64 bits."""
 
-_NO_OFFSET: Final = "no offset"
-"""What Azure's .NET SDK 5.11 writes in place of a missing offset."""
+NO_OFFSET: Final = "no offset"
+"""Azure's .NET SDK 5.11 writes this text if it has no offset."""
 
 
 class OffsetFormat(Enum):
@@ -184,7 +184,7 @@ def _refuse_offset(partition_id: str, offset: str) -> None:
             f"offset {offset!r} cannot be stored: give printable ASCII characters without "
             "surrounding blanks"
         )
-    if offset == _NO_OFFSET:
+    if offset == NO_OFFSET:
         raise ValueError(
             f"offset {offset!r} is what other readers take for a missing offset: give the event's "
             "offset"

@@ -47,7 +47,7 @@ class DeadLetter:
         group = "/".join(self.group.key)
         return f"{group}/{self.partition_id}/{self.event.sequence_number}"
 
-    def story(self) -> Mapping[str, str | int]:
+    def details(self) -> Mapping[str, str | int]:
         """Everything except the event's contents, as plain values."""
         event = self.event
         return {
@@ -86,7 +86,7 @@ class DeadLetter:
             "correlation_id": event.correlation_id,
             "message_id": event.message_id,
         }
-        whole = {"letter_id": self.letter_id, **self.story(), "event": content}
+        whole = {"letter_id": self.letter_id, **self.details(), "event": content}
         return json.dumps(_plain(whole), indent=1).encode()
 
 

@@ -45,7 +45,7 @@ class CrashGuard:
             context: Holds the position, and the delivery count that was restored with it.
             checkpointer: Stores the delivery count.
             stop_scope: Cuts the waits for the store.
-            deliveries_max: An event is given up after so many deliveries; ``None``: not counted.
+            deliveries_max: An event is given up after this many deliveries; ``None``: not counted.
             is_forced: Deliver the first event once more, although its count has reached the limit.
             log: Logs that events are delivered one at a time.
         """

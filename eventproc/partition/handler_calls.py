@@ -184,7 +184,7 @@ class Delivery:
                 check(event)
         await self._handler.process_events(context, part)
 
-    async def tell(self, context: CallContext, error: Exception, attempt: int) -> None:
+    async def report_error(self, context: CallContext, error: Exception, attempt: int) -> None:
         """Call the handler's ``process_error``: with its own error, or one of the checkpoint."""
         outcome = await self._call(context, lambda: self._handler.process_error(context, error))
         if (second := outcome.error) is not None:
@@ -285,7 +285,7 @@ class Delivery:
             error=shown(error),
             exc_info=error,
         )
-        await self.tell(context, error, attempt)
+        await self.report_error(context, error, attempt)
 
     async def _back_off(self, attempt: int) -> None:
         async with self._stop_scope.waiting():

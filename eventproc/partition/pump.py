@@ -256,7 +256,7 @@ class PartitionPump:
             stop_scope=self._stop_scope,
             initial_position=self._config.position_without_checkpoint(self._identity.partition_id),
             wait_s=waits(self._config.receiver_backoff, self._rng),
-            report=partial(self._delivery.tell, self._context),
+            report=partial(self._delivery.report_error, self._context),
             log=self._log,
         )
         self._guard = self._make_guard()

@@ -8,7 +8,7 @@ store's loop; the source and the pumps on the processor's. Calls between them go
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -18,6 +18,7 @@ from typing import Final
 from eventproc.concurrency.tasks import end, together
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoint_rules import pumps_writer
+from eventproc.core.ownership.cycle import Actions
 from eventproc.errors import (
     ConfigurationError,
     DuplicateOwnerError,
@@ -33,9 +34,10 @@ from eventproc.models import (
     CheckpointUpdate,
     ConsumerGroup,
     Member,
+    MemberStatus,
     WriteOutcome,
 )
-from eventproc.ownership.balancer import Balancer, CycleResult, Departure
+from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import check_compatibility
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
@@ -47,9 +49,10 @@ from eventproc.partition.pump import PartitionPump
 from eventproc.partition.pumps import Pumps
 from eventproc.partition.stop_scope import LeaseDeadline
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.descriptors import warn_if_scarce
 from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
-from eventproc.telemetry import Watch
+from eventproc.telemetry import Instrumentation
 
 DISPLACING: Final = (DuplicateOwnerError, StoreReplacedError)
 """Errors that end a processor at once: another processor uses its owner id, or its store is not the
@@ -59,17 +62,21 @@ JITTER: Final = 0.1
 """The part of an interval by which cycles vary, so that processors do not read in step."""
 
 ANSWER_INTERVALS: Final = 1.0 + 2 * JITTER
-"""A live processor with the same ``owner_id`` polls the group within so many
+"""A live processor with the same ``owner_id`` polls the group within this many
 ``load_balancing_interval`` ..."""
 
 ANSWER_EXTRA_CYCLES: Final = 4
-"""... and answers within so many ``rebalance_interval`` after that."""
+"""... and answers within this many ``rebalance_interval`` after that."""
 
 ANNOUNCEMENT_FRACTION: Final = 0.2
 """The part of the shutdown time-out for announcing the leave, before partitions are drained."""
 
 WITHDRAWAL_FRACTION: Final = 0.1
 """The part of the shutdown time-out for deleting the member record, after they are drained."""
+
+CLOSE_GRACE_S: Final = 2.0
+"""On top of the shutdown time-out: for source, store and dead letters to be closed. Less than the
+``GRACE`` after which a process that got a signal is ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +92,7 @@ class RunParts:
     config: EventProcessorConfig
     rng: Random
     clock: Callable[[], float] | None
-    watch: Watch
+    telemetry: Instrumentation
     log: Logger
 
 
@@ -94,14 +101,14 @@ def _boot_clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class Session:
-    """One run of a processor, from start to stop. Not related to session leases."""
+class ProcessorRun:
+    """One run of a processor, from start to stop."""
 
     def __init__(self, parts: RunParts, *, changed: Callable[[], None]) -> None:
         """Create the parts, on the running loop; ``changed`` is called to ask for a cycle."""
         self._parts = parts
         self._config = parts.config
-        self._stack = AsyncExitStack()
+        self._open = CloseStack(parts.log)
         self._pump_count = 0
         rate_max = parts.config.rate_max
         self._rate_limits = [] if rate_max is None else [RateLimiter(rate_max)]
@@ -111,17 +118,16 @@ class Session:
         self.partition_ids: tuple[str, ...] = ()
         owner_id, store, group = parts.member.owner_id, parts.store, parts.group
         if parts.config.uses_store_thread:
-            self._control: StoreExecutor = ThreadExecutor(f"eventproc-store-{owner_id}")
+            self._executor: StoreExecutor = ThreadExecutor(f"eventproc-store-{owner_id}")
             self._clock = parts.clock or _boot_clock
         else:
-            self._control = InlineExecutor()
+            self._executor = InlineExecutor()
             self._clock = parts.clock or asyncio.get_running_loop().time
-        self._membership_record = Membership(
+        self._membership = Membership(
             store,
             group,
             parts.member,
             expiration=self._config.ownership_expiration,
-            standby_timeout=self._config.standby_timeout,
             clock=self._clock,
             on_fenced=lambda: self.leases.lose_all(),  # noqa: PLW0108 - made below
             on_lapsed=lambda: self.leases.doubt_all(),  # noqa: PLW0108
@@ -135,11 +141,9 @@ class Session:
             clock=self._clock,
             on_lost=self._on_lost,
             log=parts.log,
-            is_sole_holder=self._membership_record.is_sole_holder,
+            is_sole_holder=self._membership.is_sole_holder,
             session_trusted_until_s=(
-                self._membership_record.trusted_until_s
-                if self._membership_record.is_session
-                else None
+                self._membership.trusted_until_s if self._membership.is_session else None
             ),
         )
         self._balancer = Balancer(
@@ -147,7 +151,7 @@ class Session:
             group,
             owner_id,
             leases=self.leases,
-            membership=self._membership_record,
+            membership=self._membership,
             config=self._config,
             clock=self._clock,
             log=parts.log,
@@ -168,14 +172,14 @@ class Session:
         """
         parts = self._parts
         try:
-            self._stack.push_async_callback(self._control.close)
-            await self._control.call(parts.store.open())
-            self._stack.push_async_callback(self._close_store)
+            self._open.push("store_thread", self._executor.close)
+            await self._executor.call(parts.store.open())
+            self._open.push("store", lambda: self._executor.call(parts.store.close()))
             await parts.source.open()
-            self._stack.push_async_callback(parts.source.close)
+            self._open.push("source", parts.source.close)
             if parts.dead_letters is not None:
                 await parts.dead_letters.open()
-                self._stack.push_async_callback(parts.dead_letters.close)
+                self._open.push("dead_letters", parts.dead_letters.close)
             await parts.source.check_consumer_group(parts.group.name)
             self.partition_ids = tuple(await parts.source.partition_ids())
             per_partition = parts.source.descriptors_per_partition
@@ -184,20 +188,24 @@ class Session:
                 self._config.load_balancing_interval * ANSWER_INTERVALS
                 + self._config.rebalance_interval * ANSWER_EXTRA_CYCLES
             )
-            await self._control.call(
-                self._membership_record.enter(
+            await self._executor.call(
+                self._membership.enter(
                     answer_within=answer_within, poll_interval=self._config.rebalance_interval
                 )
             )
-            await self._control.call(self._check_compatibility())
-            self.renewing = asyncio.create_task(self._control.call(self._renew()))
-            self._stack.push_async_callback(self._stop_renewals)
+            await self._executor.call(self._check_compatibility())
+            self.renewing = asyncio.create_task(self._executor.call(self._renew()))
+            self._open.push("renewals", self._stop_renewals)
         except StoreRejectedError as error:
-            await self._stack.aclose()
+            await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
             raise ConfigurationError(str(error)) from error
         except BaseException:
-            await self._stack.aclose()
+            await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
             raise
+
+    def _stopped_by_s(self) -> float:
+        """Return the time of the loop by which a stop that begins now has to be over."""
+        return asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
 
     async def _check_compatibility(self) -> None:
         """Refuse a group that this processor cannot share; delete its member record then.
@@ -211,13 +219,13 @@ class Session:
                 parts.store, parts.group, parts.member, expiration=self._config.ownership_expiration
             )
         except ConfigurationError:
-            await self._membership_record.withdraw()
+            await self._membership.withdraw()
             raise
 
     async def _renew(self) -> None:
         """On the store's loop: renew leases and member record; an error in one ends both."""
         self._renewal_task = asyncio.current_task()
-        await together(self.leases.keep(), self._membership_record.keep())
+        await together(self.leases.keep(), self._membership.keep())
 
     async def _cancel_renewals(self) -> None:
         """On the store's loop: cancel the renewals, and return when none is under way."""
@@ -231,11 +239,11 @@ class Session:
 
     async def _stop_renewals(self) -> None:
         """Cancel the renewals on the store's loop, then the task that waits for them here."""
-        await self._control.call(self._cancel_renewals())
+        await self._executor.call(self._cancel_renewals())
         await end([self.renewing])
 
     async def close(self, *, is_displaced: bool = False) -> None:
-        """Drain and hand over all partitions, and close everything, within the shutdown time-out.
+        """Drain and hand over all partitions within the shutdown time-out, and close everything.
 
         Args:
             is_displaced: Whether one of ``DISPLACING`` ended the run: then no record is written.
@@ -243,49 +251,47 @@ class Session:
         if self._is_closed:
             return
         self._is_closed = True
+        until_s = self._stopped_by_s()
         try:
             if is_displaced:
-                await self._close_displaced()
+                await self._close_displaced(until_s)
             elif self._config.static_membership:
-                await self._stop_keeping_leases()
+                await self._stop_keeping_leases(until_s)
             else:
-                await self._leave_group()
+                await self._leave_group(until_s)
         finally:
-            await self._stack.aclose()
+            await self._open.close(until_s + CLOSE_GRACE_S)
 
-    async def _close_displaced(self) -> None:
+    async def _close_displaced(self, until_s: float) -> None:
         """Close the handlers; write no record and no checkpoint."""
-        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
         self.pumps.lose_all()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until_s):
-                await self._control.call(self._drop_leases())
+                await self._executor.call(self._drop_leases())
         await self._drain(until_s, None)
 
-    async def _leave_group(self) -> None:
+    async def _leave_group(self, until_s: float) -> None:
         """Announce the leave, drain, hand over every partition, and delete the member record."""
-        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
-        departure = await self._announce_leaving()
-        if departure.has_others and departure.targets:
+        actions = await self._announce_leaving()
+        if actions and actions.has_others and self.leases.held:
             await asyncio.sleep(self._drain_delay_s())
-            departure = await self._announce_leaving()
+            actions = await self._announce_leaving()
         elif self._is_rebalancing:
             await asyncio.sleep(self._late_hand_over_wait_s())
-            departure = await self._announce_leaving()
-        await self._drain(until_s, departure.targets)
+            actions = await self._announce_leaving()
+        await self._drain(until_s, actions.hand_overs if actions else {})
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
-                await self._control.call(self._balancer.deregister(self.pumps.running))
+                await self._executor.call(self._balancer.deregister(self.pumps.running))
 
-    async def _stop_keeping_leases(self) -> None:
+    async def _stop_keeping_leases(self, until_s: float) -> None:
         """Drain, and keep the leases for the next start with this owner id."""
-        until_s = asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
         await self._drain(until_s, None)
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
                 # From now on the next start has a whole ``ownership_expiration``.
-                await self._control.call(self.leases.renew_all())
-                await self._control.call(self._membership_record.mark_restarting())
+                await self._executor.call(self.leases.renew_all())
+                await self._executor.call(self._membership.change_to(MemberStatus.RESTARTING))
 
     async def _drain(self, until_s: float, targets: Mapping[str, str | None] | None) -> None:
         drained_s = until_s - self._config.shutdown_timeout.total_seconds() * WITHDRAWAL_FRACTION
@@ -294,14 +300,15 @@ class Session:
                 left_s = drained_s - asyncio.get_running_loop().time()
                 await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
 
-    async def _announce_leaving(self) -> Departure:
+    async def _announce_leaving(self) -> Actions | None:
+        """Write the status *leaving*; return what a cycle decides then, if one could run."""
         budget_s = self._config.shutdown_timeout.total_seconds() * ANNOUNCEMENT_FRACTION
-        with suppress(StoreError, TimeoutError):
+        with suppress(StoreError, TimeoutError, DuplicateOwnerError):
             async with asyncio.timeout(budget_s):
-                return await self._control.call(
-                    self._balancer.announce_leaving(self.partition_ids, self.pumps.running)
-                )
-        return Departure(targets={}, has_others=False)
+                await self._executor.call(self._membership.change_to(MemberStatus.LEAVING))
+                cycle = self._balancer.cycle(self.partition_ids, (), self.pumps.running)
+                return (await self._executor.call(cycle)).actions
+        return None
 
     def _drain_delay_s(self) -> float:
         delay = self._config.drain_delay
@@ -321,9 +328,9 @@ class Session:
     async def cycle(self) -> CycleResult:
         """Run one cycle of the balancer, and start and end pumps by its result."""
         busy, running = self.pumps.handing_over, self.pumps.running
-        done = await self._control.call(self._balancer.cycle(self.partition_ids, busy, running))
-        self._is_rebalancing = not done.moves.is_balanced
-        self.pumps.adjust(self.leases.held, done.moves.hand_overs, done.moves.others)
+        done = await self._executor.call(self._balancer.cycle(self.partition_ids, busy, running))
+        self._is_rebalancing = not done.actions.is_balanced
+        self.pumps.adjust(self.leases.held, done.actions.hand_overs, done.actions.others)
         return done
 
     def pause(self, partition_id: str) -> bool:
@@ -340,21 +347,18 @@ class Session:
             self.pumps.resume(partition_id)
         return is_owned
 
-    async def _close_store(self) -> None:
-        await self._control.call(self._parts.store.close())
-
     def _on_lost(self, partition_id: str) -> None:
-        self._control.tell(partial(self.pumps.lose, partition_id))
+        self._executor.call_soon(partial(self.pumps.lose, partition_id))
 
     async def _transfer(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
-        return await self._control.call(self.leases.transfer(partition_id, owner_id))
+        return await self._executor.call(self.leases.transfer(partition_id, owner_id))
 
     def _make_pump(self, partition_id: str) -> PartitionPump:
         parts = self._parts
         handler = parts.handler()
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
-        handler = parts.watch.handler(handler, partition_id)
+        handler = parts.telemetry.handler(handler, partition_id)
         self._pump_count += 1
         log = parts.log.bind(partition_id=partition_id)
         verify = partial(self._verify, partition_id)
@@ -362,7 +366,7 @@ class Session:
             partition_id,
             writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
             read=partial(self._read_checkpoint, partition_id),
-            write=parts.watch.write(self._write_checkpoint, partition_id),
+            write=parts.telemetry.write(self._write_checkpoint, partition_id),
             verify=verify,
             policy=self._config.checkpoint_policy,
             backoff=self._config.receiver_backoff,
@@ -385,12 +389,12 @@ class Session:
         )
 
     async def _verify(self, partition_id: str) -> bool:
-        return await self._control.call(self.leases.verify(partition_id))
+        return await self._executor.call(self.leases.verify(partition_id))
 
     async def _read_checkpoint(self, partition_id: str) -> Checkpoint | None:
         parts = self._parts
-        return await self._control.call(parts.store.read_checkpoint(parts.group, partition_id))
+        return await self._executor.call(parts.store.read_checkpoint(parts.group, partition_id))
 
     async def _write_checkpoint(self, update: CheckpointUpdate) -> CheckpointResult:
         parts = self._parts
-        return await self._control.call(parts.store.update_checkpoint(parts.group, update))
+        return await self._executor.call(parts.store.update_checkpoint(parts.group, update))

@@ -33,7 +33,7 @@ class StoreExecutor(ABC):
         """
 
     @abstractmethod
-    def tell(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         """Have a function called on the processor's loop soon; called on the store's loop."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class InlineExecutor(StoreExecutor):
         task.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
         return await asyncio.shield(task)
 
-    def tell(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         """Call it at the next turn of the loop."""
         self._loop.call_soon(function)
 
@@ -90,7 +90,7 @@ class ThreadExecutor(StoreExecutor):
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
         self._loop.close()
-        self.tell(self._note_end)
+        self.call_soon(self._note_end)
 
     def _note_end(self) -> None:
         if not self._ended.done():
@@ -107,7 +107,7 @@ class ThreadExecutor(StoreExecutor):
         future.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
         return await asyncio.shield(future)
 
-    def tell(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         """Call it on the processor's loop, if that still runs."""
         with suppress(RuntimeError):  # The loop is closed; that may happen at any moment.
             self._home.call_soon_threadsafe(function)

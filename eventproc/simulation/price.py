@@ -40,10 +40,10 @@ class PriceList:
         check_settings(self)
 
     def of(self, *, writes: float, pages: float) -> float:
-        """Return the cost of so many writes and pages of listings, in US dollars."""
+        """Return the cost of this many writes and pages of listings, in US dollars."""
         return (writes * self.writes + pages * self.lists) / _PRICED
 
 
 def pages_of(record_count: int) -> int:
-    """Return how many pages a listing of so many records has."""
+    """Return how many pages a listing of this many records has."""
     return max(-(-record_count // BLOBS_PER_PAGE), 1)

@@ -49,7 +49,7 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedEvent:
-    """An action of so many processors (or partitions) at one time."""
+    """An action of this many processors (or partitions) at one time."""
 
     action: Action
     count: Count

@@ -78,7 +78,7 @@ class Telemetry:
         tracer_provider: TracerProvider | None = None,
     ) -> None:
         self._lock = RLock()
-        self._watches: WeakSet[Watch] = WeakSet()
+        self._processors: WeakSet[Instrumentation] = WeakSet()
         self._former: dict[tuple[str, str, str], Counter[str]] = {}
         """For each group, the counts of processors that have stopped."""
         self._shown: Counter[tuple[tuple[str, str, str], str]] = Counter()
@@ -116,26 +116,27 @@ class Telemetry:
             self._is_tracing = not isinstance(provider, trace.ProxyTracerProvider)
         return self._is_tracing
 
-    def begin(self, watch: "Watch") -> None:
+    def begin(self, processor: "Instrumentation") -> None:
         """Report a processor from now on."""
         with self._lock:
-            self._former.setdefault(watch.group.key, Counter())
-            self._attributes[watch.group.key] = watch.attributes
-            self._watches.add(watch)
+            self._former.setdefault(processor.group.key, Counter())
+            self._attributes[processor.group.key] = processor.attributes
+            self._processors.add(processor)
 
-    def end(self, watch: "Watch", counted: Counter[str]) -> None:
+    def end(self, processor: "Instrumentation", counted: Counter[str]) -> None:
         """Stop reporting a processor, but keep its counts: a counter must not decrease."""
         with self._lock:
-            self._watches.discard(watch)
-            self._former[watch.group.key].update(counted)
+            self._processors.discard(processor)
+            self._former[processor.group.key].update(counted)
 
     def _count(self, count: Count, _: CallbackOptions) -> Iterator[Observation]:
         # Under the lock, so that the counts of a processor that ends are neither missed nor added
         # twice.
         with self._lock:
             totals = {key: counted[count.name] for key, counted in self._former.items()}
-            for watch, statistics in self._readings():
-                totals[watch.group.key] += count.value(statistics) - watch.before[count.name]
+            for processor, statistics in self._readings():
+                since = processor.before[count.name]
+                totals[processor.group.key] += count.value(statistics) - since
         operation = {"messaging.operation.name": count.operation} if count.operation else {}
         for key, total in totals.items():
             # A read from another thread may count a partition twice, or not at all.
@@ -144,27 +145,27 @@ class Telemetry:
 
     def _gauge(self, gauge: Gauge, _: CallbackOptions) -> Iterator[Observation]:
         values: dict[tuple[str, str, str], list[float]] = {}
-        for watch, statistics in self._readings():
+        for processor, statistics in self._readings():
             value = gauge.value(statistics)
             if value is not None:
-                values.setdefault(watch.group.key, []).append(value)
+                values.setdefault(processor.group.key, []).append(value)
         for key, several in values.items():
             yield Observation(gauge.combine(several), self._attributes[key])
 
     def _each(self, each: PartitionGauge, _: CallbackOptions) -> Iterator[Observation]:
-        for watch, statistics in self._readings():
+        for processor, statistics in self._readings():
             for pump in statistics.pumps:
                 value = each.value(pump)
                 if value is not None:
-                    yield Observation(value, watch.attributes_of(pump.partition_id))
+                    yield Observation(value, processor.attributes_of(pump.partition_id))
 
-    def _readings(self) -> Iterator[tuple["Watch", ProcessorStatistics]]:
+    def _readings(self) -> Iterator[tuple["Instrumentation", ProcessorStatistics]]:
         with self._lock:  # a processor that starts now would change the set during the iteration
-            watches = list(self._watches)
-        for watch in watches:
-            statistics = watch.read()
+            processors = list(self._processors)
+        for processor in processors:
+            statistics = processor.read()
             if statistics is not None:
-                yield watch, statistics
+                yield processor, statistics
 
 
 @cache
@@ -187,7 +188,7 @@ def group_attributes(group: ConsumerGroup) -> Attributes:
     return attributes
 
 
-class Watch:
+class Instrumentation:
     """Reports one processor: its statistics, cycles, handler calls and checkpoint writes."""
 
     def __init__(self, telemetry: Telemetry, group: ConsumerGroup, statistics: Statistics) -> None:

@@ -147,7 +147,7 @@ class Wire:
         self._context = copy_context()
 
     def after(self, seconds: float, function: Callable[[*Ts], object], *args: *Ts) -> None:
-        """Call a function after so many virtual seconds; with 0, in the next turn."""
+        """Call a function after this many virtual seconds; with 0, in the next turn."""
         if seconds > 0:
             self.loop.call_at(self.loop.now_s + seconds, function, *args, context=self._context)
         else:

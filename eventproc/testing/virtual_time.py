@@ -146,7 +146,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Schedule a call after so many virtual seconds."""
+        """Schedule a call after this many virtual seconds."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def _put(self, callback: Callback) -> Callback:

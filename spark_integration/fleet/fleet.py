@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from eventproc.config import Backoff
-from eventproc.core.policy import backoff_s
 from eventproc.errors import ConfigurationError
 from eventproc.logs import get_logger
+from eventproc.retries import waits
 from spark_integration.fleet.job import FleetJob
 from spark_integration.fleet.jobs import FleetSpark
 from spark_integration.fleet.members import MemberRegistry
@@ -252,6 +252,7 @@ class Fleet:
     def _keep_running(self, slot: int) -> None:
         """Submit jobs for this slot, one after another, until the fleet stops."""
         failure_count = 0
+        wait_s = waits(RESTART_BACKOFF)
         while not self._stopping.is_set():
             begun_s = time.monotonic()
             error, is_permanent = self._run_job(slot)
@@ -268,13 +269,7 @@ class Fleet:
                     failure_count = 0
                 failure_count += 1
                 self._log.warning("fleet_member_lost", slot=slot, error=error)
-                self._stopping.wait(
-                    backoff_s(
-                        failure_count,
-                        initial=RESTART_BACKOFF.initial,
-                        maximum=RESTART_BACKOFF.maximum,
-                    )
-                )
+                self._stopping.wait(wait_s(failure_count))
 
     def _run_job(self, slot: int) -> tuple[str, bool]:
         """Run one job; return why it ended, and whether it would fail each time."""

@@ -4,12 +4,11 @@ Runs in a thread of its own, so that it works even if a handler blocks the proce
 """
 
 import socket
-import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
+from eventproc.concurrency.background import Background
 from spark_integration.fleet.job import FleetJob
 from spark_integration.fleet.report_server import HOLD_S, STOP
 from spark_integration.fleet.statistics import Report, encode
@@ -23,7 +22,7 @@ STOP_REQUESTED: Final = "the driver requested it"
 """The only reason to stop after which the driver does not start a replacement."""
 
 
-class ReportClient:
+class ReportClient(Background):
     """Reports for as long as its block lasts. Callbacks run in the client's own thread."""
 
     def __init__(
@@ -34,29 +33,12 @@ class ReportClient:
         on_answer: Callable[[Report], None],
         on_stop: Callable[[str], None],
     ) -> None:
+        super().__init__("eventproc-fleet-report-client")
         self._job = job
         self._report = report
         self._on_answer = on_answer
         self._on_stop = on_stop
-        self._answered_at_s = 0.0
-        self._ended = threading.Event()
-
-    def __enter__(self) -> Self:
-        """Start the thread."""
         self._answered_at_s = time.monotonic()
-        threading.Thread(
-            target=self._run, name="eventproc-fleet-report-client", daemon=True
-        ).start()
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop reporting."""
-        self._ended.set()
 
     def _run(self) -> None:
         """Report until the block ends; stop the member if the driver stays unreachable."""

@@ -8,14 +8,13 @@ process.
 import faulthandler
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from eventproc.logs import get_logger
+from eventproc.concurrency.background import Background
+from eventproc.logs import ConditionLogger, get_logger
 
 POLL_S: Final = 0.5
 
@@ -23,7 +22,7 @@ BLOCKED_S: Final = 10.0
 """An event loop without progress for this long is logged as blocked."""
 
 
-class MemberWatchdog:
+class MemberWatchdog(Background):
     """Watches one member for as long as its block lasts."""
 
     def __init__(
@@ -44,29 +43,17 @@ class MemberWatchdog:
             on_stop: Called with the reason if the member should stop.
             end_process: Ends the process. Default: exit at once, after dumping all stacks.
         """
+        super().__init__("eventproc-fleet-watchdog")
         self._stop_timeout_s = stop_timeout.total_seconds()
         self._idle_s = idle_s
         self._on_stop = on_stop
         self._end_process = end_process or _end_process
         self._until_s: float | None = None
-        self._is_blocked = False
-        self._ended = threading.Event()
         self._parent = os.getppid()
         self._log = get_logger("eventproc.spark.fleet", owner_id=owner_id)
-
-    def __enter__(self) -> Self:
-        """Start the thread."""
-        threading.Thread(target=self._run, name="eventproc-fleet-watchdog", daemon=True).start()
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop watching."""
-        self._ended.set()
+        self._block = ConditionLogger(
+            self._log, "fleet_member_blocked", "fleet_member_block_recovered"
+        )
 
     def expect_end(self) -> None:
         """End the process ``stop_timeout`` from now. May be called by a signal handler."""
@@ -84,11 +71,10 @@ class MemberWatchdog:
 
     def _check_loop(self) -> None:
         idle_s = self._idle_s()
-        if idle_s > BLOCKED_S and not self._is_blocked:
-            self._log.warning("fleet_member_blocked", seconds=round(idle_s, 1))
-        elif idle_s < BLOCKED_S and self._is_blocked:
-            self._log.info("fleet_member_block_recovered")
-        self._is_blocked = idle_s > BLOCKED_S
+        if idle_s > BLOCKED_S:
+            self._block.note(seconds=round(idle_s, 1))
+        else:
+            self._block.end()
 
 
 def _end_process() -> None:

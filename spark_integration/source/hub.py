@@ -5,18 +5,14 @@ two requests leaves no receiver open on the service.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
 
 from eventproc.concurrency.tasks import together
-from eventproc.config import Backoff
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
-from eventproc.core.policy import backoff_s
 from eventproc.errors import ConfigurationError, SourceUnavailableError, StoreUnavailableError
-from eventproc.logs import get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import (
     Checkpoint,
     ConsumerGroup,
@@ -25,15 +21,14 @@ from eventproc.models import (
     ReceivedEvent,
 )
 from eventproc.ports import EventSource
+from eventproc.retries import attempts_within
 from spark_integration.options import SourceOptions
 from spark_integration.positions import Positions, refuse_kafka
+from spark_integration.source.outage import BACKOFF
 from spark_integration.source.planning import PartitionSpan
 
 LOOKUPS_AT_ONCE: Final = 16
 """Most receivers that are open at a time while positions are looked up."""
-
-BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
-"""Waits between attempts to reach a hub."""
 
 T = TypeVar("T")
 
@@ -114,19 +109,16 @@ class Hub:
 
     def _request(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
         """Repeat a request until there is an answer, or until ``operationTimeout`` has passed."""
-        give_up_at = time.monotonic() + self._options.patience.total_seconds()
-        attempt = 0
-        while True:
-            try:
-                return asyncio.run(self._request_once(request))
-            except (SourceUnavailableError, StoreUnavailableError) as error:
-                attempt += 1
-                wait_s = backoff_s(attempt, initial=BACKOFF.initial, maximum=BACKOFF.maximum)
-                if time.monotonic() + wait_s > give_up_at:
-                    raise
-                if attempt == 1:
-                    self._log.warning("hub_failed", error=str(error))
-                time.sleep(wait_s)
+        outage = ConditionLogger(self._log, "hub_failed", "hub_recovered")
+        attempts = attempts_within(
+            self._options.patience,
+            BACKOFF,
+            (SourceUnavailableError, StoreUnavailableError),
+            note=lambda error: outage.note(error=str(error)),
+        )
+        answer = attempts(lambda: asyncio.run(self._request_once(request)))
+        outage.end(failure_count=outage.count)
+        return answer
 
     async def _request_once(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
         options = self._options.hub_options(prefetch=1)

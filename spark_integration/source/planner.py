@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.policy import backoff_s
+from eventproc.config import Backoff
 from eventproc.errors import SourceRejectedError, SourceUnavailableError
-from eventproc.logs import Logger, get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from spark_integration.errors import EventsLostError
 from spark_integration.options import EVENTS_PER_PARTITION, Alignment, SourceOptions
 from spark_integration.source.aligner import Aligner
-from spark_integration.source.hub import BACKOFF, Hub, PartitionEnds, span_of
+from spark_integration.source.hub import Hub, PartitionEnds, span_of
+from spark_integration.source.outage import Outage
 from spark_integration.source.planning import (
     Offsets,
     PartitionSpan,
@@ -32,8 +33,9 @@ REQUESTS_PER_SECOND: Final = 25
 """Half of the service's quota: 50 requests for a partition's ends in a second, of all clients of a
 namespace together."""
 
-PAUSE_MAX_S: Final = 1.0
-"""The longest wait in one call from Spark during an outage, so that a query can be stopped."""
+PAUSES: Final = Backoff(maximum=timedelta(seconds=1))
+"""Waits during an outage: short ones, because each is one call from Spark, during which a query
+cannot be stopped."""
 
 Spans = Mapping[str, PartitionSpan]
 
@@ -50,8 +52,12 @@ class StreamPlanner:
         self._is_final = False
         self._logged: set[tuple[str, int]] = set()
         self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
-        self._ends_outage = _Outage(options.patience, self._log)
-        self._lookup_outage = _Outage(options.patience, self._log)
+        self._ends_outage, self._lookup_outage = (
+            Outage(
+                ConditionLogger(self._log, "hub_failed", "hub_recovered"), options.patience, PAUSES
+            )
+            for _ in range(2)
+        )
 
     @property
     def hub_name(self) -> str:
@@ -91,9 +97,9 @@ class StreamPlanner:
         try:
             cut = self._aligner.cut(start, spans, events_max)
         except SourceUnavailableError as error:
-            self._lookup_outage.wait(error)
+            _wait_out(self._lookup_outage, error)
             return dict(start)
-        self._lookup_outage.end()
+        _end(self._lookup_outage)
         return advance(start, cut)
 
     def fix_end(self) -> None:
@@ -127,42 +133,22 @@ class StreamPlanner:
         try:
             self._remember(self._hub.partition_ends_now())
         except SourceUnavailableError as error:
-            self._ends_outage.wait(error)
+            _wait_out(self._ends_outage, error)
         return self._known
 
     def _remember(self, ends: PartitionEnds) -> None:
         self._known = {p: span_of(properties) for p, properties in ends.items()}
         self._known_at = time.monotonic()
-        self._ends_outage.end()
+        _end(self._ends_outage)
 
 
-class _Outage:
-    """An outage of one kind of request to the hub."""
+def _wait_out(outage: Outage, error: SourceUnavailableError) -> None:
+    """Wait before the next attempt; raise *error* after an outage of ``operationTimeout``."""
+    wait_s = outage.wait_s(error)
+    if wait_s is None:
+        raise error
+    time.sleep(wait_s)
 
-    def __init__(self, patience: timedelta, log: Logger) -> None:
-        self._patience = patience
-        self._log = log
-        self._began_at: float | None = None
-        self._failure_count = 0
 
-    def wait(self, error: SourceUnavailableError) -> None:
-        """Wait before the next attempt; raise *error* after an outage of ``operationTimeout``."""
-        now = time.monotonic()
-        self._failure_count += 1
-        if self._began_at is None:
-            self._began_at = now
-            self._log.warning("hub_failed", error=str(error))
-        if now - self._began_at > self._patience.total_seconds():
-            raise error
-        time.sleep(
-            min(
-                PAUSE_MAX_S,
-                backoff_s(self._failure_count, initial=BACKOFF.initial, maximum=BACKOFF.maximum),
-            )
-        )
-
-    def end(self) -> None:
-        """Note that the hub answered."""
-        if self._began_at is not None:
-            self._log.info("hub_recovered", failure_count=self._failure_count)
-            self._began_at, self._failure_count = None, 0
+def _end(outage: Outage) -> None:
+    outage.end(failure_count=outage.failure_count)

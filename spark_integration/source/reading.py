@@ -7,24 +7,22 @@ Rule 3: receivers opened ahead of time buffer at most ``prefetchCount`` events t
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from eventproc.core.policy import backoff_s
 from eventproc.errors import (
     ReceiverDisplacedError,
     SourceRejectedError,
     SourceUnavailableError,
 )
-from eventproc.logs import get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
 from spark_integration.errors import EventsLostError
 from spark_integration.options import SourceOptions
-from spark_integration.source.hub import BACKOFF, span_of
+from spark_integration.source.hub import span_of
+from spark_integration.source.outage import Outage
 from spark_integration.source.planning import EventRange
 
 EVENTS_AT_ONCE: Final = 256
@@ -94,14 +92,6 @@ class _TaskReader:
             reader.open_soon()
 
 
-@dataclass(slots=True)
-class _Outage:
-    """A time without events: its start, and the number of attempts since."""
-
-    begun_at: float
-    attempt: int = 0
-
-
 class RangeReader:
     """Reads one range."""
 
@@ -112,8 +102,10 @@ class RangeReader:
         self._planned = planned
         self._next = planned.start
         self._opening: asyncio.Task[PartitionReceiver] | None = None
-        self._outage: _Outage | None = None
         self._log = get_logger("eventproc.spark", partition_id=planned.partition_id)
+        self._outage = Outage(
+            ConditionLogger(self._log, "range_interrupted", "range_resumed"), options.patience
+        )
 
     @property
     def left(self) -> int:
@@ -140,7 +132,7 @@ class RangeReader:
                 await self.close()
                 await self._wait_out_outage(error)
                 continue
-            self._recover()
+            self._outage.end(attempt_count=self._outage.failure_count, next=self._next)
             if events:
                 return events
         return ()
@@ -215,15 +207,8 @@ class RangeReader:
 
     async def _wait_out_outage(self, error: SourceUnavailableError) -> None:
         """Wait before the next attempt; raise if the outage exceeds ``operationTimeout``."""
-        now = time.monotonic()
-        outage = self._outage
-        if outage is None:
-            outage = self._outage = _Outage(begun_at=now)
-            self._log.warning("range_interrupted", error=str(error), next=self._next)
-        outage.attempt += 1
-        wait_s = backoff_s(outage.attempt, initial=BACKOFF.initial, maximum=BACKOFF.maximum)
-        patience_s = self._options.patience.total_seconds()
-        if now + wait_s - outage.begun_at > patience_s:
+        wait_s = self._outage.wait_s(error, next=self._next)
+        if wait_s is None:
             raise SourceUnavailableError(self._outage_message(error)) from error
         await asyncio.sleep(wait_s)
 
@@ -238,11 +223,6 @@ class RangeReader:
             f"{self._planned}: {self.left} of them could not be read for "
             f"{self._options.patience} (operationTimeout): {error}{hint}"
         )
-
-    def _recover(self) -> None:
-        if self._outage is not None:
-            self._log.info("range_resumed", attempt_count=self._outage.attempt, next=self._next)
-            self._outage = None
 
 
 def lost_message(lost: Sequence[EventRange]) -> str:

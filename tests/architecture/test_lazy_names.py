@@ -19,7 +19,7 @@ def run_python(code):
 
 
 def test_importing_the_package_imports_nothing_else():
-    """Neither its own modules nor other packages: these take a hundred times as long."""
+    """Neither modules of its own nor other packages, which would take a hundred times as long."""
     imported = run_python(
         "import sys; before = set(sys.modules); import eventproc\n"
         "print(*(set(sys.modules) - before))"
@@ -30,15 +30,15 @@ def test_importing_the_package_imports_nothing_else():
     }
 
 
-def test_a_name_is_found_though_nothing_imported_its_module():
-    """By attribute, and each is the class of its module."""
+def test_an_exported_name_is_imported_when_it_is_used():
+    """As an attribute of the package, without an import of its module."""
     code = "import eventproc; print(eventproc.EventProcessor.__module__)"
 
     assert run_python(code) == ["eventproc.processor"]
 
 
-def test_a_cheap_name_does_not_import_the_processor():
-    """Who catches an error need not import everything."""
+def test_importing_errors_and_models_does_not_import_the_processor():
+    """Importing an error or a model from ``eventproc`` does not import ``eventproc.processor``."""
     code = (
         "import sys; from eventproc import ConfigurationError, ReceivedEvent\n"
         "print('eventproc.processor' in sys.modules)"
@@ -48,7 +48,7 @@ def test_a_cheap_name_does_not_import_the_processor():
 
 
 def test_every_name_is_imported_with_a_star():
-    """``__all__`` is what a star import asks for."""
+    """``from eventproc import *`` imports all names in ``__all__``."""
     code = (
         "from eventproc import *; import eventproc\n"
         "print(*(name for name in eventproc.__all__ if name not in globals()))"
@@ -58,14 +58,14 @@ def test_every_name_is_imported_with_a_star():
 
 
 def test_dir_lists_the_names_that_are_not_imported_yet():
-    """An interactive shell completes them."""
+    """So an interactive shell can complete them."""
     code = "import eventproc; print(*(set(eventproc.__all__) - set(dir(eventproc))))"
 
     assert run_python(code) == []
 
 
 def test_a_module_is_an_attribute_without_an_import_of_its_own():
-    """``eventproc.errors.StoreError`` after ``import eventproc``, as ever."""
+    """``import eventproc`` is enough for ``eventproc.errors.StoreError``."""
     code = "import eventproc; print(eventproc.errors.StoreError.__module__)"
 
     assert run_python(code) == ["eventproc.errors"]
@@ -85,7 +85,7 @@ def test_a_config_is_pickled():
     assert pickle.loads(pickle.dumps(settings)) == settings
 
 
-def test_a_wrong_name_is_an_attribute_error():
+def test_an_unknown_name_is_an_attribute_error():
     """Also for ``from eventproc import ...``; a type checker finds it, as the comments show."""
     with pytest.raises(AttributeError, match="module 'eventproc' has no attribute 'EventProcesor'"):
         eventproc.EventProcesor  # type: ignore[attr-defined] # noqa: B018

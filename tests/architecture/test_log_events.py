@@ -38,7 +38,7 @@ def logged(tree: ast.Module) -> set[str]:
                 events.add(spelled(event))
             case ast.Call(func=ast.Name(id=name), args=[event, *_]) if name in LOGGERS:
                 events.add(spelled(event))  # log = self._log.warning if ... else self._log.debug
-            case ast.Call(func=ast.Name(id="Condition"), args=[_, begins, ends]):
+            case ast.Call(func=ast.Name(id="ConditionLogger"), args=[_, begins, ends]):
                 events |= {spelled(begins), spelled(ends)}
             case _:
                 continue
@@ -71,7 +71,7 @@ def test_the_check_finds_log_calls():
     others called ``info`` are not."""
     tree = ast.parse(
         'log.info("a_b")\nself._log.bind(x=1).error(f"x")\nlog("e_f")\nhub.info("c_d")\n'
-        'Condition(log, "g_failed", "g_recovered")'
+        'ConditionLogger(log, "g_failed", "g_recovered")'
     )
 
     assert logged(tree) == {"a_b", "f'x'", "e_f", "g_failed", "g_recovered"}

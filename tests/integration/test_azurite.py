@@ -1,4 +1,5 @@
-"""The storage that tests and the demo stand on: it starts, stops, hangs, and is never left over."""
+"""The Azurite that tests and the demo use: it starts, stops, pauses, and never outlives its
+parent."""
 
 import subprocess
 import sys
@@ -35,16 +36,16 @@ def create(azurite, name):
         client.create_container(name)
 
 
-def test_storage_is_real(storage, container):
-    """The session's storage answers the genuine client."""
+def test_the_storage_fixture_is_real_storage(storage, container):
+    """Azure's client finds the container of the fixture."""
     with BlobServiceClient.from_connection_string(storage) as client:
         names = [found.name for found in client.list_containers(name_starts_with=container)]
 
     assert names == [container]
 
 
-def test_data_and_address_survive_a_restart(azurite):
-    """A store that comes back after an outage is the same store at the same address."""
+def test_a_restart_keeps_data_and_address(azurite):
+    """After an outage it is the same storage at the same address."""
     create(azurite, "survivor")
     before = azurite.connection_string
     azurite.restart()
@@ -52,8 +53,8 @@ def test_data_and_address_survive_a_restart(azurite):
     assert (azurite.connection_string, containers(azurite)) == (before, ["survivor"])
 
 
-def test_in_memory_every_start_is_empty():
-    """Without a location nothing is left on the disk, and nothing is remembered."""
+def test_a_start_without_location_is_empty():
+    """Without a location, data are only in memory."""
     with Azurite() as forgetful:
         create(forgetful, "forgotten")
         forgetful.restart()
@@ -68,8 +69,8 @@ const server = require("net").createServer().listen(0, "127.0.0.1");
 """
 
 
-def test_a_stop_that_comes_early_still_saves():
-    """Azurite answers before it listens to SIGTERM; on a busy machine that is long enough."""
+def test_an_early_sigterm_still_saves_the_data():
+    """Azurite answers requests before it handles SIGTERM; an early signal is not lost."""
     node = find_azurite()[0]
     with subprocess.Popen(
         [node, MANNERS, "--eval", LATE_LISTENER],
@@ -85,8 +86,8 @@ def test_a_stop_that_comes_early_still_saves():
     assert (first, rest, process.returncode) == ("answers requests\n", "saved\n", 0)
 
 
-def test_a_stopped_one_refuses(azurite):
-    """An outage is a refused connection, and starting twice is harmless."""
+def test_a_stopped_azurite_refuses_connections(azurite):
+    """Starting or stopping it twice is harmless."""
     azurite.start()
     azurite.stop()
     azurite.stop()
@@ -95,8 +96,8 @@ def test_a_stopped_one_refuses(azurite):
         containers(azurite)
 
 
-def test_a_killed_one_can_be_started_again(azurite):
-    """After a crash it is not running, and start brings it back."""
+def test_a_killed_azurite_can_be_started_again(azurite):
+    """``is_running`` is false after a kill and true after ``start``."""
     azurite.kill()
     was_running = azurite.is_running
     azurite.start()
@@ -104,8 +105,8 @@ def test_a_killed_one_can_be_started_again(azurite):
     assert (was_running, azurite.is_running) == (False, True)
 
 
-def test_a_paused_one_hangs_until_it_is_resumed(azurite):
-    """A store that neither answers nor refuses is the worst kind; here is one."""
+def test_a_paused_azurite_hangs_until_it_is_resumed(azurite):
+    """While paused it neither answers nor refuses."""
     azurite.pause()
 
     with pytest.raises(AzureError):
@@ -116,8 +117,8 @@ def test_a_paused_one_hangs_until_it_is_resumed(azurite):
     assert containers(azurite) == []
 
 
-def test_a_paused_one_can_be_stopped(azurite):
-    """A frozen process would sleep through a plain SIGTERM."""
+def test_a_paused_azurite_can_be_stopped(azurite):
+    """``stop`` resumes it first, because a paused process does not handle SIGTERM."""
     azurite.pause()
     began = time.monotonic()
     azurite.stop()
@@ -126,8 +127,8 @@ def test_a_paused_one_can_be_stopped(azurite):
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
-def test_none_is_left_over_when_its_user_is_killed():
-    """SIGKILL leaves no chance to clean up: Azurite itself must notice."""
+def test_azurite_ends_when_its_parent_is_killed():
+    """After SIGKILL of its parent, Azurite notices that by itself."""
     maker = subprocess.Popen(
         [sys.executable, "-c", ORPHAN_MAKER],
         stdin=subprocess.PIPE,
@@ -141,19 +142,19 @@ def test_none_is_left_over_when_its_user_is_killed():
         maker.kill()
     deadline = time.monotonic() + 10
     while child in processes() and time.monotonic() < deadline:
-        time.sleep(0.05)  # another program's end can only be watched
+        time.sleep(0.05)  # the process of another parent cannot be awaited
 
     assert child not in processes()
 
 
 def processes():
-    """Return the ids of all processes that live (and are not merely waiting to be buried)."""
+    """Return the ids of all processes, without zombies."""
     numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [pid for pid in numbers if parent_of(pid)]
 
 
 def parent_of(pid):
-    """Return a process's parent, or 0 for one that is gone or dead."""
+    """Return a process's parent, or 0 if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8")
     except OSError:
@@ -162,16 +163,16 @@ def parent_of(pid):
     return 0 if state == "Z" else int(parent)
 
 
-def test_a_wrong_program_is_named(monkeypatch):
-    """A path that leads nowhere is told before anything is tried."""
+def test_a_program_that_does_not_exist_is_an_error_that_names_it(monkeypatch):
+    """The message names the variable and its path."""
     monkeypatch.setenv(PROGRAM_VARIABLE, "/nowhere/azurite-blob")
 
     with pytest.raises(ConfigurationError, match=r"EVENTPROC_AZURITE names /nowhere/azurite-blob"):
         find_azurite()
 
 
-def test_a_program_that_ends_is_quoted(monkeypatch, tmp_path):
-    """What did not start says why, in its own words."""
+def test_the_error_of_a_failed_start_has_the_programs_output(monkeypatch, tmp_path):
+    """A program that ends at once is an error that quotes its output."""
     program = tmp_path / "azurite-blob"
     program.write_text("#!/bin/sh\necho no room left\nexit 1\n", "utf-8")
     program.chmod(0o755)
@@ -181,8 +182,8 @@ def test_a_program_that_ends_is_quoted(monkeypatch, tmp_path):
         Azurite().start()
 
 
-def test_a_program_that_says_nothing_is_given_up(monkeypatch, tmp_path):
-    """A start that takes too long is an error, not a wait without end."""
+def test_a_start_without_output_times_out(monkeypatch, tmp_path):
+    """After ``start_timeout`` the start is an error."""
     program = tmp_path / "azurite-blob"
     program.write_text("#!/bin/sh\nexec sleep 60\n", "utf-8")
     program.chmod(0o755)
@@ -192,7 +193,7 @@ def test_a_program_that_says_nothing_is_given_up(monkeypatch, tmp_path):
         Azurite(start_timeout=timedelta(seconds=0.2)).start()
 
 
-def test_an_address_before_the_start_is_refused():
-    """There is no port before the first start, and a made-up one would mislead."""
+def test_the_address_before_the_first_start_is_an_error():
+    """There is no port before the first start."""
     with pytest.raises(RuntimeError, match="never started"):
         _ = Azurite().connection_string

@@ -1,7 +1,7 @@
-"""One small Spark for all tests, and hubs for it to read.
+"""One small Spark session for all tests, and hubs for it to read.
 
-Rule: there is one session in a run, because starting Java takes longer than any test. What a test
-leaves behind in it (queries, settings) it takes away again.
+There is one session in a run, because starting Java takes longer than any test. A test removes the
+queries and settings that it leaves in the session.
 """
 
 import shutil
@@ -57,24 +57,24 @@ appender.file.layout.pattern = %d %p %c: %m%n%ex
 
 @dataclass(frozen=True)
 class SparkLogs:
-    """Where Spark writes its logs."""
+    """The folder to which Spark writes its logs."""
 
     directory: Path
 
     @property
     def text(self) -> Path:
-        """The file that an operator reads."""
+        """The log file that operators read."""
         return self.directory / "spark.log"
 
     @property
     def events(self) -> Path:
-        """What the history server shows."""
+        """The event log, which the history server shows."""
         return self.directory / "events"
 
 
 @pytest.fixture(scope="session")
 def spark_logs(tmp_path_factory: pytest.TempPathFactory) -> SparkLogs:
-    """Return where Spark logs to."""
+    """Return the folder of Spark's logs."""
     logs = SparkLogs(tmp_path_factory.mktemp("spark-logs"))
     logs.events.mkdir()
     (logs.directory / "log4j2.properties").write_text(LOG_TO_FILE.format(file=logs.text))
@@ -90,14 +90,14 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def environment(shared_folder: Path) -> dict[str, str]:
-    """Return what Spark's Python workers find in their environment.
+    """Return environment variables of Spark's Python workers.
 
-    They have that of Java, so a variable that is set later is not seen.
+    Workers inherit the environment of Java, so they do not see a variable that is set later.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     return {
-        "PYTHONPATH": str(HERE),  # recipes are modules that lie beside this file
+        "PYTHONPATH": str(HERE),  # recipes and handlers are modules beside this file
         faulty_hub.FOLDER: str(shared_folder),
         "EVENTPROC_CONNECTION_STRING": (
             f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=RootManageSharedAccessKey;"
@@ -119,7 +119,7 @@ def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator[SparkS
     }
     for name, value in {**SETTINGS, **places}.items():
         builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as patch:  # other tests start processes, too
+    with pytest.MonkeyPatch.context() as patch:  # or processes of other tests would inherit it
         for name, value in environment.items():
             patch.setenv(name, value)
         session = builder.getOrCreate()
@@ -130,14 +130,14 @@ def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator[SparkS
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """Yield a standalone cluster; the drivers that work with it are programs of their own."""
+    """Yield a standalone cluster. Its drivers are separate programs."""
     with standalone(tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
 
 @pytest.fixture(name="published", scope="session")
 def _published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the logs of a hub, published once: Azure's producer takes a second for each."""
+    """Return the logs of a hub, published once: Azure's producer takes a second for each hub."""
     directory: Path = tmp_path_factory.mktemp("published") / "logs"
     with EventHubsEmulator({HUB: PARTITIONS}, directory=directory) as emulator:
         for partition_id in range(PARTITIONS - 1):
@@ -147,21 +147,21 @@ def _published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(name="emulator")
 def _emulator(published: Path, tmp_path: Path) -> Iterator[EventHubsEmulator]:
-    """Yield an emulator of the test's own."""
+    """Yield an emulator for one test, with the published events."""
     shutil.copytree(published, tmp_path / "logs")
     with EventHubsEmulator({HUB: PARTITIONS}, directory=tmp_path / "logs") as emulator:
         yield emulator
 
 
 def publish(emulator: EventHubsEmulator, partition_id: str, *bodies: bytes) -> None:
-    """Have Azure's own producer send these."""
+    """Publish events with Azure's own producer."""
     publish_events(emulator, partition_id, *map(EventData, bodies))
 
 
 def publish_events(
     emulator: EventHubsEmulator, partition_id: str | None, *events: EventData, **batch: str
 ) -> None:
-    """Have Azure's own producer send these as one batch."""
+    """Publish events in one batch with Azure's own producer."""
     if partition_id is not None:
         batch["partition_id"] = partition_id
     sent: list[EventData | AmqpAnnotatedMessage] = [*events]
@@ -176,7 +176,7 @@ Place = tuple[str, int]
 
 
 def places(rows: list[Row]) -> list[Place]:
-    """Return where rows come from, sorted."""
+    """Return the places of rows, sorted."""
     return sorted((row["partition"], row["sequenceNumber"]) for row in rows)
 
 
@@ -187,16 +187,16 @@ def expected(partition_id: str, begin: int, end: int) -> list[Place]:
 
 @dataclass
 class Stream:
-    """A query that keeps, for each batch, where its rows come from; it can be run again and again.
+    """A query that records, for each batch, the places of its rows; it can be run repeatedly.
 
-    Its offsets live in ``location``, as a crashed driver would leave them.
+    Its offsets stay in ``location``, as after the crash of a driver.
     """
 
     spark: SparkSession
     location: Path
     options: dict[str, str]
     batches: dict[int, list[list[Place]]] = field(default_factory=dict)
-    """By batch id, every run of the batch."""
+    """By batch id, the rows of every run of the batch."""
 
     fails_in: set[int] = field(default_factory=set)
     """Batches whose writing fails after the rows were read."""
@@ -217,19 +217,19 @@ class Stream:
         return writer.option("checkpointLocation", location).trigger(**trigger).start()
 
     def run(self) -> None:
-        """Read what there is, and end."""
+        """Read all events of the hub, and end."""
         query = self.start(availableNow=True)
         query.awaitTermination()
 
     def lose_last_commit(self) -> int:
-        """Leave everything as a driver does that was killed before it noted the end of a batch."""
+        """Delete the commit of the last batch, as if the driver was killed before it wrote it."""
         last = max(self.location.glob("commits/[0-9]*"), key=lambda path: int(path.name))
         last.unlink()
         (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
         return int(last.name)
 
     def seen(self) -> list[Place]:
-        """All places of the last run of each batch."""
+        """Return all places of the last run of each batch."""
         return sorted(place for runs in self.batches.values() for place in runs[-1])
 
 
@@ -237,7 +237,7 @@ class Stream:
 def stream(
     spark: SparkSession, emulator: EventHubsEmulator, tmp_path: Path
 ) -> Iterator[Callable[..., Stream]]:
-    """Return a function that makes a stream from ``emulator``, by options."""
+    """Return a function that makes a stream that reads ``emulator``, from options."""
 
     def make(**options: str) -> Stream:
         given = {"connectionString": emulator.connection_string_for(HUB), **options}

@@ -1,7 +1,7 @@
-"""Recipes for Spark's Python workers that break as a test needs it.
+"""Recipes for Spark's Python workers whose sources fail as a test requests.
 
-What they have to know lies in files of a folder that an environment variable names: the workers
-have the environment that Java was started with.
+Tests write what the recipes have to know to files in a shared folder, which an environment variable
+names: workers have the environment that Java was started with.
 """
 
 import os
@@ -18,46 +18,46 @@ FOLDER = "EVENTPROC_TEST_FOLDER"
 
 
 def folder() -> Path:
-    """Return the folder that test and worker share."""
+    """Return the folder that tests and workers share."""
     return Path(os.environ[FOLDER])
 
 
-def dying_once(options: EventHubOptions) -> EventHubSource:
-    """Make a source whose process is killed in the middle of a range, the first time."""
-    return DyingSource.from_connection_string((folder() / "hub").read_text(), options=options)
+def source_killed_once(options: EventHubOptions) -> EventHubSource:
+    """Make a source that kills its process once in the middle of a range."""
+    return KillingSource.from_connection_string((folder() / "hub").read_text(), options=options)
 
 
-class DyingSource(EventHubSource):
-    """Kills its process at the third receive, unless some process died that way before."""
+class KillingSource(EventHubSource):
+    """Kills its process at the third receive, unless a process was killed that way before."""
 
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
-        """Open a receiver with a bomb in it."""
+        """Open a receiver that counts the calls."""
         receiver = await super().open_receiver(consumer_group, partition_id, position)
-        return DyingReceiver(receiver)
+        return KillingReceiver(receiver)
 
 
-class DyingReceiver(PartitionReceiver):
-    """Counts down."""
+class KillingReceiver(PartitionReceiver):
+    """Counts the calls of ``receive``."""
 
     def __init__(self, receiver: PartitionReceiver) -> None:
         self._receiver = receiver
         self._left = 3
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
-        """Receive, or die."""
+        """Receive, or kill the process."""
         self._left -= 1
-        died = folder() / "died"
-        if self._left == 0 and not died.exists():
-            died.touch()
+        killed = folder() / "killed"
+        if self._left == 0 and not killed.exists():
+            killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return await self._receiver.receive(events_max=events_max, wait_max=wait_max)
 
     async def close(self) -> None:
-        """Close the real one."""
+        """Close the real receiver."""
         await self._receiver.close()
 
     @property
     def last_enqueued(self) -> None:
-        """Nothing that matters here."""
+        """Return nothing: no test reads it."""

@@ -1,4 +1,4 @@
-"""Handlers for processors in Spark's workers; what they did lies where the test finds it."""
+"""Handlers for processors in Spark's workers; they record events in a file for the test."""
 
 import asyncio
 import os
@@ -11,17 +11,17 @@ FOLDER = "EVENTPROC_TEST_FOLDER"
 
 
 def journal() -> Path:
-    """Return the file of what was handled: owner, partition, sequence number."""
+    """Return the file with a line for each handled event: owner, partition, sequence number."""
     return Path(os.environ[FOLDER]) / "fleet-journal"
 
 
 class Journal(PartitionHandler):
-    """Notes each event; a line is appended as a whole, whoever else writes."""
+    """Appends a line for each event, in one write, since several processes append."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Append, and let it take a while."""
+        """Append the lines, and take some time."""
         lines = (f"{context.owner_id} {context.partition_id} {e.sequence_number}\n" for e in events)
         with journal().open("a") as file:
             file.write("".join(lines))

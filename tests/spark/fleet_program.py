@@ -1,6 +1,6 @@
-"""A user's program: a fleet of two on executors, until the file ``stop`` exists.
+"""A user's program: it runs a fleet of two processors until the file ``stop`` exists.
 
-It tells how the fleet does in the file ``status``. Both lie in the folder that its argument names.
+It writes the state of the fleet to the file ``status``. Both are in the folder of its argument.
 """
 
 import json
@@ -31,7 +31,7 @@ def main() -> None:
     """Run the fleet."""
     folder = Path(sys.argv[1])
 
-    def tell(now: FleetStatistics) -> None:
+    def write_status(now: FleetStatistics) -> None:
         members = [
             {
                 "process": member.process_id,
@@ -55,11 +55,11 @@ def main() -> None:
         handler="fleet_handlers:Journal",
         config=CONFIG,
         progress_interval=timedelta(seconds=0.2),
-        on_progress=tell,
+        on_progress=write_status,
     ) as fleet:
         while not (folder / "stop").exists():
             time.sleep(0.05)
-    tell(fleet.statistics())
+    write_status(fleet.statistics())
 
 
 if __name__ == "__main__":

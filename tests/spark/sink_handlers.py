@@ -1,7 +1,7 @@
 """Handlers and stores for Spark's Python workers, which find this file by their ``PYTHONPATH``.
 
-What handlers do stands in a ledger, in the folder that tests and workers share; files there also
-tell who is to break. A line of the ledger is one event.
+Handlers append a line for each event to a ledger, in the folder that tests and workers share.
+Other files in that folder say which call has to fail.
 """
 
 import json
@@ -22,12 +22,12 @@ STORAGE = "EVENTPROC_TEST_SINK_STORAGE"
 CONTAINER = "EVENTPROC_TEST_SINK_CONTAINER"
 
 LATE = 150
-"""From this event on things go wrong: a query that takes 100 of a partition in a batch has a
-committed batch behind it then."""
+"""Faults are injected from this event on: a query that reads 100 events of a partition in a batch
+has committed one batch by then."""
 
 
 def folder() -> Path:
-    """Return the folder that test and worker share."""
+    """Return the folder that tests and workers share."""
     return Path(os.environ[FOLDER])
 
 
@@ -38,7 +38,8 @@ def note(file_name: str, **line: Any) -> None:
 
 
 def is_first(name: str) -> bool:
-    """Whether this is the first call since a test made the file that arms this point."""
+    """Return whether this is the first call since the test created the file that arms this
+    fault."""
     try:
         (folder() / name).unlink()
     except FileNotFoundError:
@@ -47,7 +48,7 @@ def is_first(name: str) -> bool:
 
 
 def stall(name: str) -> None:
-    """Stand still, the first time, as long as the file ``stalled`` is there."""
+    """Block once, while the file ``stalled`` exists."""
     if not is_first(name):
         return
     stalled = folder() / "stalled"
@@ -58,7 +59,7 @@ def stall(name: str) -> None:
 
 
 class Orders(PartitionHandler):
-    """Notes each event, and keeps their sum as its state."""
+    """Records each event, and keeps the sum of their bodies as its state."""
 
     async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
         """Handle one event."""
@@ -78,21 +79,21 @@ class Orders(PartitionHandler):
 
 
 class Sizes(PartitionHandler):
-    """Takes columns, and keeps the number of bytes as its state."""
+    """Takes Arrow columns, and keeps the number of bytes as its state."""
 
     async def process_columns(self, context: PartitionContext, columns: Any) -> None:
-        """Handle the rows of a partition that came together."""
+        """Handle the rows of one Arrow batch."""
         size = sum(map(len, columns.column("body").to_pylist()))
         context.state = str(int(context.state or b"0") + size).encode()
 
 
 class Faulty(CheckpointStore):
-    """Dies or stalls where a test says so, and notes what it has written."""
+    """Kills its process or blocks where a test requests it, and records its writes."""
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
-        """Write, unless something happens."""
+        """Write, or fail as the test requested."""
         is_commit = update.delivery_count == 0
         is_late = is_commit and update.sequence_number >= LATE
         if is_commit and is_first("die-before-commit"):
@@ -114,18 +115,18 @@ class Faulty(CheckpointStore):
 
 
 class FaultySqlite(Faulty, SqliteCheckpointStore):
-    """On this machine."""
+    """The same with a file on this machine."""
 
 
 class FaultyBlob(Faulty, BlobCheckpointStore):
-    """In blob storage."""
+    """The same in blob storage."""
 
 
 def store() -> FaultySqlite:
-    """Make the store that lies in the folder."""
+    """Return the store in the shared folder."""
     return FaultySqlite(folder() / "group.db")
 
 
 def blob_store() -> BlobCheckpointStore:
-    """Make the store in the container that the environment names."""
+    """Return the store in the container that the environment names."""
     return FaultyBlob.from_connection_string(os.environ[STORAGE], os.environ[CONTAINER])

@@ -1,6 +1,6 @@
-"""A user's program: what a hub has goes to a handler; then it ends.
+"""A user's program: it passes all events of a hub to a handler, and ends.
 
-Its arguments are the options of source and sink, as JSON, and where Spark keeps its offsets.
+Its arguments are the options of the source and of the sink, as JSON, and the checkpoint location.
 """
 
 import json
@@ -12,7 +12,7 @@ import spark_integration
 
 
 def main() -> None:
-    """Run the query until there is nothing left."""
+    """Run the query until all events are handled."""
     source, sink, location = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
     spark = SparkSession.builder.getOrCreate()
     spark_integration.register(spark)

@@ -1,7 +1,7 @@
 """A standalone cluster on this machine: a master, two workers, and drivers that are programs.
 
-Each is a process of its own and can be killed or frozen for itself. Nothing but the pip-installed
-Spark is needed; ``/proc`` tells who belongs to whom.
+Each is a separate process that can be killed or frozen. Only the pip-installed Spark is needed;
+``/proc`` shows which process started which.
 """
 
 import os
@@ -19,15 +19,15 @@ import pyspark
 
 SPARK_CLASS: Final = Path(pyspark.__file__).parent / "bin/spark-class"
 HOSTS: Final = ("127.0.0.1", "127.0.0.2")
-"""Of the workers: Spark speculates only where there is another host. Linux answers on both."""
+"""The hosts of the workers: Spark speculates only on another host. Linux answers on both."""
 
 CORES: Final = 2
-"""Of each worker: two applications of two executors fit beside each other."""
+"""The cores of each worker: two applications with two executors each can run at once."""
 
 JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Compiling well costs more than it gains where everything runs once."""
+"""Optimized compilation costs more than it gains where everything runs once."""
 
-PATIENCE_S: Final = 600.0
+TIMEOUT_S: Final = 600.0
 POLL_S: Final = 0.05
 
 SETTINGS: Final = {
@@ -45,11 +45,11 @@ SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Of every application; a program can overrule them."""
+"""The settings of every application; a program can override them."""
 
 
 def parent_by_process() -> dict[int, int]:
-    """Return all processes of the machine, and who started each."""
+    """Return all processes of the machine, each with its parent."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -60,7 +60,7 @@ def parent_by_process() -> dict[int, int]:
 
 
 def below(process_id: int) -> list[int]:
-    """Return a process and all that descend from it, parents first."""
+    """Return a process and all its descendants, parents first."""
     parents = parent_by_process()
     tree = [process_id]
     for member in tree:
@@ -77,7 +77,7 @@ def executor_above(process_id: int) -> int:
 
 
 class Driver:
-    """A program that is the driver of an application, with its Java and the Pythons of that."""
+    """A program that is the driver of an application, with its Java and Python processes."""
 
     def __init__(self, arguments: Sequence[str], env: Mapping[str, str], output: Path) -> None:
         self.output = output
@@ -92,37 +92,37 @@ class Driver:
 
     @property
     def text(self) -> str:
-        """What it has printed so far, also to standard error."""
+        """The output so far, of both streams."""
         return self.output.read_text("utf-8", "replace")
 
     def freeze(self) -> None:
-        """Let all of it stand still."""
+        """Suspend all processes of the driver."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let all of it go on."""
+        """Resume all processes of the driver."""
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End all of it at once, as a machine does that loses its power."""
+        """Kill all processes of the driver at once."""
         if self._process.poll() is None:
             self._signal(signal.SIGKILL)
         self._process.wait()
 
-    def wait(self, timeout_s: float = PATIENCE_S) -> int:
-        """Wait until it has ended; return its exit code."""
+    def wait(self, timeout_s: float = TIMEOUT_S) -> int:
+        """Wait until the driver has ended; return its exit code."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the driver did not end: {self.text[-3000:]}") from None
 
     def check(self) -> None:
-        """Refuse to wait for one that has ended."""
+        """Fail if the driver has ended."""
         assert self._process.poll() is None, f"the driver ended: {self.text[-3000:]}"
 
     def until(self, path: Path) -> None:
-        """Wait until a file is there; the driver has to live that long."""
-        give_up_at = time.monotonic() + PATIENCE_S
+        """Wait until a file exists; fail if the driver ends before."""
+        give_up_at = time.monotonic() + TIMEOUT_S
         while not path.exists():
             self.check()
             assert time.monotonic() < give_up_at, f"no {path.name} yet: {self.text[-3000:]}"
@@ -137,7 +137,7 @@ class Driver:
 
 
 class Standalone:
-    """A cluster that runs."""
+    """A running cluster."""
 
     def __init__(self, url: str, worker_ids: Sequence[int], folder: Path) -> None:
         self.url = url
@@ -172,7 +172,7 @@ class Standalone:
 
 @contextmanager
 def standalone(folder: Path) -> Iterator[Standalone]:
-    """Start a master and two workers; end them, and whatever they have started."""
+    """Start a master and two workers; at the end kill them and all that they started."""
     with ExitStack() as stack:
         main = "org.apache.spark.deploy.{}"
         ports = ["--port", "0", "--webui-port", "0"]
@@ -216,9 +216,9 @@ def _daemon(log: Path, *arguments: str) -> Iterator[_Daemon]:
 
 
 def _wait_for(daemon: _Daemon, pattern: str) -> str:
-    """Return what a pattern finds in a log, as soon as it is there."""
+    """Return what a pattern matches in a log, as soon as it does."""
     process, log = daemon
-    give_up_at = time.monotonic() + PATIENCE_S
+    give_up_at = time.monotonic() + TIMEOUT_S
     while (found := re.search(pattern, log.read_text("utf-8", "replace"))) is None:
         assert process.poll() is None, log.read_text("utf-8", "replace")
         assert time.monotonic() < give_up_at, log.read_text("utf-8", "replace")

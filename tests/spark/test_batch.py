@@ -1,4 +1,4 @@
-"""``spark.read``: replays and back-fills, with every column."""
+"""``spark.read``: reading ranges of a hub as a batch, with every column."""
 
 import json
 from datetime import UTC, datetime
@@ -18,8 +18,8 @@ def read(spark: SparkSession, emulator: EventHubsEmulator, **options: str):
     return spark.read.format("eventproc").options(connectionString=connection, **options)
 
 
-def test_everything_there_is_comes_once_with_its_columns(spark, emulator):
-    """Of full partitions and of an empty one; in the Scala connector's columns."""
+def test_a_batch_has_each_event_once_with_all_columns(spark, emulator):
+    """All events of the hub are read, in the columns of the Scala connector."""
     rows = read(spark, emulator).load().collect()
     stored = emulator.events(HUB, "1")[-1]
     (row,) = [r for r in rows if (r["partition"], r["sequenceNumber"]) == ("1", COUNT - 1)]
@@ -39,7 +39,7 @@ def test_everything_there_is_comes_once_with_its_columns(spark, emulator):
 
 
 def test_properties_keep_their_types_as_json(spark, emulator):
-    """A number is no text; bytes that are no text are named as such."""
+    """Property values are JSON: numbers stay numbers, and bytes are Base64 in an object."""
     event = EventData(b"x")
     event.properties = {"text": "ä", "number": 7, "flag": True, "bytes": b"\xff\x00"}
     event.content_type = "application/json"
@@ -56,8 +56,8 @@ def test_properties_keep_their_types_as_json(spark, emulator):
     assert row["systemProperties"] == {"content-type": '"application/json"'}
 
 
-def test_times_do_not_depend_on_the_sessions_zone(spark, emulator):
-    """The instant is the hub's; only its display is local."""
+def test_enqueued_times_do_not_depend_on_the_sessions_time_zone(spark, emulator):
+    """The instant is that of the hub; the session's zone changes only how it is shown."""
     first = emulator.events(HUB, "0")[0].enqueued_ms
     frame = read(spark, emulator).schema("enqueuedTime timestamp").load()
     shown = frame.selectExpr(
@@ -70,8 +70,9 @@ def test_times_do_not_depend_on_the_sessions_zone(spark, emulator):
     )
 
 
-def test_ranges_of_numbers_and_their_tasks(spark, emulator):
-    """The end is where another read would begin; partitions are shared or cut as asked."""
+def test_ranges_of_sequence_numbers_are_read_by_the_requested_tasks(spark, emulator):
+    """An end is exclusive; ``maxTasks`` and ``maxEventsPerTask`` change the number of tasks
+    only."""
     options = {
         "startingPositions": json.dumps({"0": 10, "1": {"seqNo": 19, "isInclusive": False}}),
         "endingPositions": json.dumps({"0": 110, "1": 40}),
@@ -87,8 +88,10 @@ def test_ranges_of_numbers_and_their_tasks(spark, emulator):
     ] * 3
 
 
-def test_ranges_of_time_meet_without_gap_or_overlap(spark, emulator):
-    """What ends at an instant is taken up by what begins there; an end may lie in the future."""
+def test_ranges_of_time_that_meet_have_no_gap_and_no_overlap(spark, emulator):
+    """The range before an instant and the one from it on have each event once; an end may be in the
+    future.
+    """
     noon = datetime.fromtimestamp(emulator.events(HUB, "1")[0].enqueued_ms / 1000, UTC).isoformat()
     before = read(spark, emulator, endingPosition=noon).load().collect()
     behind = read(
@@ -117,8 +120,8 @@ def test_ranges_of_time_meet_without_gap_or_overlap(spark, emulator):
         ({}, "bodies binary", "no column 'bodies'"),
     ],
 )
-def test_what_cannot_be_read_is_refused(spark, emulator, options, schema, words):
-    """Planning raises ConfigurationError, whose message Spark shows."""
+def test_invalid_options_and_schemas_are_refused(spark, emulator, options, schema, words):
+    """Planning raises ``ConfigurationError``, whose message Spark shows."""
     reader = read(spark, emulator, **options)
     reader = reader.schema(schema) if schema else reader
     with pytest.raises(PySparkException, match=words) as refused:
@@ -127,16 +130,16 @@ def test_what_cannot_be_read_is_refused(spark, emulator, options, schema, words)
     assert "ConfigurationError" in str(refused.value)
 
 
-def test_a_stream_is_refused_before_there_is_a_query(spark, emulator):
-    """load() raises; an error of the running query would come later."""
+def test_load_refuses_invalid_options_of_a_stream(spark, emulator):
+    """``load`` raises, before a query is started."""
     reader = spark.readStream.format("eventproc").option("maxEventsPerTrigger", "many")
     reader = reader.option("connectionString", emulator.connection_string_for(HUB))
     with pytest.raises(PySparkException, match="maxEventsPerTrigger is 'many'"):
         reader.load()
 
 
-def test_every_session_can_know_the_format(spark, emulator):
-    """Also while another one is active, which knows it already."""
+def test_the_format_can_be_registered_in_every_session(spark, emulator):
+    """A second session registers it while the first one is active."""
     other = spark.newSession()
     spark_integration.register(other)
     rows = read(other, emulator).load()
@@ -145,8 +148,9 @@ def test_every_session_can_know_the_format(spark, emulator):
     assert rows.columns == read(spark, emulator).load().columns
 
 
-def test_what_retention_took_is_an_error_or_left_out(spark, emulator):
-    """As the user chose."""
+def test_events_deleted_by_retention_are_an_error_or_skipped(spark, emulator):
+    """Reading them fails, and with ``failOnDataLoss=false`` begins at the first event that is
+    left."""
     emulator.expire_before(HUB, "0", 50)
     with pytest.raises(PySparkException, match="events 10 to 49 of partition '0'"):
         read(spark, emulator, startingPositions='{"0": 10}').load().collect()

@@ -1,4 +1,4 @@
-"""A consumer group moves from processors to Spark: its checkpoints are where the query begins."""
+"""``startingPositions=checkpoints``: a query begins at the checkpoints of a consumer group."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,28 +16,28 @@ from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubSource
 from tests.spark.conftest import COUNT, HUB, Place, expected, places, publish
 
-ENOUGH = 130
+STOP_AT = 130
 
 
 class Orders(PartitionHandler):
-    """Notes what it handled."""
+    """Records what it handled."""
 
     handled: list[Place]
-    enough: asyncio.Event
+    has_enough: asyncio.Event
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
         """Handle a batch, in order."""
         self.handled += [(context.partition_id, event.sequence_number) for event in events]
-        if len(self.handled) >= ENOUGH:
-            self.enough.set()
+        if len(self.handled) >= STOP_AT:
+            self.has_enough.set()
 
 
 async def run_processor(emulator: EventHubsEmulator, store: Path) -> list[Place]:
-    """Let a processor handle some events and stop as it should; return which."""
+    """Run a processor until it has handled some events, and stop it; return their places."""
     Orders.handled = []
-    Orders.enough = asyncio.Event()
+    Orders.has_enough = asyncio.Event()
     processor = EventProcessor(
         source=EventHubSource.from_connection_string(emulator.connection_string_for(HUB)),
         store=SqliteCheckpointStore(store),
@@ -46,12 +46,13 @@ async def run_processor(emulator: EventHubsEmulator, store: Path) -> list[Place]
         config=EventProcessorConfig(batch_size_max=25),
     )
     async with processor:
-        await Orders.enough.wait()
+        await Orders.has_enough.wait()
     return Orders.handled
 
 
-async def test_a_query_goes_on_where_processors_stopped(stream, emulator, tmp_path):
-    """Nothing is missed and nothing repeated; a partition without a checkpoint is read whole."""
+async def test_a_query_continues_at_the_checkpoints_of_processors(stream, emulator, tmp_path):
+    """No event is missed or repeated; a partition without a checkpoint is read from its
+    beginning."""
     store = tmp_path / "group.db"
     handled = await run_processor(emulator, store)
     publish(emulator, "1", *[b"more"] * 50)
@@ -59,7 +60,7 @@ async def test_a_query_goes_on_where_processors_stopped(stream, emulator, tmp_pa
     reading = stream(startingPositions="checkpoints", checkpointStore=f"sqlite:{store}")
     reading.run()
 
-    assert len(handled) >= ENOUGH
+    assert len(handled) >= STOP_AT
     assert sorted([*handled, *reading.seen()]) == [
         *expected("0", 0, COUNT),
         *expected("1", 0, COUNT + 50),
@@ -67,8 +68,8 @@ async def test_a_query_goes_on_where_processors_stopped(stream, emulator, tmp_pa
     ]
 
 
-async def test_what_is_not_handled_yet_can_be_read_as_a_batch(spark, emulator, tmp_path):
-    """To look at a group's backlog, or to repeat what it has handled."""
+async def test_a_batch_can_begin_or_end_at_the_checkpoints(spark, emulator, tmp_path):
+    """It has the events that the group has not handled yet, or those that it has."""
     store = tmp_path / "group.db"
     handled = await run_processor(emulator, store)
     options = {

@@ -1,4 +1,4 @@
-"""Events as Arrow columns. No session: this is pyarrow."""
+"""Conversion of events to Arrow columns. Needs pyarrow, but no session."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -25,14 +25,14 @@ def table(*chunks: tuple[str, list[ReceivedEvent]], schema: StructType = SCHEMA)
     return pa.Table.from_batches(to_record_batches(schema, chunks), arrow_schema)
 
 
-def test_nothing_is_no_batch():
-    """Spark takes an empty iterator for an empty partition."""
+def test_no_events_make_no_arrow_batch():
+    """Without events there is no batch, which Spark takes for an empty partition."""
     assert list(to_record_batches(SCHEMA, [])) == []
     assert list(to_record_batches(SCHEMA, [("0", [])])) == []
 
 
-def test_batches_are_of_a_moderate_size():
-    """A thousand events of a megabyte must not become one message to Java."""
+def test_arrow_batches_are_limited_in_rows_and_bytes():
+    """A batch has at most ``ROWS_MAX`` rows and ``BODY_BYTES_MAX`` bytes of bodies."""
     large = [event(number, bytes(BODY_BYTES_MAX // 3)) for number in range(7)]
     small = [event(number) for number in range(ROWS_MAX + 1)]
 
@@ -40,16 +40,16 @@ def test_batches_are_of_a_moderate_size():
     assert [b.num_rows for b in to_record_batches(SCHEMA, [("0", small)])] == [ROWS_MAX, 1]
 
 
-def test_one_event_larger_than_a_batch_still_comes():
-    """Alone."""
+def test_an_event_larger_than_the_limit_has_its_own_batch():
+    """An event above ``BODY_BYTES_MAX`` is alone in a batch."""
     sizes = [1, BODY_BYTES_MAX + 1, 1]
     events = [event(number, bytes(size)) for number, size in enumerate(sizes)]
 
     assert [b.num_rows for b in to_record_batches(SCHEMA, [("0", events)])] == [1, 1, 1]
 
 
-def test_columns_that_are_not_wanted_are_not_there():
-    """In the order in which they were asked for."""
+def test_only_the_requested_columns_are_made():
+    """The columns have the order of the schema."""
     wanted = StructType([SCHEMA["sequenceNumber"], SCHEMA["body"]])
 
     assert table(("0", [event(4, b"x")]), schema=wanted).to_pylist() == [
@@ -74,8 +74,8 @@ values = st.recursive(
         max_size=5,
     )
 )
-def test_whatever_an_event_carries_arrives(drawn):
-    """Any body, instant, key and property; each row has its own."""
+def test_columns_have_the_values_of_any_event(drawn):
+    """Any body, time, key and property is in the row of its event."""
     events = [
         ReceivedEvent(
             body=body,

@@ -1,4 +1,4 @@
-"""The demo's queries, as far as they can be seen without its cluster."""
+"""The queries of the Spark demo, without its cluster."""
 
 import asyncio
 import os
@@ -10,9 +10,9 @@ from eventproc.cli.demo.spark.cluster import Cluster, QueryFailedError
 from eventproc.cli.demo.stage import Stage, StoreChoice, StoreInfo
 
 
-async def test_a_query_that_does_not_start_is_the_demos_own_error(spark):
-    """The command says that in one line; it starts queries in whatever thread is free."""
-    stage = Stage(partition_count=2, store=StoreChoice.SQLITE, tell=print)
+async def test_a_query_that_does_not_start_raises_query_failed_error(spark):
+    """The demo raises its own error with a message of one line, from any thread."""
+    stage = Stage(partition_count=2, store=StoreChoice.SQLITE, print_line=print)
     stage.note = StoreInfo(name="SQLite", spec="sqlite:group.db")
     stage.folder = Path(os.devnull)
     cluster = Cluster(spark, stage, events_per_batch=100)

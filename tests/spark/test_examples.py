@@ -1,4 +1,4 @@
-"""The examples for Spark, as programs, in the session that is there."""
+"""The examples for Spark, run as programs in the session of the tests."""
 
 import re
 import runpy
@@ -21,23 +21,23 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
         ("spark_sink", f"batch 0: {2 * COUNT} orders handled", "batch 1: 2 orders handled"),
     ],
 )
-def test_a_stream_goes_on_where_the_last_run_stopped(
+def test_an_example_continues_where_its_last_run_stopped(
     spark, environment, published, monkeypatch, tmp_path, capsys, name, first, second
 ):
-    """Everything at first, and then only what is new."""
+    """The first run handles all events, the second one only the new ones."""
     monkeypatch.chdir(tmp_path)
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)  # foreachBatch runs in this very process
     logs = shutil.copytree(published, tmp_path / "logs")
     (port,) = re.findall(r":(\d+);", environment["EVENTPROC_CONNECTION_STRING"])
-    said = []
+    outputs = []
     with EventHubsEmulator({HUB: PARTITIONS}, port=int(port), directory=logs) as emulator:
         runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-        said.append(capsys.readouterr().out)
+        outputs.append(capsys.readouterr().out)
         publish_events(emulator, None, EventData(b"1"), EventData(b"2"), partition_key="customer-4")
         runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-        said.append(capsys.readouterr().out)
+        outputs.append(capsys.readouterr().out)
 
-    assert first in said[0]
-    assert second in said[1]
-    assert "batch 0" not in said[1]
+    assert first in outputs[0]
+    assert second in outputs[1]
+    assert "batch 0" not in outputs[1]

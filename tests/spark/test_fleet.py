@@ -1,4 +1,4 @@
-"""Processors on executors: a real Spark, real worker processes, a real hub and store."""
+"""Processors on executors, with a real Spark, real worker processes, a real hub and store."""
 
 import asyncio
 import os
@@ -40,12 +40,12 @@ CONFIG = EventProcessorConfig(
     ownership_expiration=timedelta(seconds=15),
     batch_size_max=20,
 )
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 
 
 @pytest.fixture(name="journal")
 def _journal(shared_folder, monkeypatch):
-    """Return the file in which handlers note what they did; it is gone afterwards."""
+    """Yield the file in which handlers record what they did; delete it at the end."""
     monkeypatch.setenv(fleet_handlers.FOLDER, str(shared_folder))  # for processors in this process
     yield fleet_handlers.journal()
     fleet_handlers.journal().unlink(missing_ok=True)
@@ -53,7 +53,7 @@ def _journal(shared_folder, monkeypatch):
 
 @pytest.fixture(name="recipes")
 def _recipes(emulator, tmp_path):
-    """Return what a fleet needs."""
+    """Return the arguments of a fleet."""
     return {
         "source": SourceRecipe(connection=Secret(emulator.connection_string_for(HUB))),
         "store": StoreRecipe(spec=f"sqlite:{tmp_path}/group.db"),
@@ -63,39 +63,39 @@ def _recipes(emulator, tmp_path):
 
 
 def until(is_so: Callable[[], object], check: Callable[[], object] = bool) -> None:
-    """Wait until it is so; ``check`` raises if that cannot come any more."""
-    give_up_at = time.monotonic() + PATIENCE_S
+    """Wait until a condition holds; ``check`` raises if it cannot hold any more."""
+    give_up_at = time.monotonic() + TIMEOUT_S
     while not is_so():
         check()
-        assert time.monotonic() < give_up_at, "it never came to that"
+        assert time.monotonic() < give_up_at, "the condition did not hold in time"
         time.sleep(0.05)
 
 
 def handled(journal: Path) -> list[Place]:
-    """Return what was handled, sorted."""
+    """Return the places of the handled events, sorted."""
     lines = journal.read_text().splitlines() if journal.exists() else []
     return sorted((partition, int(number)) for _, partition, number in map(str.split, lines))
 
 
 def process_id(member: FleetMember) -> int:
-    """Return the worker's process."""
+    """Return the id of the worker process."""
     assert member.process_id is not None
     return member.process_id
 
 
 def owned(member: FleetMember) -> tuple[str, ...]:
-    """Return the partitions that it owns."""
+    """Return the partitions that the member owns."""
     assert member.statistics is not None
     return member.statistics.owned
 
 
 def owners(journal: Path) -> set[str]:
-    """Return who handled it."""
+    """Return the owner ids that have handled events."""
     return {line.split()[0] for line in journal.read_text().splitlines()}
 
 
 def publish_to_all(emulator: EventHubsEmulator, count: int) -> None:
-    """Publish so many events to each partition."""
+    """Publish *count* events to each partition."""
     hub = emulator.connection_string_for(HUB)
     with EventHubProducerClient.from_connection_string(hub) as producer:
         for partition_id in map(str, range(PARTITIONS)):
@@ -106,19 +106,19 @@ FIRST = [*expected("0", 0, COUNT), *expected("1", 0, COUNT)]
 
 
 def more(begin: int, end: int) -> list[Place]:
-    """Return the places of what was published later, to all partitions alike."""
+    """Return the places of events that were published later, to all partitions alike."""
     later = [
         (str(p), n + (COUNT if p < 2 else 0)) for p in range(PARTITIONS) for n in range(begin, end)
     ]
     return sorted(later)
 
 
-async def test_a_fleet_shares_with_a_processor_outside_and_gives_back(
+async def test_a_fleet_shares_partitions_with_a_processor_outside(
     spark, emulator, recipes, journal
 ):
-    """Joining and leaving are planned, so nothing is missed and nothing is handled twice."""
+    """The fleet joins and leaves a group; no event is missed, and none is handled twice."""
 
-    def fleet_comes_and_goes() -> None:
+    def run_fleet() -> None:
         with run_on_executors(spark, processors=2, name="guests", **recipes) as fleet:
             until(lambda: fleet.statistics().owned_count == 2)
             publish_to_all(emulator, 5)
@@ -138,15 +138,16 @@ async def test_a_fleet_shares_with_a_processor_outside_and_gives_back(
         config=CONFIG,
     )
     async with outside:
-        await asyncio.to_thread(fleet_comes_and_goes)
+        await asyncio.to_thread(run_fleet)
         assert len(outside.statistics().owned) == PARTITIONS
 
     assert handled(journal) == sorted([*FIRST, *more(0, 7)])
     assert owners(journal) == {"outside", "guests-0", "guests-1"}
 
 
-def test_a_worker_that_dies_is_replaced(spark, emulator, recipes, journal):
-    """One is killed; later one hears from Spark's daemon that its executor is gone."""
+def test_a_worker_that_is_killed_or_signalled_is_restarted(spark, emulator, recipes, journal):
+    """A killed worker is restarted with its partitions; one that gets SIGHUP checkpoints before it
+    ends."""
     shown: list[FleetStatistics] = []
     with run_on_executors(
         spark,
@@ -168,10 +169,12 @@ def test_a_worker_that_dies_is_replaced(spark, emulator, recipes, journal):
         until(lambda: fleet.statistics().restart_count == 1)
         until(is_whole)
         after = fleet.statistics().members
-        assert list(map(owned, after)) == list(map(owned, before)), "it takes up what it had"
+        assert list(map(owned, after)) == list(map(owned, before)), (
+            "it has the same partitions again"
+        )
         assert after[0].process_id != victim.process_id
 
-        warned = owned(after[1])
+        signalled = owned(after[1])
         os.kill(process_id(after[1]), signal.SIGHUP)
         until(lambda: fleet.statistics().restart_count == 2)
         until(is_whole)
@@ -179,8 +182,8 @@ def test_a_worker_that_dies_is_replaced(spark, emulator, recipes, journal):
         until(lambda: set(handled(journal)) >= set(more(0, 5)))
 
     assert set(handled(journal)) == {*FIRST, *more(0, 5)}
-    counts = Counter(place for place in handled(journal) if place[0] in warned)
-    assert set(counts.values()) == {1}, "who was warned left nothing to repeat"
+    counts = Counter(place for place in handled(journal) if place[0] in signalled)
+    assert set(counts.values()) == {1}, "a worker that got a signal left nothing to repeat"
     assert any("mortals-1: it had to stop: SIGHUP" in text for text in shown[-1].warnings)
     assert re.fullmatch(
         r"fleet mortals: \d of 2 processors live, \d partitions, \d+ events handled, "
@@ -189,8 +192,8 @@ def test_a_worker_that_dies_is_replaced(spark, emulator, recipes, journal):
     )
 
 
-def test_stopping_stops_what_hangs(spark, recipes, journal):
-    """A handler that never returns is killed in the end, and that is said."""
+def test_stop_kills_a_processor_that_hangs(spark, recipes, journal):
+    """If a handler never returns, ``stop`` kills its process and raises ``FleetError``."""
     config = EventProcessorConfig(shutdown_timeout=timedelta(hours=1))
     given = {**recipes, "handler": "fleet_handlers:Stuck", "config": config}
     fleet = run_on_executors(spark, processors=1, **given)
@@ -207,14 +210,15 @@ def test_stopping_stops_what_hangs(spark, recipes, journal):
         until(lambda: os.kill(process_id(member), 0))
 
 
-def test_a_handler_that_executors_do_not_have_is_refused(spark, recipes):
-    """By the first task that cannot import it, at once."""
+def test_a_handler_that_executors_cannot_import_is_refused(spark, recipes):
+    """``run_on_executors`` raises at once, with the error of the first task."""
     with pytest.raises(ConfigurationError, match="'nowhere' cannot be imported here"):
         run_on_executors(spark, processors=2, **{**recipes, "handler": "nowhere:Handler"})
 
 
-def test_a_setting_that_cannot_work_is_refused(spark, recipes):
-    """Whatever a processor refuses when it is built."""
+def test_invalid_settings_of_a_fleet_are_refused(spark, recipes):
+    """Settings that a processor would refuse, and no processors at all, raise
+    ``ConfigurationError``."""
     config = EventProcessorConfig(
         load_balancing_strategy=LoadBalancingStrategy.GREEDY, static_membership=True
     )
@@ -224,8 +228,8 @@ def test_a_setting_that_cannot_work_is_refused(spark, recipes):
         run_on_executors(spark, processors=0, **recipes)
 
 
-def test_more_processors_than_places_are_refused(spark, recipes):
-    """They would wait for ever."""
+def test_more_processors_than_cores_are_refused(spark, recipes):
+    """Processors without a core would wait for ever."""
     with pytest.raises(
         ConfigurationError, match=r"processors is 3, and local\[2,4\] has room for 2"
     ):

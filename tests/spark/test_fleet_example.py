@@ -1,4 +1,4 @@
-"""The example of a fleet, as a program, in the session that is there."""
+"""The example of a fleet, run as a program in the session of the tests."""
 
 import os
 import re
@@ -15,21 +15,21 @@ from eventproc.emulator import EventHubsEmulator
 from tests.spark.conftest import COUNT, HUB, PARTITIONS
 
 EXAMPLE = Path(__file__).parents[2] / "examples/spark_fleet.py"
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
-def test_a_fleet_handles_what_there_is_until_it_is_interrupted(
+def test_the_example_handles_events_until_it_is_interrupted(
     spark, environment, published, monkeypatch, tmp_path, capsys
 ):
-    """A handler of the program's own travels to the executors; Ctrl-C is a stop in good order."""
+    """A handler class of the program is sent to the executors; Ctrl+C releases all partitions."""
     monkeypatch.chdir(tmp_path)
     logs = shutil.copytree(published, tmp_path / "logs")
     (port,) = re.findall(r":(\d+);", environment["EVENTPROC_CONNECTION_STRING"])
-    interrupt = signal.getsignal(signal.SIGINT)
+    sigint_handler = signal.getsignal(signal.SIGINT)
     lines: list[str] = []
 
-    def press_when_all_is_handled() -> None:
-        give_up_at = time.monotonic() + PATIENCE_S
+    def interrupt_when_all_is_handled() -> None:
+        give_up_at = time.monotonic() + TIMEOUT_S
         while f"{2 * COUNT} events handled" not in "".join(lines):
             lines.append(capsys.readouterr().out)
             if time.monotonic() > give_up_at:
@@ -38,13 +38,13 @@ def test_a_fleet_handles_what_there_is_until_it_is_interrupted(
         os.kill(os.getpid(), signal.SIGINT)
 
     with EventHubsEmulator({HUB: PARTITIONS}, port=int(port), directory=logs):
-        pressing = threading.Thread(target=press_when_all_is_handled)
-        pressing.start()
+        interrupting = threading.Thread(target=interrupt_when_all_is_handled)
+        interrupting.start()
         runpy.run_path(str(EXAMPLE), run_name="__main__")
-        pressing.join()
+        interrupting.join()
 
     assert f"{2 * COUNT} orders handled" in capsys.readouterr().out
     with closing(sqlite3.connect(tmp_path / "spark-fleet.db")) as store:
         owners = store.execute("SELECT owner_id FROM ownership").fetchall()
-        assert owners == [(None,)] * PARTITIONS, "given back"
-    assert signal.getsignal(signal.SIGINT) is interrupt, "as it was before"
+        assert owners == [(None,)] * PARTITIONS, "all partitions are released"
+    assert signal.getsignal(signal.SIGINT) is sigint_handler, "the signal handler is restored"

@@ -1,6 +1,6 @@
-"""A fleet on a cluster of real processes, beside a processor outside of it; storage and hub real.
+"""A fleet on a cluster of real processes, and a processor outside of it; hub and storage are real.
 
-Dynamic allocation and speculation are on: neither may touch a task that runs for ever.
+Dynamic allocation and speculation are on: neither may affect a task that runs for ever.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ SETTINGS = {
 
 
 @dataclass(frozen=True)
-class World:
-    """A group: the program's fleet, and a processor here."""
+class Setup:
+    """The group: the fleet of the program, and a processor in this process."""
 
     cluster: Standalone
     emulator: EventHubsEmulator
@@ -58,7 +58,7 @@ class World:
         return self.cluster.driver(program, str(self.folder), env=env, settings=SETTINGS)
 
     def outside(self) -> EventProcessor:
-        """Make the processor."""
+        """Return the processor in this process."""
         hub = self.emulator.connection_string_for(HUB)
         return EventProcessor(
             source=EventHubSource.from_connection_string(hub),
@@ -72,7 +72,7 @@ class World:
         return BlobCheckpointStore.from_connection_string(self.storage, self.container)
 
     def checkpoints(self) -> dict[str, int]:
-        """Return what is checkpointed now."""
+        """Return the checkpointed sequence number of each partition."""
 
         async def read() -> dict[str, int]:
             source = EventHubSource.from_connection_string(self.emulator.connection_string_for(HUB))
@@ -88,20 +88,20 @@ class World:
         return asyncio.run(read())
 
     def members(self) -> list[dict[str, Any]]:
-        """Return how the fleet does."""
+        """Return the status of the fleet's members."""
         status = self.folder / "status"
         found: list[dict[str, Any]] = json.loads(status.read_text()) if status.exists() else []
         return found
 
     def is_whole(self, restarts: int) -> bool:
-        """Whether both serve, each with a partition, after so many restarts in all."""
+        """Return whether both members serve a partition, after that many restarts in all."""
         now = self.members()
         is_shared = all(member["is_live"] and len(member["owned"]) == 1 for member in now)
         return bool(now) and is_shared and sum(member["restarts"] for member in now) == restarts
 
 
 def is_running(process_id: int) -> bool:
-    """Whether it is there, and not only its name, because nobody asked how it ended."""
+    """Return whether a process runs; a zombie does not."""
     try:
         status = Path(f"/proc/{process_id}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -109,43 +109,45 @@ def is_running(process_id: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.fixture(name="world")
-def _world(
+@pytest.fixture(name="setup")
+def _setup(
     cluster: Standalone,
     emulator: EventHubsEmulator,
     tmp_path: Path,
     storage: str,
     container: str,
     monkeypatch: pytest.MonkeyPatch,
-) -> World:
+) -> Setup:
     monkeypatch.setenv(fleet_handlers.FOLDER, str(tmp_path))  # for the processor in this process
-    return World(cluster, emulator, tmp_path, storage, container)
+    return Setup(cluster, emulator, tmp_path, storage, container)
 
 
-async def test_killing_a_worker_or_an_executor_costs_what_was_not_checkpointed(world):
-    """Spark starts both again, they take up what they had; a stop in the end costs nothing."""
+async def test_killing_a_worker_or_an_executor_repeats_only_events_without_checkpoint(setup):
+    """Spark restarts both, and they own the same partitions again; a stop repeats nothing."""
     before: dict[str, int] = {}
-    journal = world.folder / fleet_handlers.journal().name
+    journal = setup.folder / fleet_handlers.journal().name
 
-    def story() -> None:
-        with world.driver() as driver:
-            until(lambda: world.is_whole(0), driver.check)
-            victim, other = world.members()
-            publish_to_all(world.emulator, 60)
+    def run_fleet() -> None:
+        with setup.driver() as driver:
+            until(lambda: setup.is_whole(0), driver.check)
+            victim, other = setup.members()
+            publish_to_all(setup.emulator, 60)
             until(lambda: any(place[0] == victim["owned"][0] for place in handled(journal)))
-            before.update(world.checkpoints())
+            before.update(setup.checkpoints())
             os.kill(victim["process"], signal.SIGKILL)
-            until(lambda: world.is_whole(1), driver.check)
-            assert world.members()[0]["owned"] == victim["owned"]
-            assert world.members()[1]["process"] == other["process"], "the other did not notice"
+            until(lambda: setup.is_whole(1), driver.check)
+            assert setup.members()[0]["owned"] == victim["owned"]
+            assert setup.members()[1]["process"] == other["process"], (
+                "the other process was not restarted"
+            )
 
             os.kill(executor_above(other["process"]), signal.SIGKILL)
-            until(lambda: world.is_whole(2), driver.check)
-            publish_to_all(world.emulator, 10)
+            until(lambda: setup.is_whole(2), driver.check)
+            publish_to_all(setup.emulator, 10)
             until(lambda: set(handled(journal)) >= set(more(60, 70)))
-            (world.folder / "stop").touch()
+            (setup.folder / "stop").touch()
             assert driver.wait() == 0, driver.text
-        publish_to_all(world.emulator, 5)
+        publish_to_all(setup.emulator, 5)
         until(lambda: set(handled(journal)) >= set(more(70, 75)))
         counts = Counter(handled(journal))
         repeated = [place for place, count in counts.items() if count > 1]
@@ -155,26 +157,26 @@ async def test_killing_a_worker_or_an_executor_costs_what_was_not_checkpointed(w
         assert {partition for partition, _ in repeated} <= {lost}
         assert all(number > before.get(lost, -1) for _, number in repeated)
 
-    async with world.outside() as outside:
-        await asyncio.to_thread(story)
+    async with setup.outside() as outside:
+        await asyncio.to_thread(run_fleet)
         assert len(outside.statistics().owned) == PARTITIONS
 
 
-async def test_a_driver_that_is_killed_leaves_no_worker_behind(world):
-    """Executors end with their driver; their workers hear of it, and give back what they have."""
-    journal = world.folder / fleet_handlers.journal().name
+async def test_the_workers_of_a_killed_driver_release_their_partitions_and_end(setup):
+    """Executors end with their driver; the workers notice it and release what they own."""
+    journal = setup.folder / fleet_handlers.journal().name
 
-    def story() -> None:
-        with world.driver() as driver:
-            until(lambda: world.is_whole(0), driver.check)
-            workers = [member["process"] for member in world.members()]
+    def run_fleet() -> None:
+        with setup.driver() as driver:
+            until(lambda: setup.is_whole(0), driver.check)
+            workers = [member["process"] for member in setup.members()]
             driver.kill()
         until(lambda: not any(map(is_running, workers)))
-        publish_to_all(world.emulator, 5)
+        publish_to_all(setup.emulator, 5)
         until(lambda: len(handled(journal)) >= len(FIRST) + 5 * PARTITIONS)
 
-    async with world.outside() as outside:
-        await asyncio.to_thread(story)
+    async with setup.outside() as outside:
+        await asyncio.to_thread(run_fleet)
         assert len(outside.statistics().owned) == PARTITIONS
 
     assert handled(journal) == sorted([*FIRST, *more(0, 5)])

@@ -1,4 +1,4 @@
-"""No secret is where many people may look: plans, logs, the offset log, the history server."""
+"""No secret appears in plans, logs, the offset log or the event log."""
 
 from pathlib import Path
 
@@ -11,21 +11,22 @@ KEY = "dGhpcy1pcy12ZXJ5LXNlY3JldA"
 
 
 def connection_string(emulator: EventHubsEmulator) -> str:
-    """Return one with a key that occurs nowhere else; the emulator takes any."""
+    """Return a connection string with a key that occurs nowhere else; the emulator accepts any."""
     given = emulator.connection_string_for(HUB)
     begin = given.index("SharedAccessKey=") + len("SharedAccessKey=")
     return given[:begin] + KEY + given[given.index(";", begin) :]
 
 
 def holders(*folders: Path) -> list[str]:
-    """Return the files with the key in them."""
+    """Return the names of files that contain the key."""
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     assert files
     return [path.name for path in files if KEY.encode() in path.read_bytes()]
 
 
-def test_the_key_is_found_nowhere(spark, emulator, spark_logs, tmp_path, capsys):
-    """Though it is given as an option; where everything goes well, and where it does not."""
+def test_no_output_contains_the_key(spark, emulator, spark_logs, tmp_path, capsys):
+    """The key is given as an option, and neither queries that succeed nor those that fail show
+    it."""
     options = {"connectionString": connection_string(emulator), "startingPosition": "earliest"}
     frame = spark.read.format("eventproc").options(**options).load()
     frame.explain(extended=True)
@@ -57,8 +58,8 @@ def test_the_key_is_found_nowhere(spark, emulator, spark_logs, tmp_path, capsys)
     assert holders(tmp_path / "checkpoint", spark_logs.directory) == []
 
 
-def test_the_inspector_finds_a_key(tmp_path):
-    """Otherwise the test above proves nothing."""
+def test_the_search_finds_a_key(tmp_path):
+    """A file that contains the key is found, so the test above can fail."""
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets/0").write_text(f"SharedAccessKey={KEY};")
 

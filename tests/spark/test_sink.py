@@ -82,8 +82,8 @@ def _sink(
         query.stop()
 
 
-async def test_rows_go_to_handlers_in_order_and_checkpoints_follow(sink, emulator):
-    """Each event once, in order; position and state are those of the last one."""
+async def test_the_sink_delivers_rows_in_order_and_checkpoints_them(sink, emulator):
+    """Each event is handled once, in order; position and state are those of the last one."""
     sink.run()
     publish(emulator, "1", b"7")
     sink.run()
@@ -99,8 +99,8 @@ async def test_rows_go_to_handlers_in_order_and_checkpoints_follow(sink, emulato
     assert sink.handled(is_replay=True) == []
 
 
-async def test_a_handler_may_take_columns(sink):
-    """It gets Arrow, and everything else is as with events."""
+async def test_a_handler_of_columns_gets_arrow_batches(sink):
+    """``process_columns`` is called, and checkpoints are those of a handler of events."""
     sink.handler = "Sizes"
     sink.run()
     size = sum(len(str(number)) for number in range(COUNT))
@@ -112,26 +112,26 @@ async def test_a_handler_may_take_columns(sink):
     }
 
 
-async def test_a_query_starts_in_any_thread_that_has_registered(sink, spark):
+async def test_a_query_starts_in_any_thread_that_has_registered_the_format(sink, spark):
     """Spark looks for the format in the session that is active in the thread."""
 
-    def story() -> None:
+    def run() -> None:
         spark_integration.register(spark)
         sink.run()
 
-    await asyncio.to_thread(story)
+    await asyncio.to_thread(run)
 
     assert len(sink.handled()) == 2 * COUNT
 
 
 def fail(sink: Sink) -> str:
-    """Run the query until it fails; return why."""
+    """Run the query until it fails; return the error."""
     with pytest.raises(StreamingQueryException) as caught:
         sink.run()
     return str(caught.value)
 
 
-async def test_a_batch_that_was_handled_and_not_committed_comes_again_marked(sink):
+async def test_a_batch_without_commit_is_delivered_again_as_a_replay(sink):
     """The state begins where it was committed, so nothing counts twice."""
     sink.arm("die-before-commit")
     fail(sink)
@@ -152,8 +152,8 @@ async def test_a_batch_that_was_handled_and_not_committed_comes_again_marked(sin
     assert {c.delivery_count for c in again.values()} == {0}
 
 
-async def test_what_was_committed_does_not_come_again(sink):
-    """The driver died when one partition was written: only the others are handled again."""
+async def test_partitions_committed_before_a_crash_are_not_delivered_again(sink):
+    """The driver is killed after the first partition: only the others are handled again."""
     sink.arm("die-after-commit")
     fail(sink)
     done = [p for p, c in (await sink.checkpoints()).items() if c.sequence_number == COUNT - 1]
@@ -166,8 +166,8 @@ async def test_what_was_committed_does_not_come_again(sink):
     assert {(c.sequence_number, c.delivery_count) for c in found.values()} == {(COUNT - 1, 0)}
 
 
-async def test_a_driver_that_died_before_spark_noted_the_commit_repeats_nothing(sink):
-    """Spark writes and commits the batch again; every row is covered already."""
+async def test_a_batch_that_spark_repeats_after_its_commit_is_not_handled_again(sink):
+    """Spark writes and commits the batch again; the checkpoints cover every row."""
     sink.run()
     sink.lose_last_commit()
     before = await sink.checkpoints()
@@ -177,8 +177,9 @@ async def test_a_driver_that_died_before_spark_noted_the_commit_repeats_nothing(
     assert await sink.checkpoints() == before
 
 
-async def test_a_task_that_dies_is_tried_again_and_committed_once(sink):
-    """The attempt that succeeded counts; what both handled is marked in the second."""
+async def test_a_task_whose_worker_is_killed_is_retried_and_committed_once(sink):
+    """The successful attempt is committed; rows that both attempts got are replays in the
+    second."""
     sink.arm("die-in-handler")
     sink.run()
     found = await sink.checkpoints()
@@ -190,8 +191,9 @@ async def test_a_task_that_dies_is_tried_again_and_committed_once(sink):
     assert {(c.sequence_number, c.delivery_count) for c in found.values()} == {(COUNT - 1, 0)}
 
 
-async def test_a_driver_that_wakes_up_is_fenced(sink, spark):
-    """Another one has handled the batch meanwhile: the sleeper writes nothing and says why."""
+async def test_a_driver_that_was_paused_is_fenced(sink, spark):
+    """Another driver has handled the batch meanwhile: this one writes nothing and raises
+    ``FencedError``."""
     sink.arm("stall-in-commit")
     query = sink.start(availableNow=True)
     stalled = sink.folder / "stalled"
@@ -209,13 +211,13 @@ async def test_a_driver_that_wakes_up_is_fenced(sink, spark):
 
 
 def wait_for(path: Path) -> None:
-    """Return when a worker has made a file."""
+    """Wait until a worker has created a file."""
     while not path.exists():
         time.sleep(0.02)
 
 
 async def take_over(sink: Sink, query_id: str) -> None:
-    """Do what a second driver of the query does with the batch, without a second Java."""
+    """Do with the batch what a second driver of the query does, without a second Java."""
     async with SqliteCheckpointStore(sink.folder / "group.db") as store:
         for number, checkpoint in enumerate((await sink.checkpoints()).values()):
             task = TaskId(query_id=query_id, batch_id=0, run_id="other", task=number)

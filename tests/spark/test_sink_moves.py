@@ -1,4 +1,4 @@
-"""The same handler and the same checkpoints: in processors, in a query, in a fleet on executors."""
+"""One handler and one group's checkpoints: in processors, in a query, in a fleet on executors."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def process(
     folder: Path,
     n: int,
 ) -> None:
-    """Let a processor for each store handle events until the ledger has so many, and stop."""
+    """Run a processor for each store until the ledger has *n* lines, and stop them."""
     async with AsyncExitStack() as stack:
         for store in stores:
             processor = EventProcessor(
@@ -63,24 +63,24 @@ async def process(
 
 
 def wait_for_lines(folder: Path, count: int) -> None:
-    """Return when the ledger has so many lines."""
+    """Wait until the ledger has *count* lines."""
     while not (folder / "ledger").exists() or len(ledger(folder)) < count:
         time.sleep(0.02)
 
 
-async def test_a_group_moves_through_all_that_can_serve_it(
+async def test_a_group_moves_between_processors_a_query_and_a_fleet(
     spark, emulator, storage, container, folder, spark_logs, tmp_path, capsys
 ):
-    """Two processors, a query, a fleet on executors, a processor: one group, one blob store.
+    """Two processors, a query, a fleet and a processor serve one group in one blob store in turn.
 
-    Nothing is missed, nothing repeated, and the state goes along; each leaves something to the
-    next. The storage account's key, which is given as an option and in a recipe, shows nowhere.
+    Each leaves some events to the next. No event is missed or repeated, and the state is kept. The
+    key of the storage account, given as an option and in a recipe, appears in no output.
     """
     hub = emulator.connection_string_for(HUB)
     published = 2 * COUNT
 
     def more(left: int = 20) -> int:
-        """Publish to every partition; return how many events to wait for, so that some are left."""
+        """Publish to every partition; return for how many events to wait, so that *left* remain."""
         nonlocal published
         for partition_id in range(PARTITIONS):
             publish(emulator, str(partition_id), *[b"1"] * 20)
@@ -133,7 +133,7 @@ async def test_a_group_moves_through_all_that_can_serve_it(
     shown = [capsys.readouterr().out, *progress]
     last_total = {line["partition"]: line["total"] for line in lines}
 
-    assert counts == sorted({*counts}), "everybody had something to do"
+    assert counts == sorted({*counts}), "each of them handled some events"
     assert sorted((line["partition"], line["number"]) for line in lines) == [
         *expected("0", 0, COUNT + 60),
         *expected("1", 0, COUNT + 60),
@@ -145,8 +145,11 @@ async def test_a_group_moves_through_all_that_can_serve_it(
     assert [path for path in logs if key.encode() in path.read_bytes()] == []
 
 
-async def test_foreach_batch_does_the_same_by_a_callable(spark, stream, emulator, folder):
-    """With a class by value; a batch that failed behind its checkpoints is not handled again."""
+async def test_a_checkpointing_sink_in_foreach_batch_handles_each_event_once(
+    spark, stream, emulator, folder
+):
+    """The handler class is sent by value; a batch that fails after its commit is not handled
+    again."""
 
     class ByValue(PartitionHandler):
         async def process_events(self, context: Any, events: Any) -> None:

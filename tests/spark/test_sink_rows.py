@@ -28,8 +28,8 @@ EVENTS = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from("01"), st.lists(EVENTS, max_size=3)), max_size=4))
-def test_a_handler_gets_what_the_source_gave(chunks):
-    """Through all columns and back, each event is what it was, with those of its partition."""
+def test_events_survive_the_conversion_to_rows_and_back(chunks):
+    """With all columns, each event is equal to what it was, in its partition."""
     back = [
         (partition_id, event)
         for batch in to_record_batches(SCHEMA, chunks)
@@ -40,8 +40,8 @@ def test_a_handler_gets_what_the_source_gave(chunks):
     assert back == [(partition_id, event) for partition_id, events in chunks for event in events]
 
 
-def test_columns_that_nobody_asked_for_are_empty():
-    """The needed ones are enough."""
+def test_the_needed_columns_are_enough_for_events():
+    """Fields whose columns are missing have their defaults."""
     event = ReceivedEvent(body=b"1", sequence_number=4, offset="o", enqueued_time=NOON)
     schema = StructType([field for field in SCHEMA if field.name in NEEDED])
     (batch,) = to_record_batches(schema, [("0", [event])])
@@ -63,8 +63,8 @@ def with_column(name: str, kind: object) -> StructType:
         (with_column("sequenceNumber", StringType()), "needs bigint"),
     ],
 )
-def test_rows_that_are_no_events_are_refused(schema, words):
-    """check_rows raises when the query starts, and the message names the column."""
+def test_schemas_that_cannot_be_events_are_refused(schema, words):
+    """``check_rows`` raises when the query starts, and the message names the column."""
     check_rows(with_column("body", StringType()))  # A body that a query computed may be text.
     with pytest.raises(ConfigurationError, match=words):
         check_rows(schema)

@@ -1,7 +1,7 @@
-"""The sink on a cluster of real processes, which are killed and frozen; blob storage and hub real.
+"""The sink on a cluster of real processes, which are killed and frozen; hub and storage are real.
 
-A query takes 100 events of each of two partitions in a batch, so there are two batches; things go
-wrong in the second one.
+A query reads 100 events of each of two partitions in a batch, so there are two batches. Faults are
+injected in the second.
 """
 
 import json
@@ -25,12 +25,12 @@ GROUP = ConsumerGroup(fully_qualified_namespace="127.0.0.1", eventhub_name=HUB)
 SUM = sum(range(COUNT))
 FIRST = [*expected("0", 0, 100), *expected("1", 0, 100)]
 SECOND = [*expected("0", 100, COUNT), *expected("1", 100, COUNT)]
-"""What the batches have."""
+"""The events of the two batches."""
 
 
 @dataclass(frozen=True)
-class World:
-    """A query that programs run, one after another or beside each other."""
+class Setup:
+    """A query that programs run, one after another or at the same time."""
 
     cluster: Standalone
     source: dict[str, str]
@@ -61,17 +61,17 @@ class World:
         )
 
     def arm(self, name: str) -> Path:
-        """Let something happen once; return the file that tells that it does."""
+        """Inject a fault once; return the file that exists while it blocks."""
         (self.folder / name).touch()
         return self.folder / "stalled"
 
     def handled(self, *, is_replay: bool) -> list[Place]:
-        """Return what handlers were given, in whole: attempts that died count, too."""
+        """Return the events that handlers got, in any attempt, each once."""
         lines = self._lines("ledger")
         return sorted({(x["partition"], x["number"]) for x in lines if x["is_replay"] == is_replay})
 
     def commits(self) -> list[Place]:
-        """Return what drivers have committed; no write, of whomever, ever went back."""
+        """Return the committed positions; assert that no write of any driver moved one back."""
         writes = self._lines("writes")
         for partition_id in ("0", "1"):
             numbers = [x["number"] for x in writes if x["partition"] == partition_id]
@@ -89,20 +89,20 @@ class World:
         return {checkpoint.partition_id: checkpoint for checkpoint in read if checkpoint}
 
 
-@pytest.fixture(name="world")
-def _world(
+@pytest.fixture(name="setup")
+def _setup(
     cluster: Standalone, emulator: EventHubsEmulator, tmp_path: Path, storage: str, container: str
-) -> World:
+) -> Setup:
     source = {
         "connectionString": emulator.connection_string_for(HUB),
         "startingPosition": "earliest",
         "maxEventsPerTrigger": "200",
     }
-    return World(cluster, source, tmp_path, storage, container)
+    return Setup(cluster, source, tmp_path, storage, container)
 
 
 def where(checkpoints: dict[str, Checkpoint]) -> dict[str, tuple[int | None, bytes | None, int]]:
-    """Return position, state, and whether what follows was handed over."""
+    """Return position, state and delivery count of each partition."""
     return {p: (c.sequence_number, c.state, c.delivery_count) for p, c in checkpoints.items()}
 
 
@@ -117,53 +117,53 @@ COMMITS = [("0", 99), ("0", COUNT - 1), ("1", 99), ("1", COUNT - 1)]
 DONE = dict.fromkeys(("0", "1"), (COUNT - 1, b"%d" % SUM, 0))
 
 
-async def test_an_executor_and_then_a_driver_are_killed_in_a_batch(world):
-    """The task is done by another executor; the batch comes again, as a replay, from a new driver.
+async def test_a_batch_survives_the_kill_of_an_executor_and_of_its_driver(setup):
+    """Another executor does the task, and a new driver gets the batch again as a replay.
 
-    The driver dies between write and commit. The state counts each event once.
+    The driver is killed between write and commit. The state counts each event once.
     """
-    world.arm("stall-in-handler")
-    stalled = world.arm("stall-in-commit")
-    with world.driver() as driver:
+    setup.arm("stall-in-handler")
+    stalled = setup.arm("stall-in-commit")
+    with setup.driver() as driver:
         driver.until(stalled)
         os.kill(executor_above(int(stalled.read_text())), signal.SIGKILL)
         stalled.unlink()
         driver.until(stalled)
-        by_attempts = world.handled(is_replay=True)
-    before = await world.checkpoints()
-    with world.driver() as driver:
+        by_attempts = setup.handled(is_replay=True)
+    before = await setup.checkpoints()
+    with setup.driver() as driver:
         assert driver.wait() == 0, driver.text
 
     assert by_attempts in (expected("0", 100, COUNT), expected("1", 100, COUNT))
     assert {(c.sequence_number, c.delivery_count) for c in before.values()} == {(99, 1)}
-    assert where(await world.checkpoints()) == DONE
-    assert world.commits() == COMMITS
-    assert {*world.handled(is_replay=False), *by_attempts} == {*FIRST, *SECOND}
-    assert world.handled(is_replay=True) == SECOND
+    assert where(await setup.checkpoints()) == DONE
+    assert setup.commits() == COMMITS
+    assert {*setup.handled(is_replay=False), *by_attempts} == {*FIRST, *SECOND}
+    assert setup.handled(is_replay=True) == SECOND
 
 
-async def test_a_driver_that_was_frozen_and_thaws_is_fenced(world, emulator):
-    """Another one has taken over and gone on: the thawed one writes nothing, and says why.
+async def test_a_driver_that_was_frozen_is_fenced_by_its_successor(setup, emulator):
+    """The first driver is frozen before its commit; once thawed, it fails and writes nothing.
 
-    In the other one a slow attempt is overtaken by a speculative one: that is one commit, too.
+    In the successor a slow attempt is overtaken by a speculative one, with one commit in all.
     """
-    stalled = world.arm("stall-in-commit")
-    with world.driver() as frozen:
+    stalled = setup.arm("stall-in-commit")
+    with setup.driver() as frozen:
         frozen.until(stalled)
         frozen.freeze()
         publish(emulator, "0", *[b"1"] * 30)
-        world.arm("stall-in-handler")
-        with world.driver(**SPECULATION) as successor:
+        setup.arm("stall-in-handler")
+        with setup.driver(**SPECULATION) as successor:
             assert successor.wait() == 0, successor.text
-        before = await world.checkpoints()
+        before = await setup.checkpoints()
         stalled.unlink()
         frozen.thaw()
         assert frozen.wait() != 0
 
-    assert not (world.folder / "stall-in-handler").exists(), "an attempt stands still for ever"
+    assert not (setup.folder / "stall-in-handler").exists(), "no attempt was slow"
     assert "FencedError: the checkpoint of partition" in frozen.text
     assert "is not written over it" in frozen.text
     assert where(before) == {**DONE, "0": (COUNT + 29, b"%d" % (SUM + 30), 0)}
-    assert await world.checkpoints() == before
-    assert world.commits() == sorted([*COMMITS, ("0", COUNT + 29)])
-    assert world.handled(is_replay=True) == SECOND
+    assert await setup.checkpoints() == before
+    assert setup.commits() == sorted([*COMMITS, ("0", COUNT + 29)])
+    assert setup.handled(is_replay=True) == SECOND

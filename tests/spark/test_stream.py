@@ -1,4 +1,4 @@
-"""``spark.readStream``: batches that are exactly what was planned, whatever breaks."""
+"""``spark.readStream``: each batch has exactly the planned events, whatever fails."""
 
 import json
 import time
@@ -15,15 +15,16 @@ EVERYTHING = expected("0", 0, COUNT) + expected("1", 0, COUNT)
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Wait for something that a query does."""
+    """Wait for an effect of a query."""
     give_up_at = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < give_up_at
         time.sleep(0.05)
 
 
-def test_available_now_reads_all_in_batches_of_the_size_asked_for(stream):
-    """Each event in one batch, shares equal; the progress tells what is left."""
+def test_available_now_reads_all_events_in_batches_of_the_requested_size(stream):
+    """Each event is in one batch, partitions have equal shares, and the progress shows what is
+    left."""
     reading = stream(startingPosition="earliest", maxEventsPerTrigger="250")
     query = reading.start(availableNow=True)
     query.awaitTermination()
@@ -40,8 +41,8 @@ def test_available_now_reads_all_in_batches_of_the_size_asked_for(stream):
     assert json.loads(progress[0].latestOffset)["next"] == {"0": 200, "1": 200, "2": 0}
 
 
-def test_a_restart_reads_exactly_the_planned_ranges_again(stream, emulator):
-    """A driver that died behind its sink, a hub that grew and went on meanwhile."""
+def test_a_restart_after_a_crash_reads_the_planned_ranges_again(stream, emulator):
+    """The driver crashed before its commit; new events and partitions do not change the batch."""
     reading = stream(startingPosition="earliest", maxEventsPerTrigger="300", maxTasks="1")
     reading.run()
     died_in = reading.lose_last_commit()
@@ -57,8 +58,8 @@ def test_a_restart_reads_exactly_the_planned_ranges_again(stream, emulator):
     assert reading.seen() == sorted([*EVERYTHING, ("1", COUNT), ("3", 0)])
 
 
-def test_a_failed_sink_gets_the_same_batch_again(stream):
-    """The ranges are in Spark's offset log before anything is read."""
+def test_a_batch_whose_sink_failed_is_read_again_unchanged(stream):
+    """Spark has the ranges in its offset log before anything is read."""
     reading = stream(startingPosition="earliest")
     reading.fails_in = {0}
     with pytest.raises(StreamingQueryException, match="the sink failed"):
@@ -69,20 +70,20 @@ def test_a_failed_sink_gets_the_same_batch_again(stream):
     assert reading.batches == {0: [EVERYTHING, EVERYTHING]}
 
 
-def test_a_killed_worker_is_replaced_by_one_that_reads_the_same(stream, emulator, shared_folder):
-    """SIGKILL in the middle of a range; Spark tries the task again."""
+def test_a_task_whose_worker_is_killed_reads_the_same_range_again(stream, emulator, shared_folder):
+    """SIGKILL in the middle of a range: Spark retries the task."""
     (shared_folder / "hub").write_text(emulator.connection_string_for(HUB))
     reading = stream(startingPosition="earliest", prefetchCount="20")
     del reading.options["connectionString"]
-    reading.options["sourceRecipe"] = "faulty_hub:dying_once"
+    reading.options["sourceRecipe"] = "faulty_hub:source_killed_once"
     reading.run()
 
     assert reading.batches == {0: [EVERYTHING]}
-    assert (shared_folder / "died").exists()
+    assert (shared_folder / "killed").exists()
 
 
-def test_new_events_and_partitions_arrive_while_a_query_runs(stream, emulator):
-    """By default a query begins with what is new, also in partitions that had nothing."""
+def test_a_running_query_reads_new_events_and_new_partitions(stream, emulator):
+    """By default a query begins with new events, also in partitions that were empty."""
     reading = stream(pollInterval="100ms")
     query = reading.start(processingTime="0 seconds")
     wait_until(lambda: "Waiting" in query.status["message"])
@@ -96,8 +97,8 @@ def test_new_events_and_partitions_arrive_while_a_query_runs(stream, emulator):
     assert reading.seen() == [("2", 0), ("3", 0), ("3", 1)]
 
 
-def test_an_outage_is_waited_for_and_does_not_keep_a_query_from_stopping(stream, emulator):
-    """The driver has nothing new to plan, and goes on when the hub is back."""
+def test_a_query_survives_a_short_outage_and_can_be_stopped_during_one(stream, emulator):
+    """The query continues when the hub is back, and ``stop`` works while it is not."""
     reading = stream(startingPosition="earliest", pollInterval="100ms")
     query = reading.start(processingTime="0 seconds")
     wait_until(lambda: reading.seen() == EVERYTHING)
@@ -114,8 +115,8 @@ def test_an_outage_is_waited_for_and_does_not_keep_a_query_from_stopping(stream,
     assert reading.seen() == sorted([*EVERYTHING, ("2", 0)])
 
 
-def test_a_longer_outage_fails_the_query_and_a_restart_goes_on(stream, emulator):
-    """For a supervisor to see; nothing is lost by it."""
+def test_an_outage_beyond_operation_timeout_fails_the_query(stream, emulator):
+    """The query ends with ``SourceUnavailableError``; a restart reads the rest."""
     reading = stream(startingPosition="earliest", operationTimeout="300ms", pollInterval="100ms")
     query = reading.start(processingTime="0 seconds")
     wait_until(lambda: reading.seen() == EVERYTHING)
@@ -129,8 +130,8 @@ def test_a_longer_outage_fails_the_query_and_a_restart_goes_on(stream, emulator)
     assert reading.seen() == sorted([*EVERYTHING, ("2", 0)])
 
 
-def test_what_retention_took_fails_the_query_or_is_left_out(stream, emulator):
-    """As the user chose; everything that is left comes."""
+def test_events_deleted_by_retention_fail_the_query_or_are_skipped(stream, emulator):
+    """With ``failOnDataLoss=false`` the query continues at the first event that is left."""
     reading = stream(startingPositions='{"0": 0, "1": 0}')
     reading.run()
     publish(emulator, "0", *[b"more"] * 50)
@@ -144,7 +145,7 @@ def test_what_retention_took_fails_the_query_or_is_left_out(stream, emulator):
 
 
 def test_an_offset_log_of_another_hub_is_refused(stream):
-    """Its numbers would mean other events."""
+    """The query fails, because the sequence numbers belong to other events."""
     reading = stream(startingPosition="earliest")
     reading.run()
     with EventHubsEmulator({HUB: 1}) as another:
@@ -153,8 +154,8 @@ def test_an_offset_log_of_another_hub_is_refused(stream):
             reading.run()
 
 
-def test_an_end_is_refused_before_anything_is_read(stream):
-    """A stream would pass it."""
+def test_an_ending_position_is_refused_for_a_stream(stream):
+    """A stream has no end; nothing is read."""
     reading = stream(startingPosition="earliest", endingPosition="5")
     with pytest.raises(PySparkException, match="endingPosition has no effect on a stream"):
         reading.run()
@@ -162,8 +163,8 @@ def test_an_end_is_refused_before_anything_is_read(stream):
     assert reading.batches == {}
 
 
-def test_slow_deliveries_are_waited_for(stream, emulator):
-    """Slowness is no silence as long as something comes."""
+def test_a_task_waits_for_slow_deliveries(stream, emulator):
+    """``receiverTimeout`` counts only the time without any event."""
     emulator.delay_deliveries(timedelta(milliseconds=200), HUB, "0")
     reading = stream(startingPosition="earliest", prefetchCount="50", receiverTimeout="2s")
     reading.run()

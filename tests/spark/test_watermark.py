@@ -1,4 +1,4 @@
-"""Windows behind a watermark: every event of a closed one is counted, however partitions differ."""
+"""Watermarks: each closed window has all its events, although partitions progress differently."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ SPAN_S = 60
 PARTITIONS = 8
 
 Seconds = list[float]
-"""When the events of a partition were enqueued, after ``BEGIN``."""
+"""Enqueued times of the events of a partition, after ``BEGIN``."""
 
 STEADY: list[Seconds] = [
     [SPAN_S * number / count for number in range(count)]
     for count in range(250, 1001, 750 // (PARTITIONS - 1))
 ]
-"""At rates from one to four."""
+"""Partitions with rates from one to four."""
 
 BURSTS: list[Seconds] = [
     sorted(
@@ -33,7 +33,7 @@ BURSTS: list[Seconds] = [
     )
     for index in range(PARTITIONS)
 ]
-"""One event a second, and a burst that comes to each partition at another time."""
+"""One event a second, and a burst at another time in each partition."""
 
 
 @pytest.fixture(name="connection")
@@ -75,7 +75,7 @@ def closed_windows(spark: SparkSession, location: Path, options: dict[str, str])
 
 
 def all_windows(hub: list[Seconds]) -> Counter[int]:
-    """What there is to count."""
+    """Return the number of events of each window in the hub."""
     return Counter(int(s // WINDOW_S) * WINDOW_S for seconds in hub for s in seconds)
 
 
@@ -89,8 +89,9 @@ def all_windows(hub: list[Seconds]) -> Counter[int]:
     ids=["steady-backlog", "steady-enqueued-time", "bursts-enqueued-time"],
     indirect=["connection"],
 )
-def test_a_watermark_drops_nothing_of_a_closed_window(spark, tmp_path, connection, hub, align_by):
-    """Batches of a fifth of what there is; partitions of unequal rate go on at one pace in time."""
+def test_a_closed_window_has_all_its_events(spark, tmp_path, connection, hub, align_by):
+    """A batch has a fifth of the events, and partitions of unequal rates progress equally in
+    time."""
     options = {"connectionString": connection, "alignBy": align_by}
     counts = closed_windows(spark, tmp_path / "checkpoint", options)
 

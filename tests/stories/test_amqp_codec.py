@@ -1,4 +1,4 @@
-"""AMQP's types: there and back, and nothing worse than a refusal for what is no AMQP."""
+"""The AMQP codec: each type is decoded as it was encoded, and invalid bytes are malformed."""
 
 import math
 
@@ -13,7 +13,7 @@ from tests.unit.eventproc.emulator.strategies import values
 
 
 def kinds(value):
-    """The types all the way down: equality alone takes an int for a uint."""
+    """The types of a value and of all its parts: equality takes an int for a uint."""
     match value:
         case Described(descriptor, inner):
             return (Described, kinds(descriptor), kinds(inner))
@@ -26,8 +26,8 @@ def kinds(value):
 
 
 @given(values)
-def test_every_value_survives_there_and_back(value):
-    """Decoding what was encoded gives the value again, type for type, and ends where it ends."""
+def test_a_decoded_value_equals_the_encoded_one(value):
+    """Including the types of all parts; decoding ends at its end."""
     encoded = encode(value)
 
     decoded, at = decode(encoded)
@@ -38,16 +38,16 @@ def test_every_value_survives_there_and_back(value):
 
 
 @given(values, st.binary(max_size=5))
-def test_skipping_goes_as_far_as_reading(value, behind):
-    """The position behind a value does not depend on what the value says."""
-    encoded = encode(value) + behind
+def test_skip_ends_where_decode_does(value, rest):
+    """Whatever the value is."""
+    encoded = encode(value) + rest
 
     assert skip(encoded, 0) == decode(encoded)[1]
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_do_worse_than_to_be_malformed(raw):
-    """Whatever the bytes: a value, or ``MalformedError``; and skipping refuses no value."""
+def test_any_bytes_are_a_value_or_malformed(raw):
+    """``skip`` accepts every value that ``decode`` accepts."""
     try:
         _, at = decode(raw)
     except MalformedError:
@@ -58,7 +58,7 @@ def test_no_bytes_do_worse_than_to_be_malformed(raw):
 
 
 @given(values, st.data())
-def test_a_value_cut_short_is_malformed(value, data):
+def test_a_value_that_is_cut_off_is_malformed(value, data):
     """No prefix of a value is a value."""
     encoded = encode(value)
     length = data.draw(st.integers(0, len(encoded) - 1))
@@ -77,34 +77,34 @@ def test_a_value_cut_short_is_malformed(value, data):
         b"\xb0\xff\xff\xff\xff",  # four gigabytes of binary
         b"\xc1\x02\x01\x40",  # a key without a value
         b"\xc1\x04\x02\x45\x40\x40",  # a list as a key, and a byte too many
-        b"\x73\xff\xff\xff\xff",  # no character
+        b"\x73\xff\xff\xff\xff",  # not a character
         b"\xa3\x01\xff",  # a symbol that is not ASCII
         b"\xa1\x01\xff",  # a string that is not UTF-8
-        b"\x30",  # a constructor of nothing
+        b"\x30",  # an unknown constructor
     ],
 )
-def test_attacks_are_refused_at_once(raw):
-    """Depth, promised lengths and promised counts cost the sender, not us."""
+def test_nesting_and_large_announced_sizes_are_malformed_at_once(raw):
+    """They cost the receiver no memory or time."""
     with pytest.raises(MalformedError):
         decode(raw)
 
 
-def test_numbers_are_written_in_their_shortest_form():
-    """Small numbers take a byte, zero takes none: as the examples of the standard have it."""
+def test_numbers_are_encoded_in_their_shortest_form():
+    """As in the examples of the standard: small numbers take a byte, zero takes none."""
     encoded = [encode(UInt(0)), encode(UInt(7)), encode(UInt(256)), encode(ULong(16))]
 
     assert encoded == [b"\x43", b"\x52\x07", b"\x70\x00\x00\x01\x00", b"\x53\x10"]
 
 
-def test_what_is_no_number_comes_back_as_none():
-    """NaN is the one value that equals nothing, not even itself."""
+def test_nan_is_decoded_as_nan():
+    """It is the only value that does not equal itself."""
     numbers = [decode(encode(nan))[0] for nan in (math.nan, Float(math.nan))]
 
     assert [number != number for number in numbers] == [True, True]  # noqa: PLR0124
 
 
 def test_an_array_of_described_values_shares_its_descriptor():
-    """The descriptor stands once before all elements."""
+    """It is encoded once, before all elements."""
     array = Array(0xA3, [Described(Symbol("x"), Symbol("a")), Described(Symbol("x"), Symbol("b"))])
 
     decoded, _ = decode(encode(array))
@@ -113,7 +113,7 @@ def test_an_array_of_described_values_shares_its_descriptor():
     assert encode(array).count(b"x") == 1
 
 
-def test_what_amqp_has_no_word_for_is_the_programmers_mistake():
-    """Only our own code encodes; a type that AMQP lacks is a bug there."""
+def test_encoding_a_type_that_amqp_lacks_raises_type_error():
+    """It is a bug in this library, which alone encodes values."""
     with pytest.raises(TypeError, match="complex"):
         encode(1j)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The test bench itself: what it promises to every other test."""
+"""The test environment: what every other test relies on."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -17,15 +17,15 @@ async def handle():
 
 
 async def test_a_coroutine_is_run_as_a_test():
-    """Without this a coroutine would be created, dropped, and called a success."""
+    """Otherwise it would be created and dropped, and the test would pass."""
     assert asyncio.get_running_loop().is_running()
 
 
-def test_our_code_must_not_block_the_loop():
-    """A sleep in a coroutine of the library is refused where it happens."""
+def test_blocking_the_event_loop_in_the_library_raises():
+    """At the place where it happens."""
     names: dict[str, Callable[[], Coroutine[None, None, None]]] = {}
     place = eventproc.__file__.replace("__init__", "blocks_the_loop")
-    exec(compile(BLOCKING, place, "exec"), names)  # as if it stood in the library
+    exec(compile(BLOCKING, place, "exec"), names)  # as if it were in the library
 
     with pytest.raises(blockbuster.BlockingError):
         asyncio.run(names["handle"]())

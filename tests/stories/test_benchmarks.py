@@ -1,4 +1,4 @@
-"""The benchmarks that need nothing but Python start and give rows."""
+"""Benchmarks that need nothing but Python run, and return rows."""
 
 import importlib
 import json
@@ -10,8 +10,8 @@ from benchmarks._run import as_rows, programs
 
 
 @pytest.mark.parametrize("name", ["plan", "rounds", "scale", "telemetry"])
-def test_a_benchmark_gives_rows(name, monkeypatch, capsys):
-    """A list of flat mappings, which the runner can read."""
+def test_a_benchmark_prints_rows(name, monkeypatch, capsys):
+    """A list of flat mappings, which the runner parses."""
     monkeypatch.setattr(sys, "argv", [name, "--quick", "--format", "json"])
 
     importlib.import_module(f"benchmarks.{name}").main()
@@ -21,8 +21,8 @@ def test_a_benchmark_gives_rows(name, monkeypatch, capsys):
     assert all(isinstance(cell, str | int | float | None) for row in rows for cell in row.values())
 
 
-def test_every_program_that_gives_rows_is_found_and_whole_groups_come_first():
-    """What draws pictures, and what begins with an underscore, is none."""
+def test_all_benchmarks_are_found_with_group_first():
+    """Not programs that draw pictures, nor modules that begin with an underscore."""
     found = programs([])
 
     assert found[0] == "group"
@@ -30,14 +30,14 @@ def test_every_program_that_gives_rows_is_found_and_whole_groups_come_first():
     assert not {"scale_plot", "_run"} & set(found)
 
 
-def test_a_strange_name_is_refused_with_those_that_there_are():
+def test_an_unknown_name_is_refused_and_the_known_ones_are_listed():
     """Before anything is measured."""
     with pytest.raises(SystemExit, match="no such benchmark: nothing; there are group"):
         programs(["nothing"])
 
 
 @pytest.mark.parametrize("text", ["", "one 1\ntwo 2", json.dumps({"a": 1}), json.dumps([1])])
-def test_what_is_no_list_of_rows_is_refused(text):
+def test_output_that_is_not_a_list_of_rows_is_refused(text):
     """A program that prints something else has failed."""
     with pytest.raises(ValueError, match=r".+"):
         as_rows(text)

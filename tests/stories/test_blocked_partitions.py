@@ -1,4 +1,4 @@
-"""Partitions whose checkpoint cannot be adopted or written: all is told, and the others go on."""
+"""Partitions whose checkpoint cannot be adopted or written are reported; the others continue."""
 
 import logging
 from datetime import timedelta
@@ -23,20 +23,20 @@ DAMAGED = StoreCorruptError("the state of partition 0 is damaged: restore it")
 REFUSED = StoreRejectedError("the credential lacks the right to write blobs")
 
 
-class Hearing(Noting):
-    """Notes the errors that it is told of, too, and what it knew of its partition then."""
+class RecordingErrors(Noting):
+    """Records the errors that ``process_error`` gets."""
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self.told: list[Exception] = []
+        self.errors: list[Exception] = []
 
     async def process_error(self, context, error):
         """Note it."""
-        self.told.append(error)
+        self.errors.append(error)
 
 
-class Fragile(Noting):
-    """Relies in ``process_error`` on what ``initialize`` has not done yet."""
+class FailingOnError(Noting):
+    """Raises in ``process_error``, because ``initialize`` was not called yet."""
 
     async def process_error(self, context, error):
         """Fail."""
@@ -52,7 +52,7 @@ def lines_of(caplog, *events):
     ]
 
 
-def blocked(error: Exception, caplog: Any, kind: type[Noting] = Hearing) -> Any:
+def blocked(error: Exception, caplog: Any, kind: type[Noting] = RecordingErrors) -> Any:
     """Serve two partitions, of which one cannot be read for ten minutes, and then can."""
     sdk = Sdk()
 
@@ -83,7 +83,7 @@ def blocked(error: Exception, caplog: Any, kind: type[Noting] = Hearing) -> Any:
                 "errors": [pump.checkpoint_error for pump in statistics.pumps],
                 "owned": statistics.owned,
                 "blocked": sdk.value("eventproc.partitions.blocked"),
-                "told": [set(getattr(handler, "told", ())) for handler in handlers],
+                "reported": [set(getattr(handler, "errors", ())) for handler in handlers],
             }
             store.read_checkpoint = read
             await seconds(60)
@@ -95,10 +95,10 @@ def blocked(error: Exception, caplog: Any, kind: type[Noting] = Hearing) -> Any:
 
 
 @pytest.mark.parametrize("error", [DAMAGED, REFUSED])
-def test_a_checkpoint_that_somebody_has_to_mend_is_told_everywhere(error, caplog):
-    """In the log once, in statistics and metrics, and to the handler; the other partition goes on.
+def test_a_checkpoint_that_needs_an_operator_is_reported(error, caplog):
+    """In the log once, in statistics, metrics and ``process_error``. The other partition continues.
 
-    When it is mended the partition is served, without a restart.
+    When the checkpoint can be read again, the partition is served without a restart.
     """
     during, after, handled = blocked(error, caplog)
 
@@ -106,7 +106,7 @@ def test_a_checkpoint_that_somebody_has_to_mend_is_told_everywhere(error, caplog
     assert during["errors"] == [str(error), None]
     assert during["blocked"] == 1
     assert during["owned"] == ("0", "1")
-    assert sorted(during["told"], key=len) == [set(), {error}]
+    assert sorted(during["reported"], key=len) == [set(), {error}]
     assert lines_of(caplog, "adoption_failed", "adoption_recovered") == [
         ("ERROR", "adoption_failed"),
         ("INFO", "adoption_recovered"),
@@ -114,13 +114,13 @@ def test_a_checkpoint_that_somebody_has_to_mend_is_told_everywhere(error, caplog
     assert (after, handled) == ([None, None], [0, 1, 2])
 
 
-def test_a_checkpoint_without_an_answer_is_waited_for_and_said_once(caplog):
-    """Nobody has to mend anything, so no handler is told and no metric counts it."""
+def test_a_checkpoint_that_the_store_does_not_return_is_waited_for(caplog):
+    """It is logged once. No handler or metric reports it, because no operator is needed."""
     during, after, handled = blocked(StoreUnavailableError("no answer"), caplog)
 
     assert during["handled"] == ([], [0, 1, 2])
     assert (during["errors"], during["blocked"]) == ([None, None], 0)
-    assert during["told"] == [set(), set()]
+    assert during["reported"] == [set(), set()]
     assert lines_of(caplog, "adoption_failed", "adoption_recovered") == [
         ("WARNING", "adoption_failed"),
         ("INFO", "adoption_recovered"),
@@ -128,20 +128,20 @@ def test_a_checkpoint_without_an_answer_is_waited_for_and_said_once(caplog):
     assert (after, handled) == ([None, None], [0, 1, 2])
 
 
-def test_a_handler_that_fails_when_it_is_told_does_no_harm(caplog):
-    """It may rely on what ``initialize`` has not done yet."""
-    _, after, handled = blocked(DAMAGED, caplog, Fragile)
+def test_an_error_in_process_error_does_not_keep_a_partition_blocked(caplog):
+    """``process_error`` may be called before ``initialize``."""
+    _, after, handled = blocked(DAMAGED, caplog, FailingOnError)
 
     assert lines_of(caplog, "error_handler_failed") == [("WARNING", "error_handler_failed")]
     assert (after, handled) == ([None, None], [0, 1, 2])
 
 
-def test_a_blocked_partition_is_given_back_at_a_stop(caplog):
+def test_a_blocked_partition_is_released_at_a_stop(caplog):
     """At once: there is nothing to drain and nothing to store."""
 
     async def story():
         scene = Scene()
-        processor = scene.processor(lambda: Hearing(scene))
+        processor = scene.processor(lambda: RecordingErrors(scene))
         store: Any = scene.store_by_owner["a"]
 
         async def broken(*_):
@@ -157,8 +157,8 @@ def test_a_blocked_partition_is_given_back_at_a_stop(caplog):
 
 @pytest.mark.parametrize("place", ["write", "read"])
 @pytest.mark.parametrize("error", [DAMAGED, REFUSED])
-def test_a_refusal_of_later_checkpoints_is_told_once_as_an_error(error, place, caplog):
-    """Though it begins as one that nobody can tell, and lasts; handling goes on up to the limit."""
+def test_rejected_checkpoint_writes_are_logged_once_as_an_error(error, place, caplog):
+    """Events are handled up to ``max_uncommitted_events``."""
 
     async def story():
         scene = Scene()
@@ -205,8 +205,8 @@ def test_a_refusal_of_later_checkpoints_is_told_once_as_an_error(error, place, c
     ]
 
 
-def test_a_store_that_refuses_the_first_write_ends_the_start_at_once():
-    """With what it said, as a mistake in the configuration: trying again is of no use."""
+def test_start_raises_if_the_store_rejects_the_member_record():
+    """``ConfigurationError`` with the store's message, because a retry would not help."""
 
     async def story():
         scene = Scene()
@@ -227,8 +227,8 @@ def test_a_store_that_refuses_the_first_write_ends_the_start_at_once():
     assert run_virtual(story()) == 1
 
 
-def test_a_store_that_does_not_answer_the_first_write_is_quoted():
-    """It may answer later, so this is no mistake in the configuration."""
+def test_start_raises_if_the_store_does_not_answer():
+    """Not ``ConfigurationError``: the store may answer later."""
 
     async def story():
         scene = Scene()
@@ -246,8 +246,8 @@ def test_a_store_that_does_not_answer_the_first_write_is_quoted():
     run_virtual(story())
 
 
-def test_a_claim_loop_that_is_refused_says_so_as_an_error(caplog):
-    """Once, also where an outage came before it."""
+def test_rejected_polls_are_logged_once_as_an_error(caplog):
+    """Also if an outage was logged before."""
 
     async def story():
         scene = Scene()
@@ -279,8 +279,8 @@ def test_a_claim_loop_that_is_refused_says_so_as_an_error(caplog):
 
 
 @pytest.mark.parametrize("lanes", [1, 3])
-def test_a_stop_without_its_last_checkpoints_names_the_partitions(lanes):
-    """What was handled there comes again; a partition whose progress is stored is not named."""
+def test_a_stop_that_cannot_checkpoint_logs_the_partitions(lanes):
+    """Events there are delivered again. Partitions whose progress is stored are not named."""
 
     async def story():
         scene = Scene(2)
@@ -310,8 +310,8 @@ def test_a_stop_without_its_last_checkpoints_names_the_partitions(lanes):
     assert run_virtual(story()) == ((), ("1",), ())
 
 
-def test_a_partition_that_was_lost_is_not_abandoned():
-    """Its new owner stores the progress from here on."""
+def test_a_lost_partition_is_not_logged_as_abandoned():
+    """Its new owner stores the progress from there."""
 
     async def story():
         scene = Scene()
@@ -319,19 +319,19 @@ def test_a_partition_that_was_lost_is_not_abandoned():
         async with processor:
             scene.publish(3)
             await seconds(5)
-            assert processor._session is not None
-            processor._session.pumps.lose("0")
+            assert processor._run is not None
+            processor._run.pumps.lose("0")
         return processor.statistics().abandoned
 
     assert run_virtual(story()) == ()
 
 
-def test_the_first_refusal_is_a_first_attempt_whatever_came_before(caplog):
-    """So a handler that fails when it is told is warned of, although the store was away before."""
+def test_the_first_rejection_counts_as_a_first_attempt_after_an_outage(caplog):
+    """So an error that ``process_error`` raises for it is logged as a warning."""
 
     async def story():
         scene = Scene()
-        processor = scene.processor(lambda: Fragile(scene))
+        processor = scene.processor(lambda: FailingOnError(scene))
         store: Any = scene.store_by_owner["a"]
         errors = [REFUSED, StoreUnavailableError("no answer")]
 

@@ -1,4 +1,4 @@
-"""Key lanes of ordinary functions: a thread for each lane. In real time, hence short."""
+"""Key lanes of blocking handlers: one thread for each lane. In real time, hence short."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ class BlockingByKey(BlockingPartitionHandler):
         self.handled: list[tuple[str | None, int]] = []
 
     def process_event(self, context, event):
-        """Be busy with a key."""
+        """Sleep with a key."""
         key = event.partition_key
         with self.lock:
             self.overlaps += self.busy[key]
@@ -35,8 +35,8 @@ class BlockingByKey(BlockingPartitionHandler):
             self.handled.append((key, event.sequence_number))
 
 
-def test_ordinary_functions_get_a_thread_for_each_lane():
-    """Keys side by side, in order each, and checkpointed together."""
+def test_a_blocking_handler_has_a_thread_for_each_lane():
+    """Keys are handled concurrently, each in order, and checkpointed together."""
 
     async def story():
         scene = Scene()
@@ -57,8 +57,8 @@ def test_ordinary_functions_get_a_thread_for_each_lane():
         assert len(numbers) == 25
 
 
-def test_threads_that_never_come_back_do_not_keep_the_processor():
-    """Whatever all lanes do, stop keeps its budget."""
+def test_blocked_threads_of_all_lanes_do_not_hold_up_stop():
+    """``stop`` keeps ``shutdown_timeout``."""
     release = threading.Event()
 
     class Stuck(BlockingPartitionHandler):

@@ -1,4 +1,4 @@
-"""A pump that is cancelled ends, and with it everything that it began."""
+"""A pump that is cancelled ends, with all tasks that it started."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ LONG_S = 10_000.0
 
 
 class Closing(Noting):
-    """Notes why it was closed; a call lasts as long as it is told."""
+    """Takes a given time for each call, and records why it was closed."""
 
     def __init__(self, scene: Scene, call_s: float) -> None:
         super().__init__(scene)
@@ -24,12 +24,12 @@ class Closing(Noting):
         self.reasons: list[CloseReason] = []
 
     async def process_events(self, context, events):
-        """Be busy, then note every event."""
+        """Sleep, then record every event."""
         await asyncio.sleep(self.call_s)
         await super().process_events(context, events)
 
     async def close(self, context, reason):
-        """Note why."""
+        """Record the reason."""
         self.reasons.append(reason)
 
 
@@ -55,8 +55,8 @@ async def serving(scene: Scene, handler: PartitionHandler, **settings):
 
 
 @pytest.mark.parametrize("key_concurrency", [1, 3])
-def test_a_pump_that_is_cancelled_while_its_lease_has_lapsed_ends(key_concurrency):
-    """Its lanes wait for a lease that nobody renews any more, and it waits for its lanes."""
+def test_a_pump_that_is_cancelled_while_its_lease_is_not_trusted_ends(key_concurrency):
+    """Its lanes wait for a renewal that does not come, and it waits for its lanes."""
 
     async def story():
         scene = Scene()
@@ -82,8 +82,8 @@ def test_a_pump_that_is_cancelled_while_its_lease_has_lapsed_ends(key_concurrenc
     assert reason is CloseReason.SHUTDOWN
 
 
-def test_a_pump_that_is_cancelled_takes_up_nothing_new():
-    """What its lanes have queued is not handled first; the calls under way are cut."""
+def test_a_cancelled_pump_starts_no_further_call():
+    """Not even for events queued in its lanes; calls under way are cancelled."""
 
     async def story():
         scene = Scene()
@@ -102,10 +102,10 @@ def test_a_pump_that_is_cancelled_takes_up_nothing_new():
     assert 0 < before == after
 
 
-def test_an_application_whose_loop_is_cancelled_ends():
-    """All at once, as ``asyncio.run`` does it, though a handler ignores that it is cancelled."""
+def test_an_application_ends_when_all_its_tasks_are_cancelled():
+    """As ``asyncio.run`` does at its end; here a handler ignores its cancellation."""
 
-    class Deaf(Noting):
+    class IgnoringCancellation(Noting):
         async def process_events(self, context, events):
             until_s = asyncio.get_running_loop().time() + 50
             while asyncio.get_running_loop().time() < until_s:
@@ -116,7 +116,7 @@ def test_an_application_whose_loop_is_cancelled_ends():
 
     async def story():
         scene = Scene()
-        await serving(scene, Deaf(scene), key_concurrency=3, key_selector=number_of)
+        await serving(scene, IgnoringCancellation(scene), key_concurrency=3, key_selector=number_of)
         scene.store_by_owner["a"].is_out = True
         await seconds(30)
         left = asyncio.all_tasks() - {asyncio.current_task()}
@@ -128,8 +128,8 @@ def test_an_application_whose_loop_is_cancelled_ends():
     assert run_processes(story()) == set()
 
 
-def test_a_lane_that_is_cancelled_ends_its_pump_instead_of_stopping_it_for_ever():
-    """Its events would never be done: the window fills, and nothing more is received."""
+def test_a_cancelled_lane_restarts_its_pump():
+    """Otherwise its events would never be done, and nothing would be received any more."""
 
     class Cancelling(Noting):
         has_cancelled = False
@@ -154,8 +154,8 @@ def test_a_lane_that_is_cancelled_ends_its_pump_instead_of_stopping_it_for_ever(
     assert run_processes(story()) == list(range(EVENT_COUNT))
 
 
-def test_a_context_of_a_pump_that_has_ended_stores_nothing():
-    """A task that the handler left behind is told so, and does not try for ever."""
+def test_checkpoint_raises_after_the_pump_has_ended():
+    """In a task that the handler left behind; it does not retry for ever."""
 
     class Keeping(Noting):
         async def process_events(self, context, events):
@@ -177,14 +177,14 @@ def test_a_context_of_a_pump_that_has_ended_stores_nothing():
         await asyncio.wait([asking], timeout=LONG_S)
         return stored, asking.done() and repr(asking.exception())
 
-    stored, told = run_processes(story())
+    stored, error = run_processes(story())
 
     assert stored == EVENT_COUNT - 1
-    assert "OwnershipLostError" in told
+    assert "OwnershipLostError" in error
 
 
-def test_a_time_out_of_the_users_own_in_close_is_told_as_a_failure(caplog):
-    """It was not the shutdown's time that was over."""
+def test_a_timeout_error_raised_in_close_is_logged_as_a_failure(caplog):
+    """It is not the end of ``shutdown_timeout``."""
 
     class TimingOut(Noting):
         async def close(self, context, reason):
@@ -198,7 +198,7 @@ def test_a_time_out_of_the_users_own_in_close_is_told_as_a_failure(caplog):
     with caplog.at_level(logging.WARNING, "eventproc"):
         run_processes(story())
 
-    told = [record.getMessage() for record in caplog.records]
+    logged = [record.getMessage() for record in caplog.records]
 
-    assert any("handler_failed" in message for message in told)
-    assert not any("handler_abandoned" in message for message in told)
+    assert any("handler_failed" in message for message in logged)
+    assert not any("handler_abandoned" in message for message in logged)

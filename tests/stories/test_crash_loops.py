@@ -1,7 +1,7 @@
-"""Events of which the process dies: found one by one, counted in the checkpoint, and given up.
+"""Events at which the process dies are isolated, counted in the checkpoint, and given up.
 
-A process that dies here is one whose store and source are cut off at once, so nothing of it is
-heard again. Real processes die in ``tests/integration/delivery``.
+A process that dies here is one whose store and source are cut off at once, without any further
+write. Real processes die in ``tests/integration/delivery``.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from tests.stories.scene import Noting, Scene, seconds
 
 LETTER = FailurePolicy(deliveries_max=5, action=FailureAction.DEAD_LETTER)
 STOP = FailurePolicy(deliveries_max=5)
-MANY = 20
+DEATHS_MAX = 20
 SELDOM = CheckpointPolicy(max_events=1000, interval=timedelta(hours=1))
 
 
-class Deadly(Noting):
-    """Its process dies of one event; until then it takes batches."""
+class DyingHandler(Noting):
+    """Its process dies at one event; batches before it are handled."""
 
     def __init__(self, scene: Scene, died: asyncio.Event, poison: int | None = 7) -> None:
         super().__init__(scene)
@@ -30,7 +30,7 @@ class Deadly(Noting):
         self.sizes: list[int] = []
 
     async def process_events(self, context, events):
-        """Die, or note."""
+        """Die or record the events."""
         self.sizes.append(len(events))
         for event in events:
             if event.sequence_number == self.poison:
@@ -39,8 +39,8 @@ class Deadly(Noting):
             self.scene.handled.append((context.partition_id, event.sequence_number))
 
 
-class Counted(dict[str, Checkpoint]):
-    """The store's checkpoints, and how often one was written."""
+class CountingCheckpoints(dict[str, Checkpoint]):
+    """The store's checkpoints, and the number of writes."""
 
     write_count = 0
 
@@ -49,18 +49,18 @@ class Counted(dict[str, Checkpoint]):
         self.write_count += 1
 
 
-class Life:
+class ProcessSequence:
     """One process after another, each with the same partition."""
 
-    def __init__(self, scene: Scene, make: type[Deadly] = Deadly, **settings) -> None:
+    def __init__(self, scene: Scene, make: type[DyingHandler] = DyingHandler, **settings) -> None:
         self.scene = scene
         self.make = make
         self.settings = {"checkpoint_policy": SELDOM, **settings}
-        self.handlers: list[Deadly] = []
-        self.dead: list[asyncio.Task[None]] = []
+        self.handlers: list[DyingHandler] = []
+        self.stopping: list[asyncio.Task[None]] = []
 
-    async def live(self, *, for_s: float, poison: int | None = 7) -> bool:
-        """Run one until it dies, or for some time; return whether it died."""
+    async def run_next(self, *, for_s: float, poison: int | None = 7) -> bool:
+        """Run a process until it dies, or for some time; return whether it died."""
         died = asyncio.Event()
         handler = self.make(self.scene, died, poison)
         self.handlers.append(handler)
@@ -75,35 +75,35 @@ class Life:
             return False
         self.scene.store_by_owner[name].is_out = True
         self.scene.hub.break_links()
-        self.dead.append(asyncio.create_task(processor.stop()))
+        self.stopping.append(asyncio.create_task(processor.stop()))
         await seconds(100)  # Its lease expires.
         return True
 
     def counts(self):
-        """What the checkpoint says of deliveries."""
+        """Position and delivery count of the stored checkpoint."""
         checkpoint = self.scene.checkpoint()
         return checkpoint and (checkpoint.sequence_number, checkpoint.delivery_count)
 
 
 @pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
-def test_a_deadly_event_is_found_and_given_up(settings):
-    """Delivered among many, in a part, then alone; the seventh process does not touch it."""
+def test_a_poison_event_is_isolated_and_given_up(settings):
+    """Delivered in a batch, in a part, then alone; the seventh process does not deliver it."""
 
     async def story():
         scene = Scene()
         scene.publish(20)
         sink = MemoryDeadLetterSink()
-        life = Life(scene, sink=sink, failure_policy=LETTER, **settings)
+        processes = ProcessSequence(scene, sink=sink, failure_policy=LETTER, **settings)
         counts = []
-        while await life.live(for_s=300):
-            counts.append(life.counts())
-            assert len(counts) < MANY, "they die for ever"
-        return scene, life, counts, sink.letters
+        while await processes.run_next(for_s=300):
+            counts.append(processes.counts())
+            assert len(counts) < DEATHS_MAX, "no end of deaths"
+        return scene, processes, counts, sink.letters
 
-    scene, life, counts, (letter,) = run_virtual(story())
+    scene, processes, counts, (letter,) = run_virtual(story())
 
     assert counts == [(-1, 1), (-1, 2), (6, 3), (6, 4), (6, 5), (6, 6)]
-    assert life.handlers[2].sizes == [1] * 8
+    assert processes.handlers[2].sizes == [1] * 8
     assert letter.event.sequence_number == 7
     assert (letter.attempt_count, letter.error_type) == (5, "")
     assert set(scene.numbers()) == set(range(20)) - {7}
@@ -111,20 +111,20 @@ def test_a_deadly_event_is_found_and_given_up(settings):
     assert scene.checkpoint().delivery_count == 0
 
 
-def test_a_deadly_event_far_from_the_checkpoint_is_come_upon_soon():
-    """Where only time says when to write, any number of events may lie between the two."""
+def test_a_poison_event_far_from_the_checkpoint_is_isolated_soon():
+    """If checkpoints depend on time alone, any number of events may lie between the two."""
 
     async def story():
         scene = Scene()
         scene.publish(1500)
         sink = MemoryDeadLetterSink()
         seldom = CheckpointPolicy(max_events=None, interval=timedelta(hours=1))
-        life = Life(
+        processes = ProcessSequence(
             scene, sink=sink, failure_policy=LETTER, checkpoint_policy=seldom, batch_size_max=10
         )
         counts = []
-        while await life.live(for_s=300, poison=1405):
-            counts.append(life.counts())
+        while await processes.run_next(for_s=300, poison=1405):
+            counts.append(processes.counts())
         return scene, counts, [letter.event.sequence_number for letter in sink.letters]
 
     scene, counts, letters = run_virtual(story())
@@ -137,20 +137,20 @@ def test_a_deadly_event_far_from_the_checkpoint_is_come_upon_soon():
     assert set(scene.numbers()) == set(range(1500)) - {1405}
 
 
-def test_who_closes_before_anything_was_handed_over_leaves_the_count():
-    """Nothing is known of the event by that."""
+def test_a_process_that_delivered_nothing_keeps_the_delivery_count():
+    """It has learnt nothing about the event."""
 
     async def story():
         scene = Scene()
         scene.publish(3)
-        life = Life(scene, failure_policy=STOP)
-        await life.live(for_s=30, poison=0)
-        await life.live(for_s=30, poison=0)
-        before = life.counts()
+        processes = ProcessSequence(scene, failure_policy=STOP)
+        await processes.run_next(for_s=30, poison=0)
+        await processes.run_next(for_s=30, poison=0)
+        before = processes.counts()
         scene.hub.stall("0")
         async with scene.processor(None, "b", failure_policy=STOP):
             await seconds(30)
-        return before, life.counts(), scene.numbers()
+        return before, processes.counts(), scene.numbers()
 
     before, after, numbers = run_virtual(story())
 
@@ -158,19 +158,19 @@ def test_who_closes_before_anything_was_handed_over_leaves_the_count():
     assert numbers == []
 
 
-def test_a_deadly_event_may_stop_its_partition():
-    """Then no further process dies of it, until somebody says to try again."""
+def test_a_poison_event_may_stop_its_partition():
+    """No further process dies of it, until an operator resumes the partition."""
 
     async def story():
         scene = Scene()
         scene.publish(20)
-        life = Life(scene, failure_policy=STOP)
+        processes = ProcessSequence(scene, failure_policy=STOP)
         deaths = 0
-        while await life.live(for_s=300):
+        while await processes.run_next(for_s=300):
             deaths += 1
-            assert deaths < MANY, "they die for ever"
-        stopped_at, count = life.counts()
-        alive = Deadly(scene, asyncio.Event(), poison=None)
+            assert deaths < DEATHS_MAX, "no end of deaths"
+        stopped_at, count = processes.counts()
+        alive = DyingHandler(scene, asyncio.Event(), poison=None)
         async with scene.processor(lambda: alive, "last", failure_policy=STOP) as processor:
             await seconds(30)
             stopped = processor.statistics().stopped
@@ -185,8 +185,8 @@ def test_a_deadly_event_may_stop_its_partition():
     assert scene.checkpoint().delivery_count == 0
 
 
-def test_a_good_end_starts_the_count_anew():
-    """Whoever closed in good order did not die of anything, though nothing got done."""
+def test_an_orderly_end_resets_the_delivery_count():
+    """The process did not die, even if no event was handled."""
 
     async def story():
         scene = Scene()
@@ -207,38 +207,38 @@ def test_a_good_end_starts_the_count_anew():
     assert run_virtual(story()) == [1, 0, 1, 0]
 
 
-def test_processes_that_die_while_nothing_comes_accuse_nobody():
-    """Only what was handed over counts."""
+def test_deaths_without_a_delivery_are_not_counted():
+    """Only deliveries count."""
 
     async def story():
         scene = Scene()
         scene.publish(3)
-        life = Life(scene, failure_policy=STOP)
-        await life.live(for_s=30)
+        processes = ProcessSequence(scene, failure_policy=STOP)
+        await processes.run_next(for_s=30)
         for number in range(10):  # Cut off, without an event to handle.
             processor = scene.processor(None, f"idle{number}", failure_policy=STOP)
             await processor.start()
             await seconds(15)
             scene.store_by_owner[f"idle{number}"].is_out = True
             scene.hub.break_links()
-            life.dead.append(asyncio.create_task(processor.stop()))
+            processes.stopping.append(asyncio.create_task(processor.stop()))
             await seconds(100)
         scene.publish(3)
-        await life.live(for_s=30, poison=None)
-        return life.counts(), scene.numbers()
+        await processes.run_next(for_s=30, poison=None)
+        return processes.counts(), scene.numbers()
 
     assert run_virtual(story()) == ((5, 0), [0, 1, 2, 3, 4, 5])
 
 
-def test_nothing_is_counted_unless_asked_for():
-    """Before the first event is handled the checkpoint says only where reading began."""
+def test_without_deliveries_max_nothing_is_counted():
+    """Before the first event is handled, the checkpoint only says where reading began."""
 
     async def story():
         scene = Scene()
         scene.publish(20)
-        life = Life(scene)
-        await life.live(for_s=60)
-        return life.counts()
+        processes = ProcessSequence(scene)
+        await processes.run_next(for_s=60)
+        return processes.counts()
 
     assert run_virtual(story()) == (-1, 0)
 
@@ -246,21 +246,23 @@ def test_nothing_is_counted_unless_asked_for():
 @pytest.mark.parametrize(
     "position", [EventPosition.latest(), EventPosition.earliest()], ids=["latest", "earliest"]
 )
-def test_the_count_has_a_place_from_the_first_event_on(position):
-    """Also where there was no checkpoint."""
+def test_deliveries_of_the_first_event_are_counted(position):
+    """Also if there was no checkpoint before."""
 
     async def story():
         scene = Scene()
         sink = MemoryDeadLetterSink()
-        life = Life(scene, sink=sink, failure_policy=LETTER, initial_position=position)
-        begun = asyncio.create_task(life.live(for_s=300, poison=0))
+        processes = ProcessSequence(
+            scene, sink=sink, failure_policy=LETTER, initial_position=position
+        )
+        begun = asyncio.create_task(processes.run_next(for_s=300, poison=0))
         await seconds(10)
         scene.publish(3)
         await begun
-        counts = [life.counts()]
-        while await life.live(for_s=300, poison=0):
-            counts.append(life.counts())
-            assert len(counts) < MANY, "they die for ever"
+        counts = [processes.counts()]
+        while await processes.run_next(for_s=300, poison=0):
+            counts.append(processes.counts())
+            assert len(counts) < DEATHS_MAX, "no end of deaths"
         return counts, [letter.event.sequence_number for letter in sink.letters], scene.numbers()
 
     counts, letters, numbers = run_virtual(story())
@@ -270,11 +272,11 @@ def test_the_count_has_a_place_from_the_first_event_on(position):
     assert numbers == [1, 2]
 
 
-class Checkpointing(Deadly):
-    """Asks for a checkpoint after some of the events, other ones in each life."""
+class Checkpointing(DyingHandler):
+    """Checkpoints after some events of a batch, others in each process."""
 
     async def process_events(self, context, events):
-        """Store progress at the first third of what there is, then go on."""
+        """Checkpoint at a third of the batch, then continue."""
         last = events[max(0, len(events) // 3 - 1)].sequence_number
         for event in events:
             await super().process_events(context, [event])
@@ -283,14 +285,14 @@ class Checkpointing(Deadly):
 
 
 @pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
-def test_the_handlers_own_checkpoints_hide_no_death(settings):
-    """A process that moved the position on, and died then, has left its mark all the same."""
+def test_checkpoints_of_the_handler_do_not_hide_deaths(settings):
+    """A death after the position has moved is counted, too."""
 
     async def story():
         scene = Scene()
         scene.publish(300)
         sink = MemoryDeadLetterSink()
-        life = Life(
+        processes = ProcessSequence(
             scene,
             sink=sink,
             failure_policy=LETTER,
@@ -299,9 +301,9 @@ def test_the_handlers_own_checkpoints_hide_no_death(settings):
             **settings,
         )
         deaths = 0
-        while await life.live(for_s=300, poison=200):
+        while await processes.run_next(for_s=300, poison=200):
             deaths += 1
-            assert deaths < MANY, "they die for ever"
+            assert deaths < DEATHS_MAX, "no end of deaths"
         return deaths, [letter.event.sequence_number for letter in sink.letters], scene
 
     deaths, letters, scene = run_virtual(story())
@@ -318,12 +320,12 @@ def test_after_a_crash_few_checkpoints_are_written(batch_size_max):
     async def story():
         scene = Scene()
         scene.publish(970)
-        stored = scene.account.records(scene.group).checkpoint_by_partition = Counted()
-        life = Life(scene, failure_policy=STOP, batch_size_max=batch_size_max)
-        await life.live(for_s=300, poison=0)
+        stored = scene.account.records(scene.group).checkpoint_by_partition = CountingCheckpoints()
+        processes = ProcessSequence(scene, failure_policy=STOP, batch_size_max=batch_size_max)
+        await processes.run_next(for_s=300, poison=0)
         before = stored.write_count
-        await life.live(for_s=300, poison=None)
-        return stored.write_count - before, scene.numbers(), life.counts()
+        await processes.run_next(for_s=300, poison=None)
+        return stored.write_count - before, scene.numbers(), processes.counts()
 
     written, numbers, counts = run_virtual(story())
 
@@ -332,15 +334,15 @@ def test_after_a_crash_few_checkpoints_are_written(batch_size_max):
     assert written <= 40
 
 
-def test_an_end_in_good_order_before_the_culprit_came_by_leaves_the_care():
-    """Members come and go after a crash: whoever gets the partition then must not begin anew."""
+def test_an_orderly_end_before_the_poison_event_keeps_the_isolation():
+    """Members come and go after a crash, and the next owner must not start from the beginning."""
 
     async def story():
         scene = Scene()
         scene.publish(300)
         sink = MemoryDeadLetterSink()
-        life = Life(scene, sink=sink, failure_policy=LETTER)
-        await life.live(for_s=300, poison=250)
+        processes = ProcessSequence(scene, sink=sink, failure_policy=LETTER)
+        await processes.run_next(for_s=300, poison=250)
 
         class Slow(Noting):
             async def process_events(self, context, events):
@@ -349,9 +351,9 @@ def test_an_end_in_good_order_before_the_culprit_came_by_leaves_the_care():
 
         async with scene.processor(lambda: Slow(scene), "slow", failure_policy=LETTER, sink=sink):
             await seconds(100)
-        between = life.counts()
+        between = processes.counts()
         deaths = 1
-        while await life.live(for_s=300, poison=250):
+        while await processes.run_next(for_s=300, poison=250):
             deaths += 1
         return between, deaths, [letter.event.sequence_number for letter in sink.letters]
 

@@ -1,7 +1,7 @@
-"""The Grafana dashboard asks for what Prometheus gets: every name and label of every query.
+"""The Grafana dashboard uses the metrics and labels that Prometheus gets.
 
-No Grafana takes part: the queries are parsed by a PromQL parser and compared with what the real
-exporter serves of real processors, and the panels with what Grafana's schema asks of them.
+Grafana does not take part: queries are parsed by a PromQL parser and compared with what the real
+exporter serves for real processors, and panels with the requirements of Grafana's schema.
 """
 
 import json
@@ -40,7 +40,7 @@ def _panels(dashboard):
 
 @pytest.fixture(name="served", scope="module")
 def _served():
-    """Return the labels of each sample that Prometheus would get, after everything went wrong."""
+    """Return the labels of each sample that Prometheus would get, after every kind of failure."""
     registry = CollectorRegistry()
     reader = PrometheusMetricReader(registry=registry)
     scene = Scene(partition_count=2)
@@ -83,7 +83,7 @@ def queries(panels) -> Iterator[tuple[str, promql_parser.Expr]]:
 
 
 def parts(expression) -> Iterator[object]:
-    """Yield an expression and everything in it."""
+    """Yield an expression and all its parts."""
     yield expression
     match expression:
         case promql_parser.AggregateExpr():
@@ -110,8 +110,8 @@ def selectors(expression):
     return [selector for selector in found if selector.name]
 
 
-def test_every_query_finds_its_metric(panels, served):
-    """By the name and with the labels that the exporter gives it."""
+def test_every_query_uses_an_existing_metric_and_labels(panels, served):
+    """With the names that the exporter gives them."""
     missing = []
     for title, expression in queries(panels):
         for selector in selectors(expression):
@@ -122,9 +122,9 @@ def test_every_query_finds_its_metric(panels, served):
     assert missing == []
 
 
-def test_every_grouping_and_legend_has_its_label(panels, served):
-    """What a query groups by is at the metric, and what a legend names is grouped by."""
-    odd = []
+def test_groupings_and_legends_use_labels_of_the_metric(panels, served):
+    """A legend may only use labels that the query groups by."""
+    wrong = []
     for panel in panels:
         for target, (_, expression) in zip(panel["targets"], queries([panel]), strict=True):
             known = set().union(*(served[s.name] for s in selectors(expression)))
@@ -135,14 +135,14 @@ def test_every_grouping_and_legend_has_its_label(panels, served):
                 for label in part.modifier.labels
             }
             legend = {piece.split("}}")[0] for piece in target["legendFormat"].split("{{")[1:]}
-            odd += [(panel["title"], x) for x in grouped - known - ADDED_BY_PROMETHEUS]
-            odd += [(panel["title"], x) for x in legend - grouped]
+            wrong += [(panel["title"], x) for x in grouped - known - ADDED_BY_PROMETHEUS]
+            wrong += [(panel["title"], x) for x in legend - grouped]
 
-    assert odd == []
+    assert wrong == []
 
 
-def test_everything_that_is_measured_is_shown(panels, served):
-    """A metric that no panel shows is one that nobody looks at."""
+def test_every_metric_is_in_a_panel(panels, served):
+    """Otherwise nobody would see it."""
     shown = {s.name for _, expression in queries(panels) for s in selectors(expression)}
     names = [
         instrument.name for table in (COUNTS, GAUGES, PARTITION_GAUGES) for instrument in table
@@ -158,8 +158,8 @@ def test_everything_that_is_measured_is_shown(panels, served):
     assert len(durations) == 3
 
 
-def test_the_variables_ask_for_what_there_is(dashboard, served):
-    """Hub and group are chosen from labels that exist; the data source from Prometheus'."""
+def test_the_variables_use_existing_labels(dashboard, served):
+    """Hub and group are chosen from labels, and the data source from those of Prometheus."""
     first, *others = dashboard["templating"]["list"]
 
     assert (first["type"], first["query"], first["name"]) == (
@@ -173,8 +173,8 @@ def test_the_variables_ask_for_what_there_is(dashboard, served):
         assert label in served[metric.split("{")[0]]
 
 
-def test_panels_stand_side_by_side(dashboard):
-    """Each has an id of its own and a place of its own within the width."""
+def test_panels_do_not_overlap(dashboard):
+    """Each has an id of its own, and they fill the width."""
     taken: set[tuple[int, int]] = set()
     for panel in dashboard["panels"]:
         place = panel["gridPos"]
@@ -192,7 +192,7 @@ def test_panels_stand_side_by_side(dashboard):
     assert len(taken) == WIDTH * (max(line for _, line in taken) + 1)
 
 
-def test_panels_have_what_grafana_asks_for(panels):
+def test_panels_have_the_fields_that_grafana_requires(panels):
     """A description, a unit, the chosen data source, and a letter for each query."""
     for panel in panels:
         assert panel["type"] in {"stat", "timeseries"}

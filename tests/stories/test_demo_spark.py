@@ -1,4 +1,4 @@
-"""The parts of the Spark demo that need no Spark: the truth, the picture, the verdict, the kill."""
+"""The parts of the Spark demo that need no Spark: expected result, picture, verdict and kill."""
 
 import subprocess
 import sys
@@ -46,8 +46,8 @@ def flight(day: str, airport: str, miles: int, late_min: int) -> dict[str, str |
     return {"departed": f"{day} 0517", "from": airport, "miles": miles, "late_min": late_min}
 
 
-def test_a_week_begins_on_monday_and_early_arrivals_make_nothing_good():
-    """Sunday belongs to the week before."""
+def test_a_week_begins_on_monday_and_early_arrivals_count_as_on_time():
+    """They do not reduce the minutes of delay."""
     found = computed_directly(
         [
             flight("2013-01-07", "JFK", 100, 5),
@@ -59,8 +59,8 @@ def test_a_week_begins_on_monday_and_early_arrivals_make_nothing_good():
     assert found == WEEKS
 
 
-def test_the_picture_has_everything_on_24_lines_of_80():
-    """Partitions with what waits, weeks as high as they are busy, and who was killed."""
+def test_the_picture_fits_into_24_lines_of_80_characters():
+    """With the backlog of each partition, a bar for each week, and killed executors."""
     console = Console(width=80, force_terminal=False)
     with console.capture() as capture:
         console.print(draw(SCENE))
@@ -73,8 +73,8 @@ def test_the_picture_has_everything_on_24_lines_of_80():
     assert any("77" in line and "killed" in line for line in lines)
 
 
-def test_lines_tell_what_changes(capsys):
-    """Once."""
+def test_lines_print_each_change_once(capsys):
+    """Without a terminal the demo prints lines."""
     screen = Lines(sys.stdout)
     screen.show(SCENE)
     screen.show(SCENE)
@@ -91,8 +91,8 @@ def test_lines_tell_what_changes(capsys):
         {"problems": ("a query failed",)},
     ],
 )
-def test_anything_wrong_is_a_failure(wrong, capsys):
-    """And it shows."""
+def test_each_kind_of_problem_makes_the_report_bad(wrong, capsys):
+    """And the printed report differs."""
     print_report(GOOD, Console(width=100))
     good = capsys.readouterr().out
     print_report(replace(GOOD, **wrong), Console(width=100))
@@ -103,8 +103,8 @@ def test_anything_wrong_is_a_failure(wrong, capsys):
     assert "WRONG" not in good
 
 
-def test_an_executor_is_found_among_our_processes_and_killed():
-    """By its command, and by whom it descends from."""
+def test_an_executor_is_found_among_child_processes_and_killed():
+    """By its command line, and because it is a descendant of this process."""
     command = [sys.executable, "-c", "input()", "CoarseGrainedExecutorBackend"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         found = executors.executors()

@@ -15,8 +15,8 @@ OLD = [f"old{number}" for number in range(8)]
 NEW = [f"new{number}" for number in range(8)]
 
 
-class Actions:
-    """Counts how often each partition changed hands, by looking often."""
+class OwnerChanges:
+    """Counts how often each partition changed hands, by reading the records often."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -38,7 +38,7 @@ class Actions:
 
     @property
     def spread(self) -> int:
-        """Most partitions of one owner less the fewest of another."""
+        """The most partitions of an owner less the fewest of another."""
         counts = Counter(self._before.values()).values()
         return max(counts) - min(counts)
 
@@ -51,7 +51,7 @@ async def started(scene, names, **settings):
 
 
 async def stop_all(processors):
-    """Stop whatever runs."""
+    """Stop all of these processors."""
     await asyncio.gather(*(processor.stop() for processor in processors))
 
 
@@ -65,7 +65,7 @@ def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
         settings = {"load_balancing_strategy": strategy, "shutdown_timeout": timedelta(minutes=1)}
         old = await started(scene, OLD, deployment_id="v1", **settings)
         await seconds(60)
-        moves, new = Actions(scene), []
+        moves, new = OwnerChanges(scene), []
         for first in range(0, 8, surge):
             new += await started(scene, NEW[first : first + surge], deployment_id="v2", **settings)
             await seconds(30)
@@ -82,8 +82,8 @@ def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
     assert len(moves.count) == 64
 
 
-def test_without_a_deployment_id_a_newcomer_gets_its_share_at_once():
-    """Also if it has the same deployment id as the others: scaling out should not wait."""
+def test_without_a_deployment_id_a_new_processor_gets_its_share_at_once():
+    """Also with the same deployment id as the others: scaling out should not wait."""
 
     async def story(deployment_id):
         scene = Scene(partition_count=8)
@@ -126,15 +126,15 @@ def test_a_standby_takes_over_from_a_member_that_crashed():
         scene = Scene(partition_count=12)
         old = await started(scene, ["a", "b", "c"], deployment_id="v1")
         await seconds(20)
-        reserve = await started(scene, ["d", "e"], deployment_id="v2")
+        standbys = await started(scene, ["d", "e"], deployment_id="v2")
         await seconds(20)
-        moves = Actions(scene)
+        moves = OwnerChanges(scene)
         scene.store_by_owner["a"].is_out = True
         await seconds(90)
         await moves.end()
         owners = Counter(scene.owners().values())
         scene.store_by_owner["a"].is_out = False
-        await stop_all([*old, *reserve])
+        await stop_all([*old, *standbys])
         return owners, sum(moves.count.values())
 
     owners, count = run_virtual(story())
@@ -176,7 +176,7 @@ def test_a_planned_restart_under_the_same_id_moves_nothing():
         settings = {"static_membership": True}
         a, b = await started(scene, ["a", "b"], **settings)
         await seconds(20)
-        moves = Actions(scene)
+        moves = OwnerChanges(scene)
         for p in range(8):
             scene.publish(3, str(p))
         await seconds(2)
@@ -184,18 +184,18 @@ def test_a_planned_restart_under_the_same_id_moves_nothing():
         for p in range(8):
             scene.publish(3, str(p))
         await seconds(30)
-        while_away = len(scene.handled)
+        while_stopped = len(scene.handled)
         (a,) = await started(scene, ["a"], **settings)
         await seconds(1)
-        at_last = sorted(scene.handled)
+        in_the_end = sorted(scene.handled)
         await moves.end()
         await stop_all([a, b])
-        return while_away, at_last, moves.count
+        return while_stopped, in_the_end, moves.count
 
-    while_away, at_last, moves = run_virtual(story())
+    while_stopped, in_the_end, moves = run_virtual(story())
 
-    assert while_away == 8 * 3 + 4 * 3
-    assert at_last == [(str(p), number) for p in range(8) for number in range(6)]
+    assert while_stopped == 8 * 3 + 4 * 3
+    assert in_the_end == [(str(p), number) for p in range(8) for number in range(6)]
     assert not moves
 
 

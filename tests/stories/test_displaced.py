@@ -1,4 +1,4 @@
-"""A processor whose ``owner_id`` another one has taken writes nothing any more."""
+"""A processor that lost its ``owner_id`` to another one writes nothing any more."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ HANDLER_CLOSING_S = 22.0
 
 
 class Waiting(PartitionHandler):
-    """Works until it is cancelled, and notes how it was closed."""
+    """Works until it is cancelled, and records why it was closed."""
 
     def __init__(self, closed: list[CloseReason]) -> None:
         self.closed = closed
@@ -36,13 +36,13 @@ class Waiting(PartitionHandler):
         await asyncio.Event().wait()
 
     async def close(self, context: PartitionContext, reason: CloseReason) -> None:
-        """Take as long as a renewal takes to be due."""
+        """Take longer than until the next renewal is due."""
         await asyncio.sleep(HANDLER_CLOSING_S)
         self.closed.append(reason)
 
 
 class Displacement:
-    """One processor that serves two partitions until another takes its ``owner_id``."""
+    """One processor that serves two partitions until another one takes its ``owner_id``."""
 
     def __init__(self, mode: LeaseMode, *, closing_s: float = 0.0, **settings: Any) -> None:
         self.scene = Scene(2)
@@ -57,7 +57,7 @@ class Displacement:
         self.writes: list[str] = []
 
     async def start(self) -> None:
-        """Start it, with a source that takes its time to close."""
+        """Start the processor, with a source that takes time to close."""
         source: Any = self.processor._parts.source
         close = source.close
 
@@ -68,41 +68,40 @@ class Displacement:
         source.close = close_slowly
         await self.processor.start()
 
-    async def happen(self, *, is_handing_over: bool = False) -> None:
-        """Serve, be displaced, and note every write from the first look that shows it."""
+    async def displace(self, *, is_handing_over: bool = False) -> None:
+        """Serve, lose the owner id, and record every write from the first poll that shows it."""
         await self.start()
         self.scene.publish(1, "0")
         await seconds(30)
         store: Any = self.scene.store_by_owner["a"]
         if is_handing_over:
-            session = self.processor._session
-            assert session is not None
-            session.pumps.adjust(session.leases.held, {"0": "b"})  # Waits for the handler.
+            run = self.processor._run
+            assert run is not None
+            run.pumps.adjust(run.leases.held, {"0": "b"})  # Waits for the handler.
         members = store.list_members
 
         async def list_the_other(group):
             listed = await members(group)
-            self.note_writes()
-            there = tuple(
-                replace(m, incarnation="other", etag="9", last_modified=None)
-                for m in listed.members
-            )
-            return replace(listed, members=there)
+            self.record_writes()
+            members_now = tuple(replace(m, incarnation="other", etag="9") for m in listed.members)
+            return replace(listed, members=members_now)
 
-        # As seen by one that was away: the other entered long ago, so this one yields at once.
-        self.processor._session._membership_record._arbiter.note_replaced("other")  # type: ignore[union-attr]
+        # As if it had been suspended: the other one joined long ago, so this one yields at once.
+        membership = self.processor._run._membership  # type: ignore[union-attr]
+        rivals = membership.own.rivals.displacing("other")
+        membership.own = replace(membership.own, rivals=rivals)
         store.list_members = list_the_other
         await self.processor._finished.wait()
         with pytest.raises(DuplicateOwnerError):
             await self.processor.stop()
 
-    def note_writes(self) -> None:
-        """Note every write from now on."""
+    def record_writes(self) -> None:
+        """Record every write from now on."""
         store: Any = self.scene.store_by_owner["a"]
         for name in ("claim_ownership", "announce_member", "withdraw_member", "update_checkpoint"):
-            setattr(store, name, self._noting(name, getattr(store, name)))
+            setattr(store, name, self._recording(name, getattr(store, name)))
 
-    def _noting(self, name: str, real: Any) -> Any:
+    def _recording(self, name: str, real: Any) -> Any:
         def call(*arguments: Any) -> Any:
             self.writes.append(name)
             return real(*arguments)
@@ -116,7 +115,7 @@ def test_a_processor_that_lost_its_owner_id_writes_nothing_while_it_closes(mode)
 
     async def story():
         displacement = Displacement(mode, closing_s=CLOSING_S)
-        await displacement.happen()
+        await displacement.displace()
         return displacement.writes
 
     assert run_virtual(story()) == []
@@ -128,7 +127,7 @@ def test_a_processor_that_lost_its_owner_id_finishes_no_hand_over(mode):
 
     async def story():
         displacement = Displacement(mode)
-        await displacement.happen(is_handing_over=True)
+        await displacement.displace(is_handing_over=True)
         return displacement.writes, len(displacement.closed)
 
     assert run_virtual(story()) == ([], 2)
@@ -146,7 +145,7 @@ def test_a_restarting_processor_renews_nothing_while_its_source_closes():
         await seconds(5)
         stopping = asyncio.create_task(processor.stop())
         await seconds(HANDLER_CLOSING_S + 3)
-        displacement.note_writes()
+        displacement.record_writes()
         await stopping
         return displacement.writes, set(scene.owners().values())
 
@@ -159,14 +158,14 @@ def test_a_processor_that_lost_its_owner_id_closes_its_handlers_before_source_an
 
     async def story():
         displacement = Displacement(mode)
-        await displacement.happen()
+        await displacement.displace()
         left = asyncio.all_tasks() - {asyncio.current_task()}
         return displacement.closed, left
 
     assert run_virtual(story()) == ([CloseReason.OWNERSHIP_LOST] * 2, set())
 
 
-def test_one_renewal_that_fails_ends_the_other():
+def test_a_failed_renewal_task_ends_the_other_one():
     """Otherwise the other would go on renewing for a processor that has ended."""
 
     async def story():
@@ -174,12 +173,12 @@ def test_one_renewal_that_fails_ends_the_other():
         processor = scene.processor(lease_mode=LeaseMode.SESSION)
         await processor.start()
         await seconds(1)
-        session: Any = processor._session
+        run: Any = processor._run
 
         async def fail() -> None:
             raise RuntimeError("a store of the user's")
 
-        session.leases.renew_due = fail
+        run.leases.renew_due = fail
         await processor._finished.wait()
         with pytest.raises(RuntimeError, match="of the user's"):
             await processor.stop()
@@ -188,15 +187,15 @@ def test_one_renewal_that_fails_ends_the_other():
     assert run_virtual(story()) == set()
 
 
-async def test_a_call_whose_waiter_is_gone_may_fail_unheard():
-    """Its outcome is retrieved, so that asyncio logs no exception as never retrieved."""
-    said: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+async def test_the_error_of_a_call_without_a_waiting_caller_is_retrieved():
+    """So asyncio does not log it as never retrieved."""
+    logged: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
     control = ThreadExecutor("test")
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def fail() -> None:
-        control.tell(begun.set)
+        control.call_soon(begun.set)
         while not go_on.is_set():  # noqa: ASYNC110 - of another loop
             await asyncio.sleep(0.001)
         raise StoreUnavailableError("no answer")
@@ -213,4 +212,4 @@ async def test_a_call_whose_waiter_is_gone_may_fail_unheard():
     gc.collect()
 
     assert was_cancelled
-    assert said == []
+    assert logged == []

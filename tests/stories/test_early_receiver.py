@@ -1,4 +1,4 @@
-"""A receiver that begins earlier than it was asked to: what was handled is left out."""
+"""A receiver that begins earlier than requested: events that were handled are left out."""
 
 from random import Random
 
@@ -13,21 +13,21 @@ from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 
-class Early(MemoryEventSource):
-    """Begins at the oldest event, whatever it is asked for."""
+class BeginningEarly(MemoryEventSource):
+    """Begins at the oldest event, whichever is requested."""
 
     async def open_receiver(self, consumer_group, partition_id, position):
-        """As a service may that keeps events in larger pieces."""
+        """Open a receiver as a service may that stores events in large pieces."""
         return await super().open_receiver(consumer_group, partition_id, EventPosition.earliest())
 
 
-def test_what_was_handled_is_not_handed_over_again():
-    """Neither in part nor as a whole batch."""
+def test_events_before_the_checkpoint_are_not_delivered():
+    """Neither in a part of a batch nor in a whole one."""
 
     async def story():
         scene = Scene()
         processor = EventProcessor(
-            source=Early(scene.hub),
+            source=BeginningEarly(scene.hub),
             store=MemoryCheckpointStore(scene.account),
             handler=lambda: Noting(scene),
             owner_id="a",
@@ -46,8 +46,8 @@ def test_what_was_handled_is_not_handed_over_again():
 
 
 @pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
-def test_no_handled_event_is_given_up_for_what_processes_died_of(settings):
-    """The culprit is the event after the position, and not the first that comes."""
+def test_no_handled_event_is_given_up_as_the_poison_event(settings):
+    """The poison event is the one after the position, not the first that is received."""
 
     async def story():
         scene = Scene()
@@ -65,7 +65,7 @@ def test_no_handled_event_is_given_up_for_what_processes_died_of(settings):
         async with store:
             await store.update_checkpoint(scene.group, died_of)
         processor = EventProcessor(
-            source=Early(scene.hub),
+            source=BeginningEarly(scene.hub),
             store=store,
             handler=lambda: Noting(scene),
             dead_letters=sink,

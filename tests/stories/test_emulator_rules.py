@@ -1,4 +1,4 @@
-"""Keys, receivers, addresses, configuration: the decisions that need no connection."""
+"""Partition keys, receivers, addresses and configuration: rules that need no connection."""
 
 import json
 import struct
@@ -31,11 +31,11 @@ ascii_keys = st.text(st.characters(min_codepoint=1, max_codepoint=127), min_size
 
 
 @given(st.lists(ascii_keys), st.integers(1, 100))
-def test_a_key_lands_where_the_genuine_client_sends_it(keys, partition_count):
-    """The buffering client computes the service's choice itself, and so do we.
+def test_a_key_has_the_partition_that_azures_client_computes(keys, partition_count):
+    """The buffering client computes the service's choice itself, as the emulator does.
 
     For negative hashes the Python client's remainder differs from that of the .NET, Java and
-    JavaScript clients; those three are the service's, and ours.
+    JavaScript clients; those three agree with the service, and so does the emulator.
     """
     keys = [key for key in keys if generate_hash_code(key) >= 0]
     resolver = PartitionResolver([str(index) for index in range(partition_count)])
@@ -46,31 +46,31 @@ def test_a_key_lands_where_the_genuine_client_sends_it(keys, partition_count):
 
 
 @given(ascii_keys)
-def test_the_hash_is_the_genuine_client_s(key):
-    """Sixteen bits: with 65,536 partitions the remainder is the magnitude of the hash itself."""
+def test_the_hash_of_a_key_equals_that_of_azures_client(key):
+    """In 16 bits: with 65,536 partitions the remainder is the magnitude of the hash itself."""
     assert partition_of(key, 65_536) == abs(generate_hash_code(key))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=50), st.integers(1, 50))
 def test_every_key_has_a_partition(key, partition_count):
-    """Any text, also beyond ASCII and empty, and always the same one."""
+    """Any text, including the empty one, and always the same partition."""
     assert 0 <= partition_of(key, partition_count) < partition_count
 
 
 @dataclass(frozen=True)
-class Reader:
-    """As much of a receiver as the rules look at."""
+class FakeReceiver:
+    """As much of a receiver as the rules read."""
 
     epoch: int | None = None
     receiver_name: str = "nil"
 
 
 @given(st.lists(st.none() | st.integers(0, 3), max_size=30))
-def test_receivers_come_and_go_by_their_epochs(arrivals):
-    """An epoch is alone; it yields to equal and higher ones only; without epochs, five."""
-    present: list[Reader] = []
+def test_receivers_displace_each_other_by_their_epochs(arrivals):
+    """One with an epoch yields only to an equal or higher one; without epochs there may be five."""
+    present: list[FakeReceiver] = []
     for epoch in arrivals:
-        newcomer = Reader(epoch)
+        newcomer = FakeReceiver(epoch)
         epochs = [reader.epoch for reader in present if reader.epoch is not None]
         stays_out = (bool(epochs) and (epoch is None or max(epochs) > epoch)) or (
             epoch is None and len(present) == RECEIVERS_MAX
@@ -100,14 +100,14 @@ def test_receivers_come_and_go_by_their_epochs(arrivals):
         ("amqp://host/orders/$management", Address("orders/$management", "$management")),
     ],
 )
-def test_addresses_are_read_as_clients_write_them(address, expected):
-    """With scheme and host or without, the words in any case."""
+def test_addresses_are_parsed_in_every_form_of_clients(address, expected):
+    """With or without scheme and host, and in any case."""
     assert parse_address(address) == expected
 
 
 @pytest.mark.parametrize("address", ["", None, 5, "a/b", "a/b/c/d", "a/ConsumerGroups/b/c/0"])
-def test_other_addresses_lead_nowhere(address):
-    """They are answered like a hub that is not there."""
+def test_an_unknown_address_is_answered_like_a_missing_hub(address):
+    """As by the service."""
     with pytest.raises(RefusedError) as refused:
         parse_address(address)
 
@@ -122,13 +122,13 @@ def config_json(folder: Path, document: object) -> Path:
 
 
 def document_of(*entities):
-    """The official emulator's document around these entities."""
+    """A document like the official emulator's with these entities."""
     namespace = {"Type": "EventHub", "Name": "emulatorNs1", "Entities": list(entities)}
     return {"UserConfig": {"NamespaceConfig": [namespace], "LoggingConfig": {"Type": "File"}}}
 
 
-def test_the_official_config_json_is_read(tmp_path):
-    """Partition counts are strings there; numbers are as good."""
+def test_the_official_emulators_config_json_is_parsed(tmp_path):
+    """Partition counts are strings there; numbers are accepted, too."""
     path = config_json(
         tmp_path,
         document_of(
@@ -143,15 +143,15 @@ def test_the_official_config_json_is_read(tmp_path):
     )
 
 
-def test_the_compose_file_s_config_json_is_read():
-    """The one that the official emulator is given in this repository."""
+def test_the_config_json_of_this_repository_is_parsed():
+    """The one that its compose file gives to the official emulator."""
     paths = list(Path("docker").rglob("Config.json"))
 
     assert [read_config_json(path)[0].partition_count > 0 for path in paths] == [True] * len(paths)
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "expected_message"),
     [
         ("{", "is not JSON"),
         ({}, "UserConfig"),
@@ -170,11 +170,11 @@ def test_the_compose_file_s_config_json_is_read():
         ("[" * 40_000, "nested too deeply"),
     ],
 )
-def test_a_config_json_that_cannot_work_is_explained(tmp_path, document, said):
-    """The sentence names the field or the file."""
+def test_an_invalid_config_json_is_refused(tmp_path, document, expected_message):
+    """The message names the field or the file."""
     path = config_json(tmp_path, document)
 
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=expected_message):
         read_config_json(path)
 
 
@@ -195,8 +195,8 @@ any_entity = st.fixed_dictionaries(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=any_json | st.lists(any_entity | any_json).map(lambda all_: document_of(*all_)))
-def test_any_config_json_is_read_or_explained(tmp_path, document):
-    """Whatever stands where: never another error."""
+def test_any_config_json_is_parsed_or_raises_configuration_error(tmp_path, document):
+    """Whatever values it has."""
     path = config_json(tmp_path, document)
     try:
         hubs = read_config_json(path)
@@ -206,14 +206,14 @@ def test_any_config_json_is_read_or_explained(tmp_path, document):
     assert all(1 <= hub.partition_count <= PARTITIONS_MAX for hub in hubs)
 
 
-def test_a_config_json_that_is_not_there_is_explained(tmp_path):
-    """With its path."""
+def test_a_config_json_that_does_not_exist_is_refused(tmp_path):
+    """The message has its path."""
     with pytest.raises(ConfigurationError, match="nowhere"):
         read_config_json(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
-    ("given_", "said"),
+    ("given_", "expected_message"),
     [
         ({"hubs": ()}, "at least one"),
         ({"hubs": hubs_of({"a": 1, "A": 1})}, "twice"),
@@ -221,14 +221,14 @@ def test_a_config_json_that_is_not_there_is_explained(tmp_path):
         ({"hubs": hubs_of({"a": 1}), "idle_timeout": timedelta(0)}, "idle_timeout"),
     ],
 )
-def test_what_does_not_fit_together_is_said_at_once(given_, said):
+def test_contradictory_settings_are_refused(given_, expected_message):
     """Before a port is opened."""
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=expected_message):
         EmulatorConfiguration(**given_)
 
 
-def test_the_hash_folds_to_a_signed_number():
-    """An example with its figures, should the law above ever be in doubt."""
+def test_the_hash_is_folded_to_a_signed_number():
+    """One example with its numbers."""
     folded = struct.unpack(">h", struct.pack(">H", generate_hash_code("order-17") & 0xFFFF))[0]
 
     assert partition_of("order-17", 1_000_000) == abs(folded)

@@ -1,4 +1,4 @@
-"""Failures: who is to blame, what comes again, and what becomes of an event that is given up."""
+"""Failures: which events count as failed, which are delivered again, and what giving up means."""
 
 from collections import Counter
 from datetime import timedelta
@@ -26,7 +26,7 @@ THREE_THEN_SKIP = FailurePolicy(attempts_max=3, action=FailureAction.SKIP)
 
 
 class Poisoned(Noting):
-    """Cannot handle some events; takes the others one by one."""
+    """Raises for some events; takes events one by one."""
 
     def __init__(self, scene: Scene, poison=frozenset({4})) -> None:
         super().__init__(scene)
@@ -37,7 +37,7 @@ class Poisoned(Noting):
     process_events = PartitionHandler.process_events
 
     async def process_event(self, context, event):
-        """Fail on the poison."""
+        """Raise for a poison event."""
         self.attempts[event.sequence_number] += 1
         context.state = str(int(context.state or b"0") + 1).encode()
         if event.sequence_number in self.poison:
@@ -45,21 +45,21 @@ class Poisoned(Noting):
         self.scene.handled.append((context.partition_id, event.sequence_number))
 
     async def process_error(self, context, error):
-        """Note it."""
+        """Record the error."""
         self.errors.append(error)
 
 
 class PoisonedBatch(Poisoned):
-    """The same for whole batches: nobody is told which event it was."""
+    """Takes whole batches, and does not say which event failed."""
 
     async def process_events(self, context, events):
-        """Fail on the poison, half-way through."""
+        """Raise at the poison event, half-way through."""
         for event in events:
             await self.process_event(context, event)
 
 
 def served(handler_class, policy, *, sink=None, count=10, lanes=1, for_s=60.0):
-    """Let a handler meet events of which one is poison; return what is to be seen."""
+    """Serve events of which some are poison; return scene, handlers and statistics."""
 
     async def story():
         scene = Scene()
@@ -83,8 +83,8 @@ def served(handler_class, policy, *, sink=None, count=10, lanes=1, for_s=60.0):
 
 
 @pytest.mark.parametrize("lanes", [1, 3])
-def test_a_poison_event_goes_to_the_dead_letters_and_the_rest_is_handled_once(lanes):
-    """After its attempts it is stored with its story; the state counts the others only."""
+def test_a_poison_event_is_dead_lettered_and_the_others_are_handled_once(lanes):
+    """With its error and number of attempts. State counts the others only."""
     sink = MemoryDeadLetterSink()
 
     class Stateless(Poisoned):
@@ -112,7 +112,7 @@ def test_a_poison_event_goes_to_the_dead_letters_and_the_rest_is_handled_once(la
 
 
 @pytest.mark.parametrize("lanes", [1, 20])
-def test_one_poison_event_among_ten_thousand(lanes):
+def test_one_poison_event_among_ten_thousand_is_given_up_alone(lanes):
     """All others are handled exactly once."""
     sink = MemoryDeadLetterSink()
 
@@ -132,8 +132,8 @@ def test_one_poison_event_among_ten_thousand(lanes):
     assert scene.checkpointed() == 9_999
 
 
-def test_events_of_a_batch_that_named_no_culprit_come_once_more_one_by_one():
-    """So the good ones are repeated once at most, and the culprit shows itself."""
+def test_events_of_a_failed_batch_are_delivered_once_more_one_by_one():
+    """If the handler does not name the failed event; so good ones are repeated once at most."""
     scene, (handler,), _ = served(PoisonedBatch, THREE_THEN_SKIP)
 
     assert handler.attempts[4] == 4  # Once in the batch, three times by itself.
@@ -143,10 +143,10 @@ def test_events_of_a_batch_that_named_no_culprit_come_once_more_one_by_one():
     assert scene.checkpoint().state == b"9"
 
 
-def test_a_handler_may_say_which_events_failed():
-    """All others of the call are done, also behind those; the state counts each event once."""
+def test_a_batch_error_names_the_failed_events():
+    """All other events of the call are done. State counts each event once."""
 
-    class Telling(Poisoned):
+    class Naming(Poisoned):
         async def process_events(self, context, events):
             failed = []
             for event in events:
@@ -159,7 +159,7 @@ def test_a_handler_may_say_which_events_failed():
             if failed:
                 raise BatchError(failed)
 
-    scene, (handler,), statistics = served(Telling, FailurePolicy())
+    scene, (handler,), statistics = served(Naming, FailurePolicy())
 
     assert scene.numbers() == [0, 1, 3, 4, 5, 7, 8, 9, 2, 6]
     assert handler.attempts[2] == handler.attempts[6] == 3
@@ -167,15 +167,15 @@ def test_a_handler_may_say_which_events_failed():
     assert statistics.counters.handled_count == 10
 
 
-def test_no_checkpoint_tells_of_what_is_done_behind_a_failed_event():
-    """Its state would count events above its position: the next owner would count them again."""
+def test_no_checkpoint_is_written_while_an_earlier_event_has_failed():
+    """Its state would count events above its position, which the next owner would count again."""
 
     async def story():
         scene = Scene()
         scene.publish(5)
         stored = []
 
-        class Telling(Noting):
+        class Naming(Noting):
             async def process_events(self, context, events):
                 for event in events:
                     if event.sequence_number != 1:
@@ -185,7 +185,7 @@ def test_no_checkpoint_tells_of_what_is_done_behind_a_failed_event():
 
         policy = CheckpointPolicy(max_events=1)
         async with scene.processor(
-            lambda: Telling(scene), checkpoint_policy=policy, batch_size_max=3
+            lambda: Naming(scene), checkpoint_policy=policy, batch_size_max=3
         ):
             await seconds(20)
             stored.append(scene.checkpointed())
@@ -194,8 +194,8 @@ def test_no_checkpoint_tells_of_what_is_done_behind_a_failed_event():
     assert run_virtual(story()) == (None, None)
 
 
-def test_an_error_that_is_nobodys_fault_is_not_counted():
-    """While a database is away nothing is given up."""
+def test_a_transient_error_does_not_count_as_an_attempt():
+    """While for example a database is away, no event is given up."""
 
     class Away(Poisoned):
         async def process_event(self, context, event):
@@ -212,8 +212,8 @@ def test_an_error_that_is_nobodys_fault_is_not_counted():
     assert statistics.counters.skipped_count == 0
 
 
-def test_one_attempt_is_one_attempt():
-    """Where the handler takes events one by one, the culprit is known at once."""
+def test_with_one_attempt_a_single_event_is_given_up_at_once():
+    """If the handler takes events one by one."""
     policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP)
     scene, (handler,), statistics = served(Poisoned, policy)
 
@@ -222,8 +222,8 @@ def test_one_attempt_is_one_attempt():
     assert scene.checkpointed() == 9
 
 
-def test_a_sink_that_fails_holds_the_partition_back():
-    """The position does not move past an event whose letter is not stored; then it does."""
+def test_a_failing_sink_holds_up_the_partition():
+    """The position passes an event only after its dead letter is stored."""
 
     async def story():
         scene = Scene()
@@ -249,7 +249,7 @@ def test_a_sink_that_fails_holds_the_partition_back():
 
 
 def test_a_stop_while_the_sink_fails_keeps_the_event():
-    """It is given up again by the next owner; nothing is dropped silently."""
+    """The next owner gives it up again; no event is dropped silently."""
 
     async def story():
         scene = Scene()
@@ -271,8 +271,8 @@ def test_a_stop_while_the_sink_fails_keeps_the_event():
     assert run_virtual(story()) == (3, "b", [0, 1, 2, 3, 5, 6, 7, 8, 9])
 
 
-def test_a_function_may_take_the_letters():
-    """What it raises means that it did not; then it is called again."""
+def test_a_function_may_be_the_sink_of_dead_letters():
+    """If it raises, the letter counts as not stored, and the call is repeated."""
     calls = []
 
     async def take(letter):
@@ -287,8 +287,8 @@ def test_a_function_may_take_the_letters():
     assert statistics.counters.dead_lettered_count == 1
 
 
-def test_dead_letters_without_a_place_for_them_are_refused_at_the_door():
-    """Before anything is claimed."""
+def test_the_dead_letter_action_without_a_sink_is_refused():
+    """When the processor is built."""
 
     async def story():
         with pytest.raises(ConfigurationError, match="no dead_letters"):
@@ -300,15 +300,15 @@ def test_dead_letters_without_a_place_for_them_are_refused_at_the_door():
 @pytest.mark.parametrize(
     "wrong", [{"attempts_max": 0}, {"deliveries_max": 2}], ids=lambda wrong: next(iter(wrong))
 )
-def test_counts_that_cannot_be_are_refused(wrong):
+def test_invalid_limits_of_attempts_are_refused(wrong):
     """With the value and the remedy."""
     with pytest.raises(ConfigurationError, match=f"{next(iter(wrong.values()))}: give"):
         EventProcessorConfig(failure_policy=FailurePolicy(**wrong))
 
 
 @pytest.mark.parametrize("lanes", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
-def test_a_time_out_of_the_users_own_is_a_failure(lanes, caplog):
-    """A database's, for one: only a call that was cut has lost its lease, and is free of blame."""
+def test_a_timeout_error_of_the_handler_is_a_failure(lanes, caplog):
+    """For example from a database. Only a call whose lease expired is cancelled without blame."""
 
     class TimingOut(Poisoned):
         async def process_events(self, context, events):
@@ -333,8 +333,8 @@ def test_a_time_out_of_the_users_own_is_a_failure(lanes, caplog):
     assert not any("lease_expired" in record.getMessage() for record in caplog.records)
 
 
-def test_a_time_out_of_the_users_own_counts_as_an_attempt():
-    """A batch that is never through would hold its partition for ever."""
+def test_a_timeout_error_of_the_handler_counts_as_an_attempt():
+    """Otherwise a batch that always fails would hold its partition for ever."""
 
     class TimingOut(Poisoned):
         async def process_events(self, context, events):

@@ -55,7 +55,7 @@ class Child:
         """The exit code; ``None`` while the process runs."""
         return self._process.poll()
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         """Write a line to the standard input; does nothing if the process has ended."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):

@@ -13,14 +13,14 @@ from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from eventproc.cli.arguments.sources import HUB_VARIABLE, make_source
 from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
 from eventproc.cli.demo.children import POLL_S, Child
 from eventproc.cli.demo.flights import Logbook
 from eventproc.cli.demo.journal import JOURNAL_VARIABLE
+from eventproc.concurrency.resource import AsyncResource
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
@@ -59,15 +59,15 @@ class StoreInfo:
     """Why the store is not Azurite, if it was not asked for."""
 
 
-class Stage:
+class Stage(AsyncResource):
     """Starts the hub, the store and the processes of a demo; an async context manager."""
 
     def __init__(
-        self, *, partition_count: int, store: StoreChoice, tell: Callable[[str], None]
+        self, *, partition_count: int, store: StoreChoice, print_line: Callable[[str], None]
     ) -> None:
         self._partition_count = partition_count
         self._choice = store
-        self._tell = tell
+        self._print_line = print_line
         self._stack = AsyncExitStack()
         self.environment: dict[str, str] = {}
         """Environment variables of the demo's processes."""
@@ -79,21 +79,15 @@ class Stage:
         self.source: EventSource
         self.group: ConsumerGroup
 
-    async def __aenter__(self) -> Self:
+    async def open(self) -> None:
         """Start the hub and the store."""
         try:
             await self._open()
         except BaseException:
-            await self._stack.aclose()
+            await self.close()
             raise
-        return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def close(self) -> None:
         """End every process and remove the folder."""
         await self._stack.aclose()
 
@@ -135,7 +129,7 @@ class Stage:
             if self._choice is StoreChoice.AZURITE:
                 raise
             return StoreInfo(name="SQLite", spec=sqlite, why=str(error)), ""
-        self._tell("starting Azurite, the blob storage emulator")
+        self._print_line("starting Azurite, the blob storage emulator")
         azurite = Azurite()
         self._stack.callback(azurite.stop)
         # If this task is cancelled, Azurite must finish its start before it can be stopped.
@@ -156,7 +150,7 @@ class Stage:
         return note, azurite.connection_string
 
     async def _start_hub(self) -> str:
-        self._tell("starting the Event Hubs emulator")
+        self._print_line("starting the Event Hubs emulator")
         hub = f"{HUB}:{self._partition_count}"
         child = self.start(
             "emulator",

@@ -305,6 +305,7 @@ def _change_json(
     change: Change, result: CheckpointMoved | EventProcError | None
 ) -> dict[str, object]:
     events = change.events
+    moved = result if isinstance(result, CheckpointMoved) else None
     return {
         "partition_id": change.move.partition_id,
         "from_sequence_number": change.before,
@@ -315,8 +316,8 @@ def _change_json(
         "state": change.state,
         "owner_id": change.owner_id,
         "is_needed": change.is_needed,
-        "is_moved": isinstance(result, CheckpointMoved),
-        "told_owner_id": result.notified_owner_id if isinstance(result, CheckpointMoved) else None,
+        "is_moved": moved is not None,
+        "notified_owner_id": moved.notified_owner_id if moved else None,
         "error": str(result) if isinstance(result, EventProcError) else None,
     }
 

@@ -1,12 +1,10 @@
 """Connect to a group: its store, and its hub if a connection string is given."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
-from eventproc.cli.arguments.group_name import group_of
-from eventproc.cli.arguments.sources import make_source
-from eventproc.cli.arguments.stores import open_store
+from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.group.view import in_order
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
@@ -42,44 +40,15 @@ class Connection:
         return in_order(wanted or ids)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupAddress:
-    """The options of the command line that name a group, its store and its hub."""
+@asynccontextmanager
+async def connect(address: HubAddress, *, creates_store: bool = False) -> AsyncIterator[Connection]:
+    """Connect to a group for as long as the block lasts.
 
-    store: str
-    eventhub: str
-    consumer_group: str
-    connection_string: str
-    namespace: str
-    storage_connection_string: str
-
-    def group(self) -> ConsumerGroup:
-        """Return the group, without connecting to anything."""
-        return group_of(self._source(), self.namespace, self.eventhub, self.consumer_group)
-
-    def _source(self) -> EventSource | None:
-        if not self.connection_string:
-            return None
-        return make_source(self.connection_string, self.eventhub)
-
-    @asynccontextmanager
-    async def open(self, *, creates_store: bool = False) -> AsyncIterator[Connection]:
-        """Connect for as long as the block lasts.
-
-        Raises:
-            ConfigurationError: An option is missing or invalid.
-            StoreUnavailableError: The store did not answer.
-        """
-        source = self._source()
-        group = self.group()
-        store = open_store(
-            self.store,
-            storage_connection_string=self.storage_connection_string,
-            must_exist=not creates_store,
-        )
-        async with store:
-            if source is None:
-                yield Connection(group=group, store=store, source=None)
-                return
-            async with source:
-                yield Connection(group=group, store=store, source=source)
+    Raises:
+        ConfigurationError: An option is missing or invalid.
+        StoreUnavailableError: The store did not answer.
+    """
+    source, group = address.source(), address.group()
+    store = address.checkpoint_store(must_exist=not creates_store)
+    async with store, source or nullcontext():
+        yield Connection(group=group, store=store, source=source)

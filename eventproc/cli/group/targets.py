@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc.cli.arguments.values import parse_position
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition, PartitionProperties
+from eventproc.validation.option_values import parse_position
 
 _STEPS: Final = re.compile(r"[+-][0-9]{1,19}")
 """As many digits as a sequence number may have."""
@@ -28,7 +28,7 @@ Target = EventPosition | RelativeTarget
 
 
 def parse_target(option: str, text: str) -> Target:
-    """Parse a value of ``--start``, or ``-100`` and ``+100``: so many events back or forward.
+    """Parse a value of ``--start``, or ``-100`` and ``+100``: this many events back or forward.
 
     Raises:
         ConfigurationError: The text has another form; the message names the option.

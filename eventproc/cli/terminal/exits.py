@@ -10,6 +10,7 @@ from eventproc.errors import (
     SourceUnavailableError,
     StoreError,
     StoreUnavailableError,
+    SuspectSettingError,
 )
 
 OK: Final = 0
@@ -31,7 +32,8 @@ INTERRUPTED: Final = 130
 def exit_code_of(error: EventProcError) -> int:
     """Return the exit code, by which a supervisor decides whether to retry."""
     is_refused = isinstance(error, StoreError) and error.is_final
-    if is_refused or isinstance(error, ConfigurationError | SourceRejectedError):
+    is_wrong = isinstance(error, ConfigurationError | SourceRejectedError | SuspectSettingError)
+    if is_refused or is_wrong:
         return BAD_INPUT
     if isinstance(error, StoreUnavailableError | SourceUnavailableError):
         return UNREACHABLE
@@ -40,7 +42,7 @@ def exit_code_of(error: EventProcError) -> int:
 
 def remedy_of(error: EventProcError) -> str:
     """Return the remedy to append to an error whose message does not name one."""
-    if isinstance(error, SourceRejectedError):
+    if isinstance(error, SourceRejectedError | SuspectSettingError):
         return (
             ". Check the connection string, the event hub's name (--eventhub), the consumer "
             "group's name (--consumer-group), and that the credential has the Listen right"

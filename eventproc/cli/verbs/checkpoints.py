@@ -4,7 +4,8 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,8 @@ from rich.console import Console
 from checkpointstores.names import require_partition_id
 from eventproc.admin import CheckpointMove, CheckpointMoved
 from eventproc.cli.arguments import options
-from eventproc.cli.arguments.values import parse_duration
+from eventproc.cli.arguments.address import GroupAddress, HubAddress
+from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.group.changes import (
     Change,
     carry_out,
@@ -24,7 +26,7 @@ from eventproc.cli.group.changes import (
     read_group_state,
     warnings_for,
 )
-from eventproc.cli.group.connection import Connection, GroupAddress
+from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.group.file import ExportedGroup, as_text, exported, read_file
 from eventproc.cli.group.records import (
     lags_json,
@@ -57,11 +59,6 @@ LookupGroup = Annotated[
         show_default=False,
     ),
 ]
-Format = Annotated[options.OutputFormat, typer.Option("--format", help="json: for programs.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 KeepState = Annotated[
     bool,
     typer.Option(
@@ -72,26 +69,31 @@ KeepState = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChangeMode:
+    """How checkpoints are changed: the options of all verbs that change them."""
+
+    expiration: options.Expiration = DEFAULTS.ownership_expiration
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False
+    output: options.Format = options.OutputFormat.TABLE
+
+
 def list_(
-    store: options.StoreSpec,
-    eventhub: options.EventHub = "",
-    consumer_group: options.ConsumerGroupName = "$Default",
-    connection_string: options.ConnectionString = "",
-    namespace: options.Namespace = "",
-    storage_connection_string: options.StorageConnectionString = "",
+    *,
+    address: GroupAddress,
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
-    output: Format = options.OutputFormat.TABLE,
+    output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
     """Show the checkpoints of a group: position, state, completed ranges and writer.
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store did not answer.
     """
-    address = GroupAddress(
-        store, eventhub, consumer_group, connection_string, namespace, storage_connection_string
-    )
 
     async def show() -> int:
-        async with address.open() as connection:
+        async with connect(address) as connection:
             if partition:
                 known = await connection.store.list_checkpoints(connection.group)
                 await connection.partition_ids(partition, [c.partition_id for c in known])
@@ -106,15 +108,12 @@ def list_(
 
 
 def lag(
-    store: options.StoreSpec,
-    eventhub: options.EventHub = "",
-    consumer_group: options.ConsumerGroupName = "$Default",
-    connection_string: options.ConnectionString = "",
-    storage_connection_string: options.StorageConnectionString = "",
+    *,
+    address: HubAddress,
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     lookup_group: LookupGroup = "",
-    expiration: options.Expiration = "60s",
-    output: Format = options.OutputFormat.TABLE,
+    expiration: options.Expiration = DEFAULTS.ownership_expiration,
+    output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
     """Show how far the checkpoints are behind the hub, in events and in time.
 
@@ -123,18 +122,14 @@ def lag(
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """
-    address = GroupAddress(
-        store, eventhub, consumer_group, connection_string, "", storage_connection_string
-    )
-    life = parse_duration("--expiration", expiration)
 
     async def show() -> int:
-        async with address.open() as connection:
+        async with connect(address) as connection:
             lags = await read_lags(
                 connection,
                 partition,
                 lookup_group=lookup_group,
-                expiration=life,
+                expiration=expiration,
                 now=datetime.now(UTC),
             )
             if output is options.OutputFormat.JSON:
@@ -147,7 +142,8 @@ def lag(
 
 
 def reset(
-    store: options.StoreSpec,
+    *,
+    address: HubAddress,
     to: Annotated[
         str,
         typer.Option(
@@ -156,17 +152,10 @@ def reset(
             "sequence number, or -100 / +100 for that many events back or forward.",
         ),
     ],
-    eventhub: options.EventHub = "",
-    consumer_group: options.ConsumerGroupName = "$Default",
-    connection_string: options.ConnectionString = "",
-    storage_connection_string: options.StorageConnectionString = "",
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     keep_state: KeepState = False,
     lookup_group: LookupGroup = "",
-    expiration: options.Expiration = "60s",
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    output: Format = options.OutputFormat.TABLE,
+    mode: ChangeMode,
 ) -> int:
     """Move checkpoints forward or back, also while the group is running.
 
@@ -177,55 +166,38 @@ def reset(
     Exit codes: 0 moved (or shown, with --dry-run), 1 not all could be moved or the answer was no,
     2 an option is wrong and nothing was changed, 3 the store or the hub did not answer.
     """
-    address = GroupAddress(
-        store, eventhub, consumer_group, connection_string, "", storage_connection_string
-    )
     target = parse_target("--to", to)
-    life = parse_duration("--expiration", expiration)
 
     async def move() -> int:
-        async with address.open() as connection:
+        async with connect(address) as connection:
             changes = await plan_reset(
                 connection,
                 partition,
                 target,
                 keeps_state=keep_state,
                 lookup_group=lookup_group,
-                expiration=life,
+                expiration=mode.expiration,
             )
-            return await _change(
-                connection, changes, life, is_dry_run=dry_run, is_agreed=yes, output=output
-            )
+            return await _change(connection, changes, mode)
 
     return asyncio.run(move())
 
 
 def set_(
-    store: options.StoreSpec,
+    *,
+    address: GroupAddress,
     partition: Annotated[str, typer.Option(metavar="ID", help="The partition.")],
     sequence_number: Annotated[
         int, typer.Option(metavar="N", help="Sequence number of the last handled event.")
     ],
     offset: Annotated[str, typer.Option(metavar="TEXT", help="Offset of the same event.")],
-    eventhub: options.EventHub = "",
-    consumer_group: options.ConsumerGroupName = "$Default",
-    connection_string: options.ConnectionString = "",
-    namespace: options.Namespace = "",
-    storage_connection_string: options.StorageConnectionString = "",
     keep_state: KeepState = False,
-    expiration: options.Expiration = "60s",
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    output: Format = options.OutputFormat.TABLE,
+    mode: ChangeMode,
 ) -> int:
     """Write the checkpoint of one partition, without asking the hub.
 
     Owners, confirmation and exit codes are as in `eventproc checkpoints reset`.
     """
-    address = GroupAddress(
-        store, eventhub, consumer_group, connection_string, namespace, storage_connection_string
-    )
-    life = parse_duration("--expiration", expiration)
     require_partition_id(partition)
     try:
         asked = CheckpointMove(
@@ -240,38 +212,29 @@ def set_(
         ) from error
 
     async def move() -> int:
-        async with address.open() as connection:
+        async with connect(address) as connection:
             if connection.source is not None:
                 await connection.partition_ids([partition], ())
-            changes = [(await read_group_state(connection, life)).change(asked, None)]
-            return await _change(
-                connection, changes, life, is_dry_run=dry_run, is_agreed=yes, output=output
-            )
+            changes = [(await read_group_state(connection, mode.expiration)).change(asked, None)]
+            return await _change(connection, changes, mode)
 
     return asyncio.run(move())
 
 
 def export(
-    store: options.StoreSpec,
+    *,
+    address: GroupAddress,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="The file to write; - for standard output.")
     ],
-    eventhub: options.EventHub = "",
-    consumer_group: options.ConsumerGroupName = "$Default",
-    connection_string: options.ConnectionString = "",
-    namespace: options.Namespace = "",
-    storage_connection_string: options.StorageConnectionString = "",
 ) -> int:
     """Write the checkpoints of a group, with their states, to a file (JSON).
 
     Exit codes: 0 written, 2 an option is wrong, 3 the store did not answer.
     """
-    address = GroupAddress(
-        store, eventhub, consumer_group, connection_string, namespace, storage_connection_string
-    )
 
     async def read() -> ExportedGroup:
-        async with address.open() as connection:
+        async with connect(address) as connection:
             records = await read_records(connection)
             return exported(connection.group, records, exported_at=datetime.now(UTC))
 
@@ -288,13 +251,9 @@ def export(
 
 
 def import_(
-    store: options.StoreSpec,
+    *,
+    address: GroupAddress,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that export wrote.")],
-    eventhub: options.EventHub = "",
-    consumer_group: options.ConsumerGroupName = "$Default",
-    connection_string: options.ConnectionString = "",
-    namespace: options.Namespace = "",
-    storage_connection_string: options.StorageConnectionString = "",
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     another_hub: Annotated[
         bool,
@@ -302,19 +261,12 @@ def import_(
             "--another-hub", help="Accept a file of another event hub, such as a replica."
         ),
     ] = False,
-    expiration: options.Expiration = "60s",
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    output: Format = options.OutputFormat.TABLE,
+    mode: ChangeMode,
 ) -> int:
     """Write checkpoints from a file to a group, in the same store or another one.
 
     Owners, confirmation and exit codes are as in `eventproc checkpoints reset`.
     """
-    address = GroupAddress(
-        store, eventhub, consumer_group, connection_string, namespace, storage_connection_string
-    )
-    life = parse_duration("--expiration", expiration)
     given = read_file(file)
     contents = given.contents
     found = {c.partition_id: c for c in contents.checkpoints}
@@ -328,7 +280,7 @@ def import_(
     moves = given.moves(partition or list(found))
 
     async def move() -> int:
-        async with address.open(creates_store=not dry_run) as connection:
+        async with connect(address, creates_store=not mode.dry_run) as connection:
             if connection.source is not None:
                 await connection.partition_ids(list(found), ())
             for checkpoint in (found[move.partition_id] for move in moves):
@@ -337,27 +289,17 @@ def import_(
                         f"the state of partition {checkpoint.partition_id} belongs to position "
                         f"{checkpoint.state_sequence_number}, and is left out"
                     )
-            current = await read_group_state(connection, life)
+            current = await read_group_state(connection, mode.expiration)
             changes = [current.change(move, None) for move in moves]
-            return await _change(
-                connection, changes, life, is_dry_run=dry_run, is_agreed=yes, output=output
-            )
+            return await _change(connection, changes, mode)
 
     return asyncio.run(move())
 
 
-async def _change(
-    connection: Connection,
-    changes: Sequence[Change],
-    expiration: timedelta,
-    *,
-    is_dry_run: bool,
-    is_agreed: bool,
-    output: options.OutputFormat,
-) -> int:
+async def _change(connection: Connection, changes: Sequence[Change], mode: ChangeMode) -> int:
     """Show the changes, ask for confirmation, carry them out, and print the results."""
-    is_table = output is options.OutputFormat.TABLE
-    if not (is_table or is_dry_run or is_agreed):
+    is_table = mode.output is options.OutputFormat.TABLE
+    if not (is_table or mode.dry_run or mode.yes):
         raise ConfigurationError(
             "--format json cannot ask for confirmation: give --yes or --dry-run"
         )
@@ -368,17 +310,17 @@ async def _change(
             console.print(warning)
     needed = [change for change in changes if change.is_needed]
     results: dict[str, CheckpointMoved | EventProcError] = {}
-    if needed and not is_dry_run:
-        if not (is_agreed or await asyncio.to_thread(_ask, len(needed))):
+    if needed and not mode.dry_run:
+        if not (mode.yes or await asyncio.to_thread(_ask, len(needed))):
             print("Nothing was changed.")
             return FAILED
-        results = await carry_out(connection, needed, expiration=expiration)
+        results = await carry_out(connection, needed, expiration=mode.expiration)
     failed = {p: r for p, r in results.items() if isinstance(r, EventProcError)}
     if not is_table:
         print(json.dumps(changes_json(connection.group, changes, results)))
     elif not needed:
         print("Nothing to change: every checkpoint is already in place.")
-    elif not is_dry_run:
+    elif not mode.dry_run:
         owners = {c.owner_id for c in needed if c.owner_id and c.move.partition_id not in failed}
         print(
             f"{len(results) - len(failed)} of {len(needed)} moved."

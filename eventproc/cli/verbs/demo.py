@@ -57,11 +57,11 @@ def demo(
     async def play(shown: TextIO) -> Report:
         begun_s = time.monotonic()
         with open_screen(display.Lines, display.draw, shown) as screen:
-            stage = Stage(partition_count=partitions, store=store, tell=screen.tell)
+            stage = Stage(partition_count=partitions, store=store, print_line=screen.print_line)
             async with stage:
-                if stage.note.why:
-                    screen.tell(f"no Azurite, so the group is kept in SQLite: {stage.note.why}")
-                screen.tell(f"the group's records are kept in {stage.note.name}")
+                if why := stage.note.why:
+                    screen.print_line(f"no Azurite, so the group is kept in SQLite: {why}")
+                screen.print_line(f"the group's records are kept in {stage.note.name}")
                 return await DemoRun(stage, settings, begun_s=begun_s, show=screen.show).play()
 
     return run_demo(play, print_summary, output)

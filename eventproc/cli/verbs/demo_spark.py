@@ -64,12 +64,12 @@ async def _play(partitions: int, events: int, store: StoreChoice, shown: TextIO)
     begun_s = time.monotonic()
     settings = DemoSettings(event_count=events, partition_count=partitions)
     with open_screen(display.Lines, display.draw, shown) as screen, ExitStack() as spark:
-        stage = Stage(partition_count=partitions, store=store, tell=screen.tell)
+        stage = Stage(partition_count=partitions, store=store, print_line=screen.print_line)
         async with stage:
-            if stage.note.why:
-                screen.tell(f"no Azurite, so checkpoints are kept in SQLite: {stage.note.why}")
-            screen.tell(f"checkpoints are kept in {stage.note.name}")
-            screen.tell("starting Spark: a master, two workers, an executor for each")
+            if why := stage.note.why:
+                screen.print_line(f"no Azurite, so checkpoints are kept in SQLite: {why}")
+            screen.print_line(f"checkpoints are kept in {stage.note.name}")
+            screen.print_line("starting Spark: a master, two workers, an executor for each")
             opening = open_cluster(stage, settings.events_per_batch)
             starting = asyncio.ensure_future(asyncio.to_thread(spark.enter_context, opening))
             starting.add_done_callback(retrieve_outcome)

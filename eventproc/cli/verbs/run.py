@@ -1,41 +1,26 @@
 """``eventproc run``: run the user's handler in a processor, one for each process."""
 
-from enum import StrEnum
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from eventproc.cli.arguments import delivery, options
+from eventproc.cli.arguments import delivery
+from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.arguments.dead_letters import make_sink
+from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_handler
-from eventproc.cli.arguments.sources import make_source
-from eventproc.cli.arguments.stores import open_store
-from eventproc.cli.arguments.values import parse_duration, parse_position
+from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
-from eventproc.config import REBALANCE_INTERVAL, CheckpointPolicy, EventProcessorConfig
-from eventproc.models import LeaseMode, LoadBalancingStrategy
+from eventproc.config import EventProcessorConfig
 from eventproc.processor import EventProcessor
 from eventproc.runtime.descriptors import raise_soft_limit
 
 
-class Strategy(StrEnum):
-    """``LoadBalancingStrategy``, as the command line spells it."""
-
-    COOPERATIVE = "cooperative"
-    GREEDY = "greedy"
-    BALANCED = "balanced"
-
-
-class Mode(StrEnum):
-    """``LeaseMode``, as the command line spells it."""
-
-    PARTITION = "partition"
-    SESSION = "session"
-
-
 def run(
+    *,
     handler: Annotated[
         str,
         typer.Argument(
@@ -44,11 +29,7 @@ def run(
             "this folder or in an installed package.",
         ),
     ],
-    store: options.StoreSpec,
-    eventhub: options.EventHub = "",
-    consumer_group: options.ConsumerGroupName = "$Default",
-    connection_string: options.ConnectionString = "",
-    storage_connection_string: options.StorageConnectionString = "",
+    address: HubAddress,
     create_container: Annotated[
         bool,
         typer.Option("--create-container", help="Create the blob container if it does not exist."),
@@ -60,75 +41,33 @@ def run(
             metavar="NAME",
             help="The name of this processor in the group. Give one that stays the same over "
             "restarts, such as the name of a pod. By default a new one is generated.",
-            show_default=False,
         ),
     ] = "",
-    deployment_id: Annotated[
+    config: Annotated[EventProcessorConfig, ConfigOptions(PROCESSOR)],
+    key_property: Annotated[
         str,
         typer.Option(
-            envvar="EVENTPROC_DEPLOYMENT_ID",
             metavar="NAME",
-            help="The deployment that this process belongs to, such as the tag of its image. While "
-            "processors of another deployment are running, it waits on standby until one leaves.",
-            show_default=False,
+            help="With --key-concurrency: the event property that holds the key. By default the "
+            "partition key is used.",
         ),
     ] = "",
-    static_membership: Annotated[
-        bool,
+    give_up: Annotated[
+        delivery.GiveUp | None,
         typer.Option(
-            "--static-membership",
-            help="On a stop, keep the partitions for the next start with the same --owner-id.",
+            help="What to do with an event that is given up: stop its partition, skip the event, "
+            "or store it as a dead letter. By default dead-letter with --dead-letters, otherwise "
+            "stop.",
         ),
-    ] = False,
-    start: Annotated[
+    ] = None,
+    dead_letters: Annotated[
         str,
         typer.Option(
-            metavar="POSITION",
-            help="Where to start in a partition without a checkpoint: earliest, latest, a time "
-            "(2026-01-31T08:00:00Z) or a sequence number.",
+            metavar="SINK",
+            help="Where to store events that are given up: blob:CONTAINER, or eventhub:NAME in "
+            "the same namespace.",
         ),
-    ] = "earliest",
-    strategy: Annotated[
-        Strategy,
-        typer.Option(
-            help="How partitions change owners. cooperative: a live owner hands surplus partitions "
-            "over. greedy: one surplus partition is stolen in each cycle. balanced: at most one "
-            "claim or steal in each cycle."
-        ),
-    ] = Strategy.COOPERATIVE,
-    interval: Annotated[
-        str,
-        typer.Option(metavar="DURATION", help="The time between two polls of the group's records."),
-    ] = "10s",
-    expiration: options.Expiration = "60s",
-    lease_mode: Annotated[
-        Mode,
-        typer.Option(
-            help="What a process renews: the ownership record of each partition, or one session "
-            "lease for all of them. Must be the same for all processors of a group."
-        ),
-    ] = Mode.PARTITION,
-    shutdown_timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="The longest time that a stop may take.")
-    ] = "30s",
-    checkpoint_events: Annotated[
-        int, typer.Option(metavar="N", help="Write a checkpoint after this number of events.")
-    ] = 1000,
-    checkpoint_interval: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION", help="Write a checkpoint after this time, and on every close."
-        ),
-    ] = "5s",
-    key_concurrency: delivery.KeyConcurrency = 1,
-    key_property: delivery.KeyProperty = "",
-    attempts: delivery.Attempts = None,
-    deliveries: delivery.Deliveries = None,
-    give_up: delivery.GiveUpOption = None,
-    dead_letters: delivery.DeadLetters = "",
-    stall_timeout: delivery.StallTimeout = "",
-    rate: delivery.Rate = None,
-    partition_rate: delivery.PartitionRate = None,
+    ] = "",
     log_format: Annotated[
         LogFormat,
         typer.Option(help="The format of log lines. auto: text on a terminal, JSON otherwise."),
@@ -158,44 +97,24 @@ def run(
     option is wrong, 3 the store or the hub did not answer at the start.
     """
     handler_class = load_handler(handler)
-    pause = parse_duration("--interval", interval)
-    config = EventProcessorConfig(
-        load_balancing_strategy=LoadBalancingStrategy(strategy.value),
-        load_balancing_interval=pause,
-        rebalance_interval=min(pause, REBALANCE_INTERVAL),
-        ownership_expiration=parse_duration("--expiration", expiration),
-        lease_mode=LeaseMode(lease_mode.value),
-        deployment_id=deployment_id,
-        static_membership=static_membership,
-        shutdown_timeout=parse_duration("--shutdown-timeout", shutdown_timeout),
-        initial_position=parse_position("--start", start),
-        checkpoint_policy=CheckpointPolicy(
-            max_events=checkpoint_events,
-            interval=parse_duration("--checkpoint-interval", checkpoint_interval),
-        ),
-        key_concurrency=key_concurrency,
-        key_selector=delivery.key_selector(key_property, key_concurrency),
-        failure_policy=delivery.failure_policy(attempts, deliveries, give_up, dead_letters),
-        stall_timeout=parse_duration("--stall-timeout", stall_timeout) if stall_timeout else None,
-        rate_max=rate,
-        partition_rate_max=partition_rate,
-    )
+    source = address.source()
+    assert source is not None, "a hub has one"
     processor = EventProcessor(
-        source=make_source(connection_string, eventhub),
-        store=open_store(
-            store,
-            storage_connection_string=storage_connection_string,
-            create_container=create_container,
-        ),
+        source=source,
+        store=address.checkpoint_store(create_container=create_container),
         handler=handler_class,
         dead_letters=make_sink(
             dead_letters,
-            connection_string=connection_string,
-            storage_connection_string=storage_connection_string,
+            connection_string=address.connection_string,
+            storage_connection_string=address.storage_connection_string,
         ),
-        consumer_group=consumer_group,
+        consumer_group=address.consumer_group,
         owner_id=owner_id or None,
-        config=config,
+        config=replace(
+            config,
+            key_selector=delivery.key_selector(key_property, config.key_concurrency),
+            failure_policy=delivery.failure_policy(config.failure_policy, give_up, dead_letters),
+        ),
     )
     log_to_stderr(log_format, log_level)
     raise_soft_limit()

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,11 +13,11 @@ from rich.table import Table
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.arguments import options
-from eventproc.cli.arguments.values import parse_duration
+from eventproc.cli.arguments.grouped import ConfigOptions
+from eventproc.cli.arguments.settings import BALANCING
 from eventproc.cli.terminal.exits import OK
 from eventproc.config import EventProcessorConfig
 from eventproc.extras import needing
-from eventproc.models import LeaseMode, LoadBalancingStrategy
 from eventproc.ports import CheckpointStore
 from eventproc.simulation import (
     SYSTEMS,
@@ -49,6 +49,7 @@ COMPARISON_WIDTH: Final = 128
 
 
 def simulate(
+    *,
     partitions: Annotated[int, typer.Option(help="The number of partitions of the hub.")] = 32,
     processors: Annotated[int, typer.Option(help="The number of processors at the start.")] = 4,
     event: Annotated[
@@ -60,18 +61,7 @@ def simulate(
             show_default=False,
         ),
     ] = None,
-    strategy: Annotated[
-        LoadBalancingStrategy, typer.Option(help="How partitions move between live processors.")
-    ] = LoadBalancingStrategy.COOPERATIVE,
-    interval: Annotated[
-        str,
-        typer.Option(metavar="DURATION", help="The time between two polls of a balanced group."),
-    ] = "10s",
-    expiration: options.Expiration = "60s",
-    lease_mode: Annotated[
-        LeaseMode,
-        typer.Option(help="What a processor renews: each ownership record, or one session lease."),
-    ] = LeaseMode.PARTITION,
+    config: Annotated[EventProcessorConfig, ConfigOptions(BALANCING)],
     hours: Annotated[float, typer.Option(help="The simulated time, in hours.")] = 1.0,
     latency_ms: Annotated[float, typer.Option(help="The mean time of a storage operation.")] = 20.0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
@@ -96,9 +86,7 @@ def simulate(
         float,
         typer.Option(help="In US dollars, for pages of 5,000 blobs. By default the same."),
     ] = PriceList().lists,
-    output: Annotated[
-        options.OutputFormat, typer.Option("--format", help="json: for programs.")
-    ] = options.OutputFormat.TABLE,
+    output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
     """Simulate a group of processors, and report time to balance, moves and storage operations.
 
@@ -112,13 +100,7 @@ def simulate(
         events=[parse_event(text) for text in event or ()],
         duration=timedelta(hours=hours),
         latency=timedelta(milliseconds=latency_ms),
-        config=EventProcessorConfig(
-            load_balancing_strategy=strategy,
-            load_balancing_interval=parse_duration("--interval", interval),
-            ownership_expiration=parse_duration("--expiration", expiration),
-            lease_mode=lease_mode,
-            uses_store_thread=False,
-        ),
+        config=replace(config, uses_store_thread=False),
         seed=seed,
     )
     prices = PriceList(writes=price_per_10k_writes, lists=price_per_10k_lists)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Annotated
 
@@ -14,34 +15,23 @@ from rich.table import Table
 from rich.text import Text
 
 from eventproc.cli.arguments import options
-from eventproc.cli.arguments.group_name import group_of
-from eventproc.cli.arguments.sources import make_source
-from eventproc.cli.arguments.stores import open_store
-from eventproc.cli.arguments.values import format_duration, parse_duration
+from eventproc.cli.arguments.address import GroupAddress
+from eventproc.cli.arguments.grouped import DEFAULTS
+from eventproc.cli.arguments.values import format_duration
+from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, read_group, view_of
 from eventproc.cli.terminal.exits import OK
-from eventproc.models import ConsumerGroup
-from eventproc.ports import CheckpointStore, EventSource
 
 
 def status(
-    store: options.StoreSpec,
-    eventhub: options.EventHub = "",
-    consumer_group: options.ConsumerGroupName = "$Default",
-    connection_string: options.ConnectionString = "",
-    namespace: options.Namespace = "",
-    storage_connection_string: options.StorageConnectionString = "",
-    expiration: options.Expiration = "60s",
-    output: Annotated[
-        options.OutputFormat, typer.Option("--format", help="json: for programs.")
-    ] = options.OutputFormat.TABLE,
+    *,
+    address: GroupAddress,
+    expiration: options.Expiration = DEFAULTS.ownership_expiration,
+    output: options.Format = options.OutputFormat.TABLE,
     watch: Annotated[bool, typer.Option("--watch", help="Repeat until Ctrl+C.")] = False,
     every: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION", help="With --watch: the time between two polls of the group."
-        ),
-    ] = "2s",
+        timedelta, typer.Option(help="With --watch: the time between two polls of the group.")
+    ] = timedelta(seconds=2),
 ) -> int:
     """Show the owner and the checkpoint of each partition, and the members of a group.
 
@@ -50,13 +40,9 @@ def status(
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """
-    source = make_source(connection_string, eventhub) if connection_string else None
-    group = group_of(source, namespace, eventhub, consumer_group)
-    opened = open_store(store, storage_connection_string=storage_connection_string, must_exist=True)
-    life = parse_duration("--expiration", expiration)
-    pause = parse_duration("--every", every) if watch else None
     console = Console()
-    is_live = pause is not None and output is options.OutputFormat.TABLE and console.is_terminal
+    is_live = watch and output is options.OutputFormat.TABLE and console.is_terminal
+    connecting = connect(address)
     with Live(console=console, screen=False, auto_refresh=False) if is_live else _Plain() as live:
 
         def show(view: GroupView) -> None:
@@ -67,7 +53,7 @@ def status(
             else:
                 console.print(as_tables(view))
 
-        asyncio.run(_poll(opened, group, source, life, pause, show))
+        asyncio.run(_poll(connecting, expiration, every if watch else None, show))
     return OK
 
 
@@ -82,33 +68,27 @@ class _Plain:
 
 
 async def _poll(
-    store: CheckpointStore,
-    group: ConsumerGroup,
-    source: EventSource | None,
+    connecting: AbstractAsyncContextManager[Connection],
     expiration: timedelta,
     pause: timedelta | None,
     show: Callable[[GroupView], None],
 ) -> None:
     task = asyncio.current_task()
     assert task is not None, "a coroutine runs in a task"
-    async with store:
-        if source is not None:
-            await source.open()
-        try:
-            error_by_version: dict[tuple[str, str], str | None] = {}
-            readings = await read_group(store, group, source, error_by_version)
-            show(view_of(group, readings, expiration=expiration))
+    error_by_version: dict[tuple[str, str], str | None] = {}
+    async with connecting as connection:
+        while True:
+            readings = await read_group(
+                connection.store, connection.group, connection.source, error_by_version
+            )
+            show(view_of(connection.group, readings, expiration=expiration))
             # Ctrl+C cancels this task. Azure's client awaits wait_for, which in Python 3.11 may
             # swallow the cancellation; task.cancelling() still counts it.
-            while pause is not None and not task.cancelling():
-                await asyncio.sleep(pause.total_seconds())
-                readings = await read_group(store, group, source, error_by_version)
-                show(view_of(group, readings, expiration=expiration))
             if task.cancelling():
                 raise asyncio.CancelledError
-        finally:
-            if source is not None:
-                await source.close()
+            if pause is None:
+                return
+            await asyncio.sleep(pause.total_seconds())
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -120,7 +100,7 @@ def as_json(view: GroupView) -> dict[str, object]:
         "namespace": view.group.fully_qualified_namespace,
         "eventhub": view.group.eventhub_name,
         "consumer_group": view.group.name,
-        "as_of": None if view.as_of is None else view.as_of.isoformat(),
+        "as_of": view.as_of.isoformat(),
         "lag": view.lag,
         "partitions": [_partition_json(row) for row in view.partitions],
         "members": [_member_json(row) for row in view.members],
@@ -144,7 +124,7 @@ def _member_json(row: MemberRow) -> dict[str, object]:
     return {
         "owner_id": row.owner_id,
         "partition_count": row.partition_count,
-        "has_presence": row.has_member_record,
+        "has_member_record": row.has_member_record,
         "is_leaving": row.is_leaving,
         "hands_over": row.hands_over,
         "version": row.version,
@@ -161,7 +141,7 @@ def _seconds(span: timedelta | None) -> float | None:
 def as_tables(view: GroupView) -> RenderableType:
     """The view as two tables, partitions and members, below the names of the group."""
     group = view.group
-    at = "" if view.as_of is None else f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
+    at = f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
     title = Text(
         f"consumer group {group.name} of event hub {group.eventhub_name}\n"
         f"{group.fully_qualified_namespace}{at}\n",

@@ -18,7 +18,7 @@ from eventproc.sources.eventhubs import client as azure_client
 from eventproc.sources.eventhubs import producer
 from eventproc.sources.eventhubs.options import EventHubOptions
 
-STORY_PREFIX: Final = "eventproc_"
+PROPERTY_PREFIX: Final = "eventproc_"
 """Prefix of the properties that describe the failure, so that none replaces one of the event."""
 
 LEAVE_OUT: Final = ((), ("traceback",), ("traceback", "error_message"))
@@ -28,9 +28,9 @@ LEAVE_OUT: Final = ((), ("traceback",), ("traceback", "error_message"))
 class EventHubDeadLetterSink(DeadLetterSink):
     """Sends each dead letter to an event hub, with the partition key of the failed event.
 
-    Body, properties and ids are those of the event. Each entry of ``DeadLetter.story`` is added as
-    a property with the prefix ``eventproc_``. A letter may be sent twice; both copies have the same
-    ``eventproc_letter_id``.
+    Body, properties and ids are those of the event. Each entry of ``DeadLetter.details`` is
+    added as a property with the prefix ``eventproc_``. A letter may be sent twice; both copies have
+    the same ``eventproc_letter_id``.
 
     Args:
         fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
@@ -109,9 +109,9 @@ class EventHubDeadLetterSink(DeadLetterSink):
         """
         async with self._send_lock:
             for left_out in LEAVE_OUT:
-                story = {k: v for k, v in letter.story().items() if k not in left_out}
-                story["letter_id"] = letter.letter_id
-                properties = {STORY_PREFIX + name: value for name, value in story.items()}
+                details = {k: v for k, v in letter.details().items() if k not in left_out}
+                details["letter_id"] = letter.letter_id
+                properties = {PROPERTY_PREFIX + name: value for name, value in details.items()}
                 try:
                     if await self._connected().send(letter.event, properties):
                         return

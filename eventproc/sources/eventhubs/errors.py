@@ -19,6 +19,7 @@ from eventproc.errors import (
     SourceError,
     SourceRejectedError,
     SourceUnavailableError,
+    SuspectSettingError,
 )
 
 DISPLACED: Final = "link:stolen"
@@ -48,10 +49,6 @@ _STATUS: Final = re.compile(r"[Ss]tatus code: (\d{3})")
 
 PERMANENT_STATUSES: Final = frozenset({400, 401, 403, 404, 410})
 """Permanent status codes, in answers to a token or to a management request."""
-
-
-class SuspectSettingError(SourceUnavailableError):
-    """A temporary error that at startup probably means a wrong setting: unknown host, no token."""
 
 
 class OffsetRefusedError(SourceRejectedError):

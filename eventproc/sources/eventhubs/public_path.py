@@ -22,14 +22,18 @@ from azure.eventhub.aio import PartitionContext
 from azure.eventhub.amqp import AmqpMessageBodyType
 from azure.eventhub.exceptions import AuthenticationError
 
-from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
+from eventproc.errors import (
+    ReceiverDisplacedError,
+    SourceError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
 from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, ReceivedEvent
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.eventhubs.client import CLOSE_MAX_S, Client, close_client, start_of
 from eventproc.sources.eventhubs.direct_path.path import OWNER_LEVEL
 from eventproc.sources.eventhubs.errors import (
     OffsetRefusedError,
-    SuspectSettingError,
     error_from,
     translated,
 )

@@ -13,6 +13,7 @@ from eventproc.errors import (
     ReceiverDisplacedError,
     SourceRejectedError,
     SourceUnavailableError,
+    SuspectSettingError,
 )
 from eventproc.logs import get_logger
 from eventproc.models import EventPosition, PartitionProperties
@@ -29,7 +30,6 @@ from eventproc.sources.eventhubs.direct_path.path import DirectPath
 from eventproc.sources.eventhubs.direct_path.receiver import EventHubReceiver
 from eventproc.sources.eventhubs.errors import (
     OffsetRefusedError,
-    SuspectSettingError,
     UnexpectedShapeError,
 )
 from eventproc.sources.eventhubs.options import EventHubOptions, ReceivePath

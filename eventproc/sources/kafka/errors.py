@@ -6,7 +6,12 @@ Names that begin with an underscore are librdkafka's own, the others the broker'
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailableError
+from eventproc.errors import (
+    SourceError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
 
 PERMANENT: Final = frozenset(
     {
@@ -38,10 +43,6 @@ UNKNOWN_PARTITION: Final = "_UNKNOWN_PARTITION"
 FATAL_TO_ALL: Final = PERMANENT | SUSPECT | {"_ALL_BROKERS_DOWN", "_FATAL"}
 """Errors that end all receivers if the client reports them for no particular partition. A single
 broken connection (``_TRANSPORT``) does not: the client opens another."""
-
-
-class SuspectSettingError(SourceUnavailableError):
-    """A temporary error that at startup probably means a wrong setting: unknown host, no TLS."""
 
 
 @dataclass(frozen=True, slots=True)

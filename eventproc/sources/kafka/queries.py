@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from eventproc.errors import SourceUnavailableError
+from eventproc.errors import SourceUnavailableError, SuspectSettingError
 from eventproc.models import PartitionProperties
 from eventproc.sources.kafka.client import Consumer
 from eventproc.sources.kafka.errors import (
     END_OF_PARTITION,
-    SuspectSettingError,
     error_for,
 )
 from eventproc.sources.kafka.event import Message, enqueued_time

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Self
 
-from eventproc.errors import ConfigurationError, SourceRejectedError
+from eventproc.errors import ConfigurationError, SourceRejectedError, SuspectSettingError
 from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
 from eventproc.sources.kafka.address import address_in, address_of
 from eventproc.sources.kafka.client import Consumer
-from eventproc.sources.kafka.errors import SuspectSettingError
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.options import KafkaOptions, check_config
 from eventproc.sources.kafka.position import Bounds, is_end_needed, last_ms_before, start_of

@@ -124,8 +124,8 @@ async def own_presence_is_recognised(bench: Bench) -> None:
         await members(bench.other, group) == {member}, "a member record must be as it is stored"
     )
     async with losing(bench, 1):
-        rival = Member(owner_id="a", incarnation="2", status=MemberStatus.LEAVING)
-        result = await bench.other.announce_member(group, rival)
+        second = Member(owner_id="a", incarnation="2", status=MemberStatus.LEAVING)
+        result = await bench.other.announce_member(group, second)
     require(
         result.outcome is WriteOutcome.LOST,
         f"another incarnation's record must not count as one's own: it is {result.outcome.value}",

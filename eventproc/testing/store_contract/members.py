@@ -1,6 +1,8 @@
 """Clauses on member records: conditional, renewable, withdrawn by their own etag only."""
 
 from dataclasses import replace
+from enum import Enum
+from typing import Any, Final
 
 from eventproc.models import (
     ConsumerGroup,
@@ -12,7 +14,18 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 from eventproc.testing.store_contract.bench import Bench, owners, require
-from eventproc.testing.store_contract.ownership import ODD_OWNERS
+from eventproc.testing.store_contract.ownership import UNUSUAL_OWNER_IDS
+
+
+class _LaterWord(Enum):
+    """A word that a later version of eventproc may write, for each field that has words."""
+
+    WORD = "unheard-of"
+
+
+_LATER_WORDS: Final[dict[str, Any]] = dict.fromkeys(
+    ("status", "lease_mode", "offset_format"), _LaterWord.WORD
+)
 
 
 async def announce(store: CheckpointStore, group: ConsumerGroup, member: Member) -> Member:
@@ -46,7 +59,7 @@ async def members(store: CheckpointStore, group: ConsumerGroup) -> set[Member]:
     return set(snapshot.members)
 
 
-async def presence_comes_back(bench: Bench) -> None:
+async def member_record_comes_back(bench: Bench) -> None:
     """A member record is listed by every store as it was written, in all fields."""
     group = bench.new_group()
     require(await members(bench.store, group) == set(), "a new group must have no members")
@@ -82,8 +95,8 @@ async def announcing_is_conditional(bench: Bench) -> None:
     group = bench.new_group()
     first = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
     second = Member(owner_id="a", incarnation="2")
-    for rival in (second, replace(second, etag="0x0")):
-        result = await bench.other.announce_member(group, rival)
+    for outdated in (second, replace(second, etag="0x0")):
+        result = await bench.other.announce_member(group, outdated)
         require(
             result.outcome is WriteOutcome.LOST,
             "an announcement under a name that is taken must be lost, "
@@ -97,7 +110,7 @@ async def announcing_is_conditional(bench: Bench) -> None:
     require(await members(bench.store, group) == {first}, "a lost announcement changes nothing")
 
 
-async def presence_is_renewed(bench: Bench) -> None:
+async def member_record_is_renewed(bench: Bench) -> None:
     """Writing the same again gives a new etag and never makes the record older."""
     group = bench.new_group()
     first = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
@@ -143,7 +156,7 @@ async def unusual_owners_are_distinguished(bench: Bench) -> None:
     group = bench.new_group()
     announced = {
         await announce(bench.store, group, Member(owner_id=owner_id, incarnation="1"))
-        for owner_id in ODD_OWNERS
+        for owner_id in UNUSUAL_OWNER_IDS
     }
     require(await members(bench.other, group) == announced, "owner ids must come back as given")
     for member in announced:
@@ -165,11 +178,30 @@ async def members_keep_to_their_group(bench: Bench) -> None:
     )
 
 
+async def unknown_words_are_read_as_defaults(bench: Bench) -> None:
+    """A word that a later version wrote counts as the field's default; no listing fails for it."""
+    group = bench.new_group()
+    plain = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
+    later = Member(owner_id="b", incarnation="2", **_LATER_WORDS)
+    await bench.store.announce_member(group, later)
+    listed = await members(bench.other, group)
+    require(plain in listed, "an unknown word must not hide the other members")
+    found = {
+        replace(each, etag=None, last_modified=None) for each in listed if each.owner_id == "b"
+    }
+    # A store that keeps the objects themselves has no words to read.
+    require(
+        found in ({Member(owner_id="b", incarnation="2")}, {later}),
+        f"unknown words must be read as the defaults, they are read as {found}",
+    )
+
+
 CLAUSES = (
-    presence_comes_back,
+    member_record_comes_back,
     announcing_is_conditional,
-    presence_is_renewed,
+    member_record_is_renewed,
     withdrawing_is_conditional,
     unusual_owners_are_distinguished,
     members_keep_to_their_group,
+    unknown_words_are_read_as_defaults,
 )

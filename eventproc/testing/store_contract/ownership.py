@@ -14,7 +14,7 @@ ODD_NAMES = (
     "a.b~c_d-e",
     "x" * 128,
 )
-ODD_OWNERS = (
+UNUSUAL_OWNER_IDS = (
     "b6b8b3a0-7a6e-4f8e-9d0a-0c4f0b1f6f00",
     "Zoë's laptop/東京 50%25",
     "CASE",
@@ -214,11 +214,11 @@ async def unusual_names_come_back_as_given(bench: Bench) -> None:
             f"names like {name!r} must come back as given",
         )
     group = bench.new_group()
-    for number, owner_id in enumerate(ODD_OWNERS):
+    for number, owner_id in enumerate(UNUSUAL_OWNER_IDS):
         await own(bench.store, group, str(number), owner_id)
     held = {key: record.owner_id for key, record in (await owners(bench.other, group)).items()}
     require(
-        held == {str(number): owner_id for number, owner_id in enumerate(ODD_OWNERS)},
+        held == {str(number): owner_id for number, owner_id in enumerate(UNUSUAL_OWNER_IDS)},
         f"owner ids must come back as given, not as {held}",
     )
 

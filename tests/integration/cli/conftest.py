@@ -1,4 +1,4 @@
-"""The command as people run it: in a process of its own, against a real hub."""
+"""Runs the command in a process of its own, against a real hub."""
 
 import os
 import subprocess
@@ -18,14 +18,15 @@ SECRETS = (
 
 
 class Command:
-    """Starts the command; what is still running at the end of the test is killed."""
+    """Starts the command in processes, and kills those that still run at the end of the test."""
 
     def __init__(self, folder):
         self._folder = folder
         self._processes = []
 
     def start(self, *arguments, **env):
-        """Start it in the test's folder, with nothing of ours in its environment but *env*."""
+        """Start the command in the test's folder, with the environment without secrets, and
+        *env*."""
         clean = {name: value for name, value in os.environ.items() if name not in SECRETS}
         process = subprocess.Popen(
             [sys.executable, "-m", "eventproc.cli", *map(str, arguments)],
@@ -40,13 +41,13 @@ class Command:
         return process
 
     def run(self, *arguments, **env):
-        """Run it to its end; return exit code, standard output and standard error."""
+        """Run the command to its end; return exit code, standard output and standard error."""
         process = self.start(*arguments, **env)
         out, err = process.communicate(timeout=40)
         return process.returncode, out, err
 
     def close(self):
-        """Leave nothing behind."""
+        """Kill all processes."""
         for process in self._processes:
             process.kill()
             process.communicate()
@@ -54,7 +55,7 @@ class Command:
 
 @pytest.fixture
 def command(tmp_path) -> Iterator[Command]:
-    """Return what starts the command in a folder of the test's own."""
+    """Yield a ``Command`` with a folder for this test."""
     made = Command(tmp_path)
     yield made
     made.close()
@@ -69,5 +70,5 @@ def orders() -> Iterator[EventHubsEmulator]:
 
 @pytest.fixture
 def root_config() -> Path:
-    """Return the configuration that this project gives to the official emulator."""
+    """Return the configuration for the official emulator."""
     return Path(__file__).parents[3] / "docker/Config.json"

@@ -1,4 +1,4 @@
-"""``eventproc checkpoints``: positions looked at, moved under a running fleet, and taken along."""
+"""``eventproc checkpoints``: shown, moved while processors run, exported and imported."""
 
 import asyncio
 import io
@@ -36,7 +36,8 @@ COUNT = 40
 
 @pytest.fixture(name="tool")
 def _tool(orders, tmp_path, monkeypatch, capsys):
-    """Publish 40 events to partition 0 and one to partition 1; return what runs the tool here."""
+    """Publish 40 events to partition 0 and one to partition 1; return a function that runs the
+    verb."""
     (tmp_path / "shop.py").write_text(dedent(HANDLER))
     with EventHubProducerClient.from_connection_string(
         orders.connection_string_for("orders")
@@ -56,8 +57,8 @@ def _tool(orders, tmp_path, monkeypatch, capsys):
     return run
 
 
-def told(tool, verb, *options):
-    """Return the JSON that a verb prints."""
+def json_of(tool, verb, *options):
+    """Run a verb that must succeed; return the JSON that it prints."""
     code, out, err = tool(verb, *HERE, *options, "--format", "json")
 
     assert (code, err) == (0, "")
@@ -65,7 +66,7 @@ def told(tool, verb, *options):
 
 
 def positions(found):
-    """The position of each partition in a list."""
+    """Return the position of each partition in a list."""
     return {c["partition_id"]: c["sequence_number"] for c in found["checkpoints"]}
 
 
@@ -91,7 +92,7 @@ def store_state(orders, number, state):
 
 
 def handled_until(process, number):
-    """Read the numbers of partition 0 that a processor prints, up to and with this one."""
+    """Read the numbers of partition 0 that a processor prints, up to *number*."""
     numbers: list[int] = []
     while not numbers or numbers[-1] != number:
         line = process.stdout.readline()
@@ -103,22 +104,24 @@ def handled_until(process, number):
 
 
 @pytest.mark.parametrize("first", [2, 35])
-def test_a_running_owner_continues_from_the_new_position(command, tool, orders, first, tmp_path):
+def test_a_running_owner_continues_at_the_position_of_a_reset(
+    command, tool, orders, first, tmp_path
+):
     """After a reset, the owner drops the events that it holds and does not overwrite the reset."""
     process = command.start(
         *("run", "shop:Slow", *HERE, *FAST, "--checkpoint-events", "1", "--owner-id", "one"),
         EVENTPROC_CONNECTION_STRING=orders.connection_string,
     )
     before = handled_until(process, 3)
-    (change,) = told(tool, "reset", "--partition", "0", "--to", str(first), "--yes")["changes"]
+    (change,) = json_of(tool, "reset", "--partition", "0", "--to", str(first), "--yes")["changes"]
     (tmp_path / "go").touch()
     numbers = before + handled_until(process, COUNT - 1)
     process.terminate()
     process.communicate(timeout=20)
     cut = next(at for at, number in enumerate(numbers) if at != number)
-    found = told(tool, "list")
+    found = json_of(tool, "list")
 
-    assert (change["is_moved"], change["told_owner_id"]) == (True, "one")
+    assert (change["is_moved"], change["notified_owner_id"]) == (True, "one")
     assert numbers[cut:] == list(range(first, COUNT))
     assert positions(found)["0"] == COUNT - 1
     assert found["checkpoints"][0]["state_bytes"] == len(str(COUNT - first))
@@ -126,37 +129,37 @@ def test_a_running_owner_continues_from_the_new_position(command, tool, orders, 
 
 
 def test_a_reset_is_shown_and_needs_a_confirmation(tool, orders):
-    """Nothing is written before the answer, or if standard input is closed."""
+    """The change is printed first; nothing is written without ``y``, ``--yes`` or an open input."""
     store_state(orders, 39, b"40")
     arguments = ["reset", *HERE, "--to", "10", "--partition", "0"]
     dry = tool(*arguments, "--dry-run")
-    silent = tool(*arguments)
+    unanswered = tool(*arguments)
     refused = tool(*arguments, answer="n\n")
-    untouched = positions(told(tool, "list"))
-    agreed = tool(*arguments, answer="y\n")
+    untouched = positions(json_of(tool, "list"))
+    confirmed = tool(*arguments, answer="y\n")
     again = tool(*arguments, answer="y\n")
 
     assert dry[0] == 0
     assert ["0", "39", "9", "30", "again", "dropped", "(2", "bytes)"] in [
         line.split() for line in dry[1].splitlines()
     ]
-    assert silent[0] == 2
-    assert "--yes" in silent[2]
+    assert unanswered[0] == 2
+    assert "--yes" in unanswered[2]
     assert refused[0] == 1
     assert "Nothing was changed." in refused[1]
     assert untouched == {"0": 39}
-    assert agreed[0] == 0
-    assert "1 of 1 moved." in agreed[1]
-    assert positions(told(tool, "list")) == {"0": 9}
+    assert confirmed[0] == 0
+    assert "1 of 1 moved." in confirmed[1]
+    assert positions(json_of(tool, "list")) == {"0": 9}
     assert again[0] == 0
     assert "as it is" in again[1]
 
 
 def test_lag_is_shown_in_events_and_seconds(tool):
-    """A group without running processors can be read without --lookup-group."""
-    told(tool, "reset", "--to", "latest", "--yes")
-    told(tool, "reset", "--to", "-7", "--partition", "0", "--yes")
-    lags = told(tool, "lag")
+    """``lag`` works for a group without running processors."""
+    json_of(tool, "reset", "--to", "latest", "--yes")
+    json_of(tool, "reset", "--to", "-7", "--partition", "0", "--yes")
+    lags = json_of(tool, "lag")
     code, table, _ = tool("lag", *HERE)
 
     assert [p["lag"] for p in lags["partitions"]] == [7, 0, 0, 0]
@@ -165,32 +168,34 @@ def test_lag_is_shown_in_events_and_seconds(tool):
     assert (code, table.splitlines()[-1].split()[:2]) == (0, ["all", "7"])
 
 
-def test_checkpoints_move_to_another_store_and_group(tool, orders, storage, container, monkeypatch):
-    """With their states, through a file; a state of another position is left out, and said so."""
+def test_export_and_import_move_checkpoints_to_another_store_and_group(
+    tool, orders, storage, container, monkeypatch
+):
+    """States are moved, too, except one of another position, which the import names."""
     store_state(orders, 20, b"twenty")
-    told(tool, "set", "--partition", "1", "--sequence-number", "0", "--offset", "7", "--yes")
+    json_of(tool, "set", "--partition", "1", "--sequence-number", "0", "--offset", "7", "--yes")
     exported = tool("export", *HERE, "orders.json")
     there = ["--eventhub", "orders", "--store", f"blob:{container}", "--consumer-group", "other"]
     monkeypatch.setenv("EVENTPROC_STORAGE_CONNECTION_STRING", storage)
     imported = tool("import", *there, "orders.json", "--yes")
     found = json.loads(tool("list", *there, "--format", "json")[1])
-    told(tool, "reset", "--partition", "0", "--to", "12", "--keep-state", "--yes")
+    json_of(tool, "reset", "--partition", "0", "--to", "12", "--keep-state", "--yes")
     code, _, _ = tool("export", *HERE, "out-of-step.json")
-    told_so = tool("import", *there, "out-of-step.json", "--yes")[2]
+    warnings = tool("import", *there, "out-of-step.json", "--yes")[2]
     after = json.loads(tool("list", *there, "--format", "json")[1])
 
     assert exported == (0, "2 checkpoints written to orders.json\n", "")
     assert (imported[0], imported[2], code) == (0, "", 0)
     assert positions(found) == {"0": 20, "1": 0}
     assert [c["state_bytes"] for c in found["checkpoints"]] == [6, 0]
-    assert "the state of partition 0 belongs to position 20, and is left out" in told_so
+    assert "the state of partition 0 belongs to position 20, and is left out" in warnings
     assert positions(after) == {"0": 11, "1": 0}
     assert [c["state_bytes"] for c in after["checkpoints"]] == [0, 0]
 
 
-def test_a_file_of_another_hub_is_refused_unless_that_is_meant(tool, monkeypatch):
-    """Its positions mean nothing there."""
-    told(tool, "reset", "--to", "latest", "--yes")
+def test_importing_a_file_of_another_hub_needs_another_hub(tool, monkeypatch):
+    """Without ``--another-hub`` it is refused; so are files of another version and damaged ones."""
+    json_of(tool, "reset", "--to", "latest", "--yes")
     code, out, err = tool("export", *HERE, "-")
     contents = json.loads(out)
     path = Path("orders.json")
@@ -199,7 +204,7 @@ def test_a_file_of_another_hub_is_refused_unless_that_is_meant(tool, monkeypatch
     elsewhere = ["--namespace", "elsewhere", "--eventhub", "orders", "--store", "sqlite:new.db"]
     refused = tool("import", *elsewhere, str(path), "--yes")
     is_made = Path("new.db").exists()
-    taken = tool("import", *elsewhere, str(path), "--yes", "--another-hub", "--partition", "1")
+    imported = tool("import", *elsewhere, str(path), "--yes", "--another-hub", "--partition", "1")
     path.write_text(out.replace('"version": 1', '"version": 2'))
     later = tool("import", *elsewhere, str(path), "--yes")
     path.write_text(out.replace('"sequence_number": 39', '"sequence_number": "39"'))
@@ -207,30 +212,31 @@ def test_a_file_of_another_hub_is_refused_unless_that_is_meant(tool, monkeypatch
 
     assert (code, err) == (0, "")
     assert (contents["format"], contents["version"]) == ("eventproc-checkpoints", 1)
-    assert (refused[0], is_made, taken[0]) == (2, False, 0)
+    assert (refused[0], is_made, imported[0]) == (2, False, 0)
     assert "--another-hub" in refused[2]
-    assert "1 of 1 moved." in taken[1]
+    assert "1 of 1 moved." in imported[1]
     assert (later[0], damaged[0]) == (2, 2)
     assert "version 2" in later[2]
     assert "Expected `int | null`, got `str` - at `$.checkpoints[0].sequence_number`" in damaged[2]
 
 
 def test_a_damaged_state_can_be_dropped(tool, orders, storage, container, monkeypatch):
-    """The position stays, and the partition can be served again."""
+    """A reset to ``+0`` keeps the position and drops the state, so the partition can be served
+    again."""
     monkeypatch.setenv("EVENTPROC_STORAGE_CONNECTION_STRING", storage)
     there = ["--eventhub", "orders", "--store", f"blob:{container}"]
-    told_where = ["--partition", "0", "--format", "json"]
-    tool("reset", *there, "--to", "8", "--yes", *told_where)
+    where = ["--partition", "0", "--format", "json"]
+    tool("reset", *there, "--to", "8", "--yes", *where)
     with ContainerClient.from_connection_string(storage, container) as azure:
         (name,) = azure.list_blob_names(name_starts_with=f"127.0.0.1:{orders.port}/orders/")
         blob = azure.get_blob_client(name)
         metadata = blob.get_blob_properties().metadata
         blob.upload_blob(b"evpstate, torn", metadata=metadata, overwrite=True)
-    listed = json.loads(tool("list", *there, *told_where)[1])["checkpoints"]
+    listed = json.loads(tool("list", *there, *where)[1])["checkpoints"]
     refused = tool("export", *there, "-")
-    kept = tool("reset", *there, "--to", "+0", "--keep-state", "--yes", *told_where)
-    dropped = tool("reset", *there, "--to", "+0", "--yes", *told_where)
-    after = json.loads(tool("list", *there, *told_where)[1])["checkpoints"]
+    kept = tool("reset", *there, "--to", "+0", "--keep-state", "--yes", *where)
+    dropped = tool("reset", *there, "--to", "+0", "--yes", *where)
+    after = json.loads(tool("list", *there, *where)[1])["checkpoints"]
 
     assert [(c["sequence_number"], c["is_state_damaged"]) for c in listed] == [(7, True)]
     assert refused[0] == 2

@@ -1,4 +1,4 @@
-"""Credentials that lack a right, expire or are malformed, and damage: real tokens, real storage."""
+"""Credentials that lack a right, expire or are malformed, and damaged records, on real storage."""
 
 import json
 import signal
@@ -46,20 +46,21 @@ class Shop:
                 producer.send_batch([EventData("x")], partition_id=partition_id)
 
     def env(self, storage=None):
-        """The environment of a command that uses this storage; the real one by default."""
+        """Return the environment of a command that uses this storage; the real one by default."""
         return {
             "EVENTPROC_CONNECTION_STRING": self.orders.connection_string,
             "EVENTPROC_STORAGE_CONNECTION_STRING": storage or self.storage,
         }
 
-    def sas(self, rights, lives=timedelta(hours=1)):
-        """A connection string with a token for the container: r, w, d and l."""
+    def sas(self, rights, lifetime=timedelta(hours=1)):
+        """Return a connection string with a SAS for the container that has these rights: r, w, d
+        and l."""
         token = generate_container_sas(
             self.account,
             self.container,
             account_key=self.key,
             permission=ContainerSasPermissions.from_string(rights),
-            expiry=datetime.now(UTC) + lives,
+            expiry=datetime.now(UTC) + lifetime,
         )
         return f"BlobEndpoint={self.endpoint};SharedAccessSignature={token}"
 
@@ -70,7 +71,7 @@ class Shop:
         )
 
     def run(self, storage, *options):
-        """Run a processor that does not get far; return exit code and standard error."""
+        """Run a processor that fails; return exit code and standard error."""
         code, out, err = self.command.run(
             "run", "shop:Count", *self.here, *FAST, *options, **self.env(storage)
         )
@@ -80,7 +81,7 @@ class Shop:
 
 
 def read_until(process, wanted):
-    """Read what handlers print until all these lines came."""
+    """Read what handlers print until all these lines have come."""
     missing = set(wanted)
     while missing:
         line = process.stdout.readline()
@@ -89,7 +90,7 @@ def read_until(process, wanted):
 
 
 def events_of(err):
-    """The log events, in order."""
+    """Return the log events, in order."""
     return [json.loads(line)["event"] for line in err.splitlines() if line.startswith("{")]
 
 
@@ -105,8 +106,8 @@ def _shop(command, orders, tmp_path, storage, container):
 @pytest.mark.parametrize(
     ("rights", "missing"), [("rl", "write blobs"), ("wl", "read blobs"), ("rw", "list blobs")]
 )
-def test_a_token_without_a_right_ends_the_start_with_the_name_of_the_right(shop, rights, missing):
-    """In one line, with the code that tells a supervisor not to restart."""
+def test_run_with_a_sas_that_lacks_a_right_names_the_right(shop, rights, missing):
+    """The message has one line, and the exit code means that a restart is of no use."""
     code, err = shop.run(shop.sas(rights))
 
     assert code == BAD_INPUT
@@ -114,8 +115,8 @@ def test_a_token_without_a_right_ends_the_start_with_the_name_of_the_right(shop,
     assert f"lacks the right to {missing} (403 AuthorizationPermissionMismatch)" in err
 
 
-def test_a_malformed_key_is_named(shop):
-    """The service never saw it, so there is no status to quote."""
+def test_run_with_a_malformed_key_says_that_it_cannot_sign(shop):
+    """No request is sent, so the message has no status code."""
     code, err = shop.run(shop.storage.replace(shop.key, "c2Vjc"))
 
     assert code == BAD_INPUT
@@ -123,8 +124,8 @@ def test_a_malformed_key_is_named(shop):
     assert err.count("\n") == 1
 
 
-def test_a_store_out_of_reach_is_named_with_its_address(shop):
-    """And with what the system says of it; trying again may help."""
+def test_run_with_an_unreachable_store_names_its_address(shop):
+    """The message has the system's error, and the exit code means that a restart may help."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -136,8 +137,8 @@ def test_a_store_out_of_reach_is_named_with_its_address(shop):
     assert "check the storage account's address" in err
 
 
-def test_a_stop_without_the_right_to_delete_is_in_good_order(shop):
-    """The member record stays, which is logged; it is not logged as an outage of the store."""
+def test_a_stop_without_the_delete_right_succeeds(shop):
+    """The member record stays, which is logged once, and not as an outage of the store."""
     process = shop.start(shop.sas("rwl"))
     read_until(process, [f"{p} 0" for p in PARTITIONS])
     process.send_signal(signal.SIGTERM)
@@ -149,22 +150,23 @@ def test_a_stop_without_the_right_to_delete_is_in_good_order(shop):
     assert "store_requests_failed" not in events_of(err)
 
 
-def test_a_token_that_expires_is_logged_and_the_exit_code_is_not_0(shop):
-    """What was handled since is not stored, so the exit code is not 0; no future is left behind."""
+def test_a_sas_that_expires_during_a_run_makes_the_exit_code_failed(shop):
+    """It is logged once, and the last line names the partitions whose checkpoints are not
+    stored."""
     process = shop.start(
         shop.sas("rwdl", timedelta(seconds=15)), "--shutdown-timeout", "4s", "--expiration", "12s"
     )
     read_until(process, [f"{p} 0" for p in PARTITIONS])
-    said = []
+    lines = []
     for line in process.stderr:  # Renewals meet the refusal first.
-        said.append(line)
+        lines.append(line)
         if "store_refused" in line:
             break
     shop.publish()
     read_until(process, [f"{p} 1" for p in PARTITIONS])
     process.send_signal(signal.SIGTERM)
     _, rest = process.communicate(timeout=30)
-    err = "".join(said) + rest
+    err = "".join(lines) + rest
     events = events_of(err)
 
     assert process.returncode == FAILED
@@ -177,19 +179,19 @@ def test_a_token_that_expires_is_logged_and_the_exit_code_is_not_0(shop):
     assert "StoreCorruptError" not in err
 
 
-def test_a_damaged_state_is_reported_and_can_be_repaired_without_a_restart(shop):
-    """The other partitions are served meanwhile."""
+def test_a_damaged_state_is_reported_and_repaired_without_a_restart(shop):
+    """The other partitions are served meanwhile; ``checkpoints reset`` lets the partition start."""
     first = shop.start(None)
     read_until(first, [f"{p} 0" for p in PARTITIONS])
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=30)
-    cut_off(shop, "2")
+    truncate_state(shop, "2")
     shop.publish()
     process = shop.start(None)
     read_until(process, ["0 1", "1 1", "3 1", "2 StoreCorruptError"])
     status = [*shop.here, *FAST[2:4]]
     code, table, _ = shop.command.run("status", *status, **shop.env())
-    _, told, _ = shop.command.run("status", *status, "--format", "json", **shop.env())
+    _, report, _ = shop.command.run("status", *status, "--format", "json", **shop.env())
     shop.command.run(
         "checkpoints", "reset", "--to", "earliest", "--partition", "2", "--yes", *status,
         **shop.env(),
@@ -197,7 +199,7 @@ def test_a_damaged_state_is_reported_and_can_be_repaired_without_a_restart(shop)
     read_until(process, ["2 1"])
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=30)
-    rows = json.loads(told)["partitions"]
+    rows = json.loads(report)["partitions"]
     errors = {row["partition_id"]: row["checkpoint_error"] for row in rows}
     events = events_of(err)
 
@@ -210,8 +212,8 @@ def test_a_damaged_state_is_reported_and_can_be_repaired_without_a_restart(shop)
     assert process.returncode == OK
 
 
-def cut_off(shop, partition_id):
-    """Shorten the body of a checkpoint, and leave its metadata as they are."""
+def truncate_state(shop, partition_id):
+    """Shorten the body of a checkpoint blob, and keep its metadata."""
     with ContainerClient.from_connection_string(shop.storage, shop.container) as client:
         for blob in client.list_blobs(include=["metadata"]):
             if blob.name.endswith(f"/checkpoint/{partition_id}"):

@@ -1,4 +1,4 @@
-"""Signals that come while the command still imports what it needs."""
+"""Signals that arrive while the command still imports its modules."""
 
 import os
 import signal
@@ -15,14 +15,14 @@ import time
 print("importing", flush=True)
 time.sleep(60)
 """
-"""In place of what takes long to import."""
+"""A module that takes long to import."""
 
 SCRIPT = "import sys; from eventproc.cli.entry_point import main; sys.exit(main())"
-"""What the installed script does."""
+"""The installed script."""
 
 
 def importing(tmp_path, module, *arguments):
-    """The command in a process of its own, in the middle of importing a module."""
+    """Start the command; return its process while it imports a module."""
     (tmp_path / f"{module}.py").write_text(SLOW)
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, *arguments],
@@ -42,8 +42,8 @@ RUN = ("run", "orders:Handler", "--eventhub", "orders", "--store", "sqlite:group
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("module", ["structlog", "typer", "orders"])
-def test_run_is_stopped_in_good_order_while_it_imports(tmp_path, module, number):
-    """What the library needs, what the command needs, or the user's handler: nothing is claimed."""
+def test_a_signal_during_imports_ends_run_with_exit_code_0(tmp_path, module, number):
+    """The module may be of the library, of the command or of the user; nothing is claimed yet."""
     process = importing(tmp_path, module, *RUN)
     process.send_signal(number)
     _, err = process.communicate(timeout=20)
@@ -52,8 +52,8 @@ def test_run_is_stopped_in_good_order_while_it_imports(tmp_path, module, number)
     assert err == f"eventproc: ended by {number.name}, nothing was under way\n"
 
 
-def test_other_verbs_are_interrupted(tmp_path):
-    """As their table of exit codes has it."""
+def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path):
+    """As their documentation says."""
     process = importing(tmp_path, "typer", "status", "--watch")
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=20)
@@ -90,8 +90,8 @@ def test_no_other_package_is_imported_before_the_signal_handlers_are_installed()
     }
 
 
-def test_an_interruption_is_no_traceback(tmp_path):
-    """Ctrl+C before there is anything to clear up."""
+def test_an_interrupt_during_imports_prints_nothing(tmp_path):
+    """Ctrl+C ends the command without a traceback."""
     process = importing(tmp_path, "structlog", "status")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
@@ -99,8 +99,8 @@ def test_an_interruption_is_no_traceback(tmp_path):
     assert (process.returncode, err) == (130, "")
 
 
-def test_the_installed_script_begins_there():
-    """And so does ``python -m eventproc.cli``."""
+def test_script_and_module_have_the_same_entry_point():
+    """The installed script and ``python -m eventproc.cli`` handle early signals."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     module = (ROOT / "eventproc/cli/__main__.py").read_text()
 

@@ -1,4 +1,4 @@
-"""``eventproc emulator``: what it prints is what a genuine client connects with."""
+"""``eventproc emulator``: clients connect with what it prints."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 
 def publish(connection_string, hub):
-    """Publish one event by the genuine client; return the partition ids."""
+    """Publish one event with Azure's client; return the partition ids."""
     with EventHubProducerClient.from_connection_string(
         connection_string, eventhub_name=hub
     ) as producer:
@@ -16,26 +16,27 @@ def publish(connection_string, hub):
         return producer.get_partition_ids()
 
 
-def test_the_printed_connection_string_can_be_copied(command):
-    """People get it in a text, on a line of its own; SIGTERM ends it with exit code 0."""
+def test_the_emulator_prints_a_connection_string_that_works(command):
+    """The text has it on a line of its own; SIGTERM ends the emulator with exit code 0."""
     emulator = command.start("emulator", "--hub", "orders:3", "--port", 0)
-    said = ""
+    output = ""
     for line in emulator.stdout:
-        said += line
+        output += line
         if "Ctrl+C" in line:
             break
-    (copied,) = re.findall(r"^  (Endpoint=\S+)$", said, re.MULTILINE)
+    (copied,) = re.findall(r"^  (Endpoint=\S+)$", output, re.MULTILINE)
     partition_ids = publish(copied, "orders")
     emulator.send_signal(signal.SIGTERM)
     emulator.communicate(timeout=20)
 
     assert partition_ids == ["0", "1", "2"]
-    assert "orders: 3 partitions" in said
+    assert "orders: 3 partitions" in output
     assert emulator.returncode == 0
 
 
-def test_a_program_gets_one_line_of_json(command, root_config):
-    """With the hubs of a Config.json beside those of the command line."""
+def test_the_emulator_prints_one_line_of_json_for_programs(command, root_config):
+    """It has the hubs of a Config.json and of the command line; the end of input ends the
+    emulator."""
     emulator = command.start(
         *("emulator", "--config", root_config, "--hub", "more:2", "--port", 0),
         *("--health-port", 0, "--format", "json", "--stop-at-eof"),
@@ -50,8 +51,8 @@ def test_a_program_gets_one_line_of_json(command, root_config):
     assert emulator.returncode == 0
 
 
-def test_a_port_that_is_taken_is_said(command):
-    """With the remedy."""
+def test_a_port_in_use_is_an_error_that_names_the_remedy(command):
+    """The message names the port and suggests port 0; the exit code is 2."""
     first = command.start("emulator", "--port", 0, "--format", "json")
     port = json.loads(first.stdout.readline())["port"]
     code, _, err = command.run("emulator", "--port", port)

@@ -1,4 +1,4 @@
-"""``import`` and ``set``: what no store could keep is refused before anything is written."""
+"""``import`` and ``set`` refuse checkpoints that no store can keep, before anything is written."""
 
 import json
 
@@ -20,7 +20,7 @@ RANGE = "between -1 and 9223372036854775807"
 
 @pytest.fixture(name="tool")
 def _tool(tmp_path, monkeypatch, capsys):
-    """Return what runs the tool in a directory of its own."""
+    """Return a function that runs the verb in a folder of this test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EVENTPROC_CONNECTION_STRING", raising=False)
 
@@ -39,7 +39,7 @@ def write(path, *checkpoints, indent: int | None = 2):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("invalid", "message"),
     [
         ({"sequence_number": 10**30}, RANGE),
         ({"sequence_number": 2**63}, RANGE),
@@ -54,19 +54,20 @@ def write(path, *checkpoints, indent: int | None = 2):
         ({"partition_id": "a\r\nb"}, "must be printable"),
     ],
 )
-def test_a_file_with_a_wrong_checkpoint_changes_nothing(tool, tmp_path, wrong, said):
-    """It is refused whole, with the line where the wrong one begins and what may stand there."""
-    write(tmp_path / "f.json", {}, {"partition_id": "1", **wrong})
+def test_import_refuses_a_file_with_an_invalid_checkpoint(tool, tmp_path, invalid, message):
+    """Nothing is imported; the message has the line of the checkpoint and what is expected
+    there."""
+    write(tmp_path / "f.json", {}, {"partition_id": "1", **invalid})
     code, out, err = tool("import", "f.json", "--yes")
     line = 1 + (tmp_path / "f.json").read_text().splitlines().index("    {", 10)
 
     assert (code, out) == (2, "")
     assert f"f.json, line {line}" in err
-    assert said in err
+    assert message in err
     assert not (tmp_path / "group.db").exists()
 
 
-def test_a_file_that_is_nested_too_deeply_is_refused(tool, tmp_path):
+def test_import_refuses_a_file_that_is_nested_too_deeply(tool, tmp_path):
     """The nesting is in a field that the format does not have."""
     text = json.dumps({**HEAD, "checkpoints": []})[:-1] + ', "more": ' + "[" * 40_000
     (tmp_path / "f.json").write_text(text)
@@ -76,8 +77,8 @@ def test_a_file_that_is_nested_too_deeply_is_refused(tool, tmp_path):
     assert "not what `export` writes" in err
 
 
-def test_a_wrong_checkpoint_that_is_not_imported_does_not_matter(tool, tmp_path):
-    """As one without an offset, which some other SDKs write."""
+def test_import_ignores_invalid_checkpoints_of_other_partitions(tool, tmp_path):
+    """With ``--partition``, another partition's checkpoint without an offset is not an error."""
     write(tmp_path / "f.json", {}, {"partition_id": "1", "offset": None})
     refused = tool("import", "f.json", "--yes")
     code, out, _ = tool("import", "f.json", "--partition", "0", "--yes")
@@ -87,8 +88,8 @@ def test_a_wrong_checkpoint_that_is_not_imported_does_not_matter(tool, tmp_path)
     assert (code, out.splitlines()[-1]) == (0, "1 of 1 moved.")
 
 
-def test_importing_the_same_file_again_changes_nothing_and_says_so(tool, tmp_path):
-    """The output does not say that a state is replaced."""
+def test_importing_the_same_file_again_changes_nothing(tool, tmp_path):
+    """The output says so, and does not say that a state is replaced."""
     write(tmp_path / "f.json", {"state": "c3RhdGU=", "state_sequence_number": 7})
     first = tool("import", "f.json", "--yes")[1]
     again = tool("import", "f.json", "--yes")[1]
@@ -100,8 +101,8 @@ def test_importing_the_same_file_again_changes_nothing_and_says_so(tool, tmp_pat
     assert again.splitlines()[-1] == "Nothing to change: every checkpoint is already in place."
 
 
-def test_a_state_that_only_moves_is_not_called_replaced(tool, tmp_path):
-    """The same bytes at another position."""
+def test_importing_an_equal_state_at_another_position_does_not_replace_it(tool, tmp_path):
+    """The output says that the state stays as it is."""
     write(tmp_path / "f.json", {"state": "c3RhdGU=", "state_sequence_number": 7})
     tool("import", "f.json", "--yes")
     write(
@@ -115,7 +116,7 @@ def test_a_state_that_only_moves_is_not_called_replaced(tool, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("invalid", "message"),
     [
         (["--sequence-number", str(10**30), "--offset", "5"], RANGE),
         (["--sequence-number", "9" * 5_000, "--offset", "5"], "integer"),
@@ -124,10 +125,10 @@ def test_a_state_that_only_moves_is_not_called_replaced(tool, tmp_path):
         (["--sequence-number", "5", "--offset", "5", "--partition", "a/b"], "without slashes"),
     ],
 )
-def test_set_refuses_what_no_store_could_keep(tool, tmp_path, wrong, said):
-    """Before a store is opened."""
-    partition = [] if "--partition" in wrong else ["--partition", "0"]
-    code, out, err = tool("set", *partition, *wrong, "--yes")
+def test_set_refuses_an_invalid_checkpoint(tool, tmp_path, invalid, message):
+    """It is refused before a store is opened."""
+    partition = [] if "--partition" in invalid else ["--partition", "0"]
+    code, out, err = tool("set", *partition, *invalid, "--yes")
 
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err

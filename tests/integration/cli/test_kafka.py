@@ -1,4 +1,4 @@
-"""``eventproc`` on a Kafka broker: a fleet of processes, one of them killed, and an operator."""
+"""``eventproc`` on a Kafka broker: two processes, one of them killed, and an operator."""
 
 import json
 from textwrap import dedent
@@ -22,7 +22,7 @@ FAST = ["--interval", "300ms", "--expiration", "2s", "--checkpoint-events", "1"]
 
 @pytest.fixture(name="topic")
 def _topic(tmp_path):
-    """Yield a topic with ten events in each of three partitions; a handler lies in the folder."""
+    """Yield a topic with ten events in each of three partitions, and write a handler."""
     (tmp_path / "shop.py").write_text(dedent(HANDLER))
     with KafkaBroker() as broker:
         topic = KafkaTopic(broker, "orders")
@@ -32,7 +32,7 @@ def _topic(tmp_path):
 
 
 def noted(process, until):
-    """Read what a process handles until it has all of these, or any event of these partitions."""
+    """Read what a process handles until a condition holds for it."""
     found: list[tuple[str, int]] = []
     while not until(found):
         partition_id, number = process.stdout.readline().split()
@@ -40,8 +40,8 @@ def noted(process, until):
     return found
 
 
-def test_a_fleet_survives_a_kill_and_keeps_to_its_protocol(command, topic):
-    """Shared by two, all handled when one is killed, moved by an operator within Kafka only."""
+def test_a_group_on_kafka_survives_a_kill_and_refuses_amqp_offsets(command, topic):
+    """Two processes share the topic; when one is killed the other handles all new events."""
     env = {"EVENTPROC_CONNECTION_STRING": f"kafka://{topic.broker.bootstrap_servers}"}
     first = command.start("run", "shop:Note", *HERE, *FAST, "--owner-id", "one", **env)
     whole = {(str(p), n) for p in range(3) for n in range(10)}
@@ -64,7 +64,7 @@ def test_a_fleet_survives_a_kill_and_keeps_to_its_protocol(command, topic):
 
 
 def check_operator(command, env):
-    """Positions are moved by number, and never mixed with another protocol's."""
+    """Move a checkpoint by its number; check that an offset of AMQP is refused."""
     to = ("--partition", "1", "--to", "4", "--yes", "--format", "json")
     code, out, err = command.run("checkpoints", "reset", *HERE, *to, **env)
     (change,) = json.loads(out)["changes"]

@@ -19,7 +19,7 @@ HANDLER = """
 import resource
 from eventproc import PartitionHandler
 
-class Telling(PartitionHandler):
+class Printing(PartitionHandler):
     async def initialize(self, context):
         print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)
 
@@ -28,10 +28,10 @@ class Telling(PartitionHandler):
 """
 
 
-def test_run_raises_its_limit(tmp_path, orders):
-    """A usual one is just too low for a thousand partitions."""
-    (tmp_path / "telling.py").write_text(HANDLER)
-    arguments = ["run", "telling:Telling", "--eventhub", "orders", "--store", "sqlite:group.db"]
+def test_run_raises_its_limit_of_open_files(tmp_path, orders):
+    """The soft limit becomes the hard limit; a usual one is too low for a thousand partitions."""
+    (tmp_path / "printing.py").write_text(HANDLER)
+    arguments = ["run", "printing:Printing", "--eventhub", "orders", "--store", "sqlite:group.db"]
     with subprocess.Popen(
         [sys.executable, "-c", LOW, *arguments, "--stop-at-eof"],
         cwd=tmp_path,
@@ -42,7 +42,7 @@ def test_run_raises_its_limit(tmp_path, orders):
         text=True,
     ) as process:
         assert process.stdout is not None
-        told = process.stdout.readline()
+        printed = process.stdout.readline()
         process.communicate(timeout=40)
 
-    assert told == "4096\n"
+    assert printed == "4096\n"

@@ -1,4 +1,4 @@
-"""Wrong input: one line that names it and the remedy, exit code 2, no traceback, no secret."""
+"""Invalid input: one line that names it and the remedy, exit code 2, no traceback, no secret."""
 
 import re
 
@@ -35,7 +35,7 @@ REFUSED = {
         ["'Flight'", "FlightLog"],
     ),
     "interval": ([*RUN, "--store", "sqlite:g.db", "--interval", "soon"], ["--interval", "10s"]),
-    "intervals that do not fit": (
+    "an expiration that is too short": (
         [*RUN, "--store", "sqlite:g.db", "--expiration", "5s"],
         ["--expiration (5 s) must be at least 3 times --interval (10 s)", "30 s"],
     ),
@@ -45,11 +45,11 @@ REFUSED = {
         [*RUN, "--store", "sqlite:g.db", "--checkpoint-events", "0"],
         ["--checkpoint-events is 0", "1 or more"],
     ),
-    "lanes": (
+    "key concurrency": (
         [*RUN, "--store", "sqlite:g.db", "--key-concurrency", "0"],
         ["--key-concurrency is 0"],
     ),
-    "a key without lanes": (
+    "a key property without key concurrency": (
         [*RUN, "--store", "sqlite:g.db", "--key-property", "customer"],
         ["--key-property customer", "--key-concurrency"],
     ),
@@ -61,19 +61,19 @@ REFUSED = {
         [*RUN, "--store", "sqlite:g.db", "--deliveries", "2"],
         ["--deliveries is 2"],
     ),
-    "giving up what is never given up": (
+    "an action without attempts or deliveries": (
         [*RUN, "--store", "sqlite:g.db", "--give-up", "skip"],
         ["--attempts or --deliveries"],
     ),
-    "dead letters without a place": (
+    "dead letters without a sink": (
         [*RUN, "--store", "sqlite:g.db", "--attempts", "3", "--give-up", "dead-letter"],
         ["--dead-letters blob:CONTAINER"],
     ),
-    "a place without dead letters": (
+    "a dead-letter sink that is not used": (
         [*RUN, "--store", "sqlite:g.db", "--give-up", "skip", "--dead-letters", "eventhub:dead"],
         ["--give-up skip", "leave --dead-letters out"],
     ),
-    "dead letters nowhere": (
+    "an unknown dead-letter sink": (
         [*RUN, "--store", "sqlite:g.db", "--attempts", "3", "--dead-letters", "file:dead"],
         ["'file:dead'", "blob:CONTAINER", "eventhub:NAME"],
     ),
@@ -110,7 +110,7 @@ REFUSED = {
         ["typo.db", "no such file"],
     ),
     "no target": (["checkpoints", "reset", "--store", "sqlite:g.db"], ["--to"]),
-    "a target that is none": (
+    "an invalid target": (
         ["checkpoints", "reset", "--to", "then", "--store", "sqlite:g.db"],
         ["--to", "earliest", "-100"],
     ),
@@ -131,26 +131,26 @@ REFUSED = {
 }
 
 
-@pytest.fixture(name="said")
-def _said(tmp_path, monkeypatch, capsys):
+@pytest.fixture(name="run")
+def _run(tmp_path, monkeypatch, capsys):
     """Return a function that runs the command in its own folder, and returns code and output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EVENTPROC_CONNECTION_STRING", HUB)
     monkeypatch.delenv("EVENTPROC_STORAGE_CONNECTION_STRING", raising=False)
     monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING", raising=False)
 
-    def run(*arguments):
+    def run_command(*arguments):
         code = main(list(arguments))
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
-    return run
+    return run_command
 
 
 @pytest.mark.parametrize(("arguments", "parts"), REFUSED.values(), ids=REFUSED)
-def test_wrong_input_is_one_clear_line(said, tmp_path, arguments, parts):
-    """It names what is wrong and what to do; nothing is created, no secret is shown."""
-    code, out, err = said(*arguments)
+def test_invalid_input_is_one_line_that_names_the_remedy(run, tmp_path, arguments, parts):
+    """Nothing is created, no secret is shown, and settings have the names of options."""
+    code, out, err = run(*arguments)
 
     assert (code, out) == (BAD_INPUT, "")
     assert err.startswith("eventproc: ")
@@ -161,11 +161,11 @@ def test_wrong_input_is_one_clear_line(said, tmp_path, arguments, parts):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_connection_string_the_variable_is_named(said, monkeypatch):
-    """It is the first thing that a newcomer lacks."""
+def test_a_missing_connection_string_is_an_error_that_names_the_variable(run, monkeypatch):
+    """``run`` and ``status`` name ``EVENTPROC_CONNECTION_STRING``."""
     monkeypatch.delenv("EVENTPROC_CONNECTION_STRING")
-    run_code, _, run_err = said(*RUN, "--store", "sqlite:g.db")
-    status_code, _, status_err = said(*STATUS, "--store", "sqlite:g.db")
+    run_code, _, run_err = run(*RUN, "--store", "sqlite:g.db")
+    status_code, _, status_err = run(*STATUS, "--store", "sqlite:g.db")
 
     assert (run_code, status_code) == (BAD_INPUT, BAD_INPUT)
     assert "EVENTPROC_CONNECTION_STRING" in run_err
@@ -173,18 +173,18 @@ def test_without_a_connection_string_the_variable_is_named(said, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["nonsense", f"Endpoint=;SharedAccessKey={SECRET}", HUB[:40]])
-def test_a_wrong_connection_string_is_refused_and_not_repeated(said, monkeypatch, text):
-    """The form is shown, the key is not."""
+def test_a_malformed_connection_string_is_an_error_without_the_key(run, monkeypatch, text):
+    """The message does not contain the key."""
     monkeypatch.setenv("EVENTPROC_CONNECTION_STRING", text)
-    code, _, err = said(*RUN, "--store", "sqlite:g.db")
+    code, _, err = run(*RUN, "--store", "sqlite:g.db")
 
     assert (code, err.count("\n")) == (BAD_INPUT, 1)
     assert "connection string" in err
     assert SECRET not in err
 
 
-def test_a_hub_that_does_not_answer_is_another_exit_code(command):
-    """A supervisor may try again."""
+def test_a_hub_that_does_not_answer_has_its_own_exit_code(command):
+    """The code means that a restart may help."""
     code, out, err = command.run(
         *RUN, "--store", "sqlite:g.db", "--log-level", "error", EVENTPROC_CONNECTION_STRING=HUB
     )
@@ -202,9 +202,9 @@ CHECKPOINTS = ["list", "lag", "reset", "set", "export", "import"]
     ["", "demo", "run", "status", "emulator", "checkpoints"]
     + [f"checkpoints {name}" for name in CHECKPOINTS],
 )
-def test_every_verb_explains_itself(said, verb):
-    """With examples and exit codes where there are any."""
-    code, out, err = said(*verb.split(), "--help")
+def test_every_verb_has_help(run, verb):
+    """``--help`` shows usage and examples."""
+    code, out, err = run(*verb.split(), "--help")
 
     assert (code, err) == (0, "")
     assert f"Usage: eventproc {verb}".rstrip() in out
@@ -212,17 +212,17 @@ def test_every_verb_explains_itself(said, verb):
 
 
 @pytest.mark.parametrize("verb", ["", "checkpoints"])
-def test_an_overview_says_of_each_verb_what_it_does(said, verb):
-    """In a whole sentence, however narrow the terminal is."""
-    _, out, _ = said(*verb.split(), "--help")
+def test_the_overview_describes_each_verb_in_a_whole_sentence(run, verb):
+    """No description is cut to the width of the terminal."""
+    _, out, _ = run(*verb.split(), "--help")
     commands = out.partition("Commands:")[2].partition("Examples:")[0]
 
     assert "..." not in commands
     assert " ".join(commands.split()).endswith(".")
 
 
-def test_a_wrong_hub_is_a_wrong_setting_for_every_verb(command, orders, tmp_path):
-    """Each has the same exit code and names the remedy, without blaming the credential."""
+def test_a_hub_that_does_not_exist_is_the_same_error_for_every_verb(command, orders, tmp_path):
+    """Each verb has the same exit code and names the remedy, without blaming the credential."""
     (tmp_path / "g.db").touch()
     place = ["--eventhub", "order", "--store", "sqlite:g.db"]
     handler = "eventproc.cli.demo.processors.handler:FlightLog"
@@ -237,11 +237,25 @@ def test_a_wrong_hub_is_a_wrong_setting_for_every_verb(command, orders, tmp_path
         assert "take the credential" not in err
 
 
-def test_the_command_alone_is_help_and_the_version_is_one_line(said):
-    """What people try first."""
-    bare, version = said(), said("--version")
+def test_the_command_without_arguments_prints_help(run):
+    """Its exit code is 0; ``--version`` prints one line."""
+    bare, version = run(), run("--version")
 
     assert bare[0] == 0
     assert "eventproc demo" in bare[1]
     assert version[0] == 0
     assert version[1].startswith("eventproc ")
+
+
+def test_an_unknown_host_is_a_wrong_setting_for_every_verb(command, tmp_path):
+    """Each verb has the same exit code and names the remedy; a retry would fail in the same way."""
+    (tmp_path / "g.db").touch()
+    place = ["--eventhub", "orders", "--store", "sqlite:g.db"]
+    handler = "eventproc.cli.demo.processors.handler:FlightLog"
+    elsewhere = HUB.replace("127.0.0.1:1", "nowhere.invalid")
+    for verb in (["status"], ["checkpoints", "lag"], ["run", handler]):
+        code, out, err = command.run(*verb, *place, EVENTPROC_CONNECTION_STRING=elsewhere)
+
+        assert (code, out) == (BAD_INPUT, "")
+        assert "the host is not known" in err
+        assert "Check the " in err

@@ -1,4 +1,4 @@
-"""``eventproc run`` and ``eventproc status``: a fleet of one, seen from outside."""
+"""``eventproc run`` and ``eventproc status`` with one process, seen from outside."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def _hub(orders, tmp_path):
 
 
 def status(command, hub, *options):
-    """Return what the status is, for a program."""
+    """Return the JSON that ``status`` prints."""
     code, out, err = command.run("status", *HERE, "--format", "json", *options, **hub)
 
     assert (code, err) == (0, "")
@@ -55,8 +55,8 @@ def start_and_wait(command, hub, *options):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_it_in_good_order(command, hub, number):
-    """It releases what it owned, withdraws, and ends with exit code 0; positions stay."""
+def test_a_signal_stops_run_and_releases_its_partitions(command, hub, number):
+    """The processor deletes its member record and exits with 0; checkpoints stay."""
     process = start_and_wait(command, hub)
     process.send_signal(number)
     _, err = process.communicate(timeout=20)
@@ -70,16 +70,17 @@ def test_a_signal_stops_it_in_good_order(command, hub, number):
     assert found["members"] == []
 
 
-def test_the_end_of_its_input_stops_it_if_asked(command, hub):
-    """For programs that start it: a pipe ends with its owner, however that ends."""
+def test_run_with_stop_at_eof_ends_with_its_input(command, hub):
+    """A program that starts the command ends it by its own end."""
     process = start_and_wait(command, hub, "--stop-at-eof")
     process.communicate(timeout=20)
 
     assert process.returncode == 0
 
 
-def test_status_shows_owners_and_does_not_disturb_them(command, hub):
-    """Owner, position and lag of each partition; looking leaves no trace."""
+def test_status_shows_owners_and_changes_nothing(command, hub):
+    """It has owner, position and lag of each partition, and takes no link or record from the
+    owner."""
     process = start_and_wait(command, hub, "--log-format", "text")
     before, again = status(command, hub), status(command, hub)
     code, table, _ = command.run("status", *HERE, "--expiration", "6s", **hub)
@@ -95,7 +96,7 @@ def test_status_shows_owners_and_does_not_disturb_them(command, hub):
     assert "receiver_failed" not in err
 
 
-def test_without_a_hub_status_shows_what_the_store_knows(command, hub, orders):
+def test_status_without_a_hub_shows_the_records(command, hub, orders):
     """Without a connection string, the lag is unknown."""
     start_and_wait(command, hub).kill()
     namespace = f"127.0.0.1:{orders.port}"
@@ -105,22 +106,22 @@ def test_without_a_hub_status_shows_what_the_store_knows(command, hub, orders):
     assert [p["lag"] for p in found["partitions"]] == [None] * 4
 
 
-def test_watching_goes_on_until_it_is_interrupted(command, hub):
-    """One look after the other; Ctrl+C is no error that needs a traceback."""
+def test_status_watch_repeats_until_it_is_interrupted(command, hub):
+    """Ctrl+C ends it with exit code 130 and without a traceback."""
     start_and_wait(command, hub).kill()
     watching = command.start(
         "status", *HERE, "--format", "json", "--watch", "--every", "100ms", **hub
     )
-    looks = [json.loads(watching.stdout.readline()) for _ in range(2)]
+    reports = [json.loads(watching.stdout.readline()) for _ in range(2)]
     watching.send_signal(signal.SIGINT)
     _, err = watching.communicate(timeout=20)
 
-    assert looks[0]["as_of"] < looks[1]["as_of"]
+    assert reports[0]["as_of"] < reports[1]["as_of"]
     assert (watching.returncode, err) == (130, "")
 
 
-def test_a_group_in_blob_storage_can_be_run_and_looked_at(command, hub, storage, container):
-    """The same, with the secrets of both in the environment."""
+def test_run_and_status_work_with_blob_storage(command, hub, storage, container):
+    """The environment has the secrets of hub and storage."""
     both = hub | {"EVENTPROC_STORAGE_CONNECTION_STRING": storage}
     here = ["--eventhub", "orders", "--store", f"blob:{container}"]
     process = command.start("run", "shop:Count", *here, *FAST, "--owner-id", "one", **both)
@@ -146,7 +147,7 @@ PICKY = """
             if event.body == b"bad":
                 raise ValueError("cannot read it")
             self.under_way.add(key)
-            while len(self.under_way) < 2:  # Each waits for the other: so there are two lanes.
+            while len(self.under_way) < 2:  # Each call waits for the other, so there are two lanes.
                 await asyncio.sleep(0.01)
             print(event.body.decode(), flush=True)
 """
@@ -166,8 +167,11 @@ CAREFUL = [
 
 
 @pytest.mark.parametrize("kind", ["eventhub", "blob"])
-def test_bad_events_go_where_the_command_line_says(command, tmp_path, storage, container, kind):
-    """Two keys side by side, and what cannot be read is kept with its story."""
+def test_failed_events_go_to_the_dead_letter_sink_of_the_command_line(
+    command, tmp_path, storage, container, kind
+):
+    """Two keys are handled at once, and the event that cannot be read is stored in hub or
+    container."""
     (tmp_path / "shop.py").write_text(dedent(PICKY))
     with EventHubsEmulator({"orders": 1, "dead": 1}) as emulator:
         sent = [("good-1", "Ada"), ("bad", "Ada"), ("good-2", "Bob"), ("good-3", "Ada")]
@@ -201,8 +205,9 @@ def test_bad_events_go_where_the_command_line_says(command, tmp_path, storage, c
 
 
 @pytest.mark.parametrize("change", ["deleted", "replaced"])
-def test_a_store_that_goes_away_under_it_ends_it_with_the_remedy(command, hub, tmp_path, change):
-    """Processors that start later would find another file and form a second group."""
+def test_a_deleted_or_replaced_store_file_ends_the_run(command, hub, tmp_path, change):
+    """Otherwise processors that start later would form a second group; the message says what to
+    do."""
     process = start_and_wait(command, hub)
     path = tmp_path / "group.db"
     if change == "replaced":
@@ -217,8 +222,8 @@ def test_a_store_that_goes_away_under_it_ends_it_with_the_remedy(command, hub, t
     assert "never retrieved" not in err
 
 
-def test_a_damaged_store_is_refused_at_the_start(command, hub, tmp_path):
-    """Exit code 2: to start it again is no use."""
+def test_run_refuses_a_damaged_store_file(command, hub, tmp_path):
+    """The exit code 2 means that a restart is of no use."""
     start_and_wait(command, hub, "--stop-at-eof").communicate(timeout=20)
     path = tmp_path / "group.db"
     content = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Real processes over one emulator and one store, and what they tell of themselves."""
+"""Real processes with one emulator and one store, and the journal that they write."""
 
 import json
 import subprocess
@@ -16,7 +16,8 @@ from eventproc.emulator import EventHubsEmulator
 ROOT: Final = Path(__file__).parents[3]
 KEYS: Final = 10
 BATCH_SIZE: Final = 2_000
-PATIENCE_S: Final = 120.0
+TIMEOUT_S: Final = 120.0
+JOURNAL: Final = "journal"
 
 
 def send(
@@ -25,7 +26,7 @@ def send(
     partition_id: str,
     special: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
-    """Send these events in one batch."""
+    """Publish these events in one batch; *special* has the bodies of some of them."""
     batch = producer.create_batch(partition_id=partition_id)
     for number in numbers:
         event = EventData(special.get(number, "x"))
@@ -35,7 +36,7 @@ def send(
 
 
 class Fleet:
-    """Processes over one emulator and one store."""
+    """Processes with one emulator and one store."""
 
     def __init__(
         self, emulator: EventHubsEmulator, place: Path, store: str = "", **settings: object
@@ -49,7 +50,7 @@ class Fleet:
     def publish(
         self, count: int, special: Mapping[int, str] | None = None, partition_id: str = "0"
     ) -> None:
-        """Publish events, each under one of a few keys; what is special says so in its body."""
+        """Publish events, each with one of a few keys; *special* has the bodies of some of them."""
         with EventHubProducerClient.from_connection_string(self._conn_str) as producer:
             for first in range(0, count, BATCH_SIZE):
                 numbers = range(first, min(first + BATCH_SIZE, count))
@@ -63,7 +64,7 @@ class Fleet:
                 self._conn_str,
                 self._store,
                 owner_id,
-                str(self._place / "story"),
+                str(self._place / JOURNAL),
                 json.dumps(self._settings),
             ],
             stdin=subprocess.PIPE,
@@ -71,64 +72,64 @@ class Fleet:
         )
 
     def stop(self, owner_id: str) -> None:
-        """Let a process end in good order."""
-        self.processes.pop(owner_id).communicate(timeout=PATIENCE_S)
+        """Stop a process by the end of its input."""
+        self.processes.pop(owner_id).communicate(timeout=TIMEOUT_S)
 
     def kill(self, owner_id: str) -> None:
-        """Let it end at once."""
+        """Kill a process."""
         process = self.processes.pop(owner_id)
         process.kill()
         process.communicate()
 
-    def story(self) -> list[list[object]]:
-        """What was told: who, what, and about which event."""
-        path = self._place / "story"
+    def journal(self) -> list[list[object]]:
+        """Return the complete lines of the journal: owner id, what happened, and its details."""
+        path = self._place / JOURNAL
         if not path.exists():
             return []
-        told = path.read_text()
-        whole = told[: told.rfind("\n") + 1]  # the last line may be half written
+        text = path.read_text()
+        whole = text[: text.rfind("\n") + 1]  # the last line may be incomplete
         return [json.loads(line) for line in whole.splitlines()]
 
     @property
-    def told_count(self) -> int:
-        """How many things were told: quicker than to read them."""
-        path = self._place / "story"
+    def line_count(self) -> int:
+        """Return the number of lines in the journal, without parsing them."""
+        path = self._place / JOURNAL
         return path.read_bytes().count(b"\n") if path.exists() else 0
 
     def numbers(self, what: str) -> list[int]:
-        """The events that this happened to."""
-        return [int(str(facts[3])) for facts in self.story() if facts[1] == what]
+        """Return the sequence numbers of the lines of one kind."""
+        return [int(str(facts[3])) for facts in self.journal() if facts[1] == what]
 
     def places(self) -> list[tuple[str, int]]:
-        """Partition and number of what was handled, in order."""
+        """Return partition and number of the handled events, in order."""
         return [
-            (str(facts[2]), int(str(facts[3]))) for facts in self.story() if facts[1] == "handled"
+            (str(facts[2]), int(str(facts[3]))) for facts in self.journal() if facts[1] == "handled"
         ]
 
-    def lately_busy(self, count: int) -> list[str]:
-        """Who told the last things."""
-        return sorted({str(facts[0]) for facts in self.story()[-count:]})
+    def recently_active(self, count: int) -> list[str]:
+        """Return the owner ids in the last lines."""
+        return sorted({str(facts[0]) for facts in self.journal()[-count:]})
 
-    def revive(self) -> None:
-        """Start again whoever died."""
+    def restart_ended(self) -> None:
+        """Start every process again that has ended."""
         for owner_id, process in list(self.processes.items()):
             if process.poll() is not None:
                 process.communicate()
                 self.start(owner_id)
 
-    def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait, and start again whoever dies meanwhile."""
-        until_s = time.monotonic() + PATIENCE_S
-        while not is_so():
-            assert time.monotonic() < until_s, self.story()[-5:]
-            self.revive()
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, and restart processes that end."""
+        until_s = time.monotonic() + TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < until_s, self.journal()[-5:]
+            self.restart_ended()
             time.sleep(0.05)
 
-    def until_told(self, count: int) -> None:
-        """Wait until so many things were told."""
-        self.until(lambda: self.told_count >= count)
+    def until_lines(self, count: int) -> None:
+        """Wait until the journal has so many lines."""
+        self.until(lambda: self.line_count >= count)
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """Kill all processes."""
         for owner_id in list(self.processes):
             self.kill(owner_id)

@@ -1,4 +1,5 @@
-"""Processes of ``eventproc run`` that are killed, frozen and stopped, and what became of each."""
+"""Processes of ``eventproc run`` that are killed, frozen and stopped, with their exits and
+faults."""
 
 import os
 import signal
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import IO, Final
 
 from eventproc.emulator import EventHubsEmulator
-from tests.integration.delivery.fleet import ROOT, Fleet
-from tests.integration.delivery.verdict import Blow, Exit, Handled
-from tests.integration.delivery.weather import Store, shifted
+from tests.integration.delivery.environment import Store, shifted
+from tests.integration.delivery.fleet import JOURNAL, ROOT, Fleet
+from tests.integration.delivery.storm_checks import Exit, Fault, Handled
 
 EXPIRATION_S: Final = 6.0
 INTERVAL_S: Final = 1.0
@@ -27,21 +28,21 @@ class _Run:
     process: subprocess.Popen[bytes]
     output: Path
     begun_s: float
-    asked_s: float | None = None
+    terminated_s: float | None = None
     frozen_s: float | None = None
 
 
 class StormFleet(Fleet):
-    """Processes of the command, each with its output in a file, whose ends are taken down."""
+    """Processes of the command, each with its output in a file; their exits are recorded."""
 
     def __init__(self, emulator: EventHubsEmulator, place: Path, store: Store, pace_s: float):
-        """No process yet."""
+        """Start no process yet."""
         super().__init__(emulator, place, store.spec)
         self._hub = emulator.connection_string_for("hub")
-        self._weather = store
+        self._storage = store
         self._pace_s = pace_s
         self.runs: dict[str, _Run] = {}
-        self.blows: list[Blow] = []
+        self.faults: list[Fault] = []
         self.exits: list[Exit] = []
         self.started: Counter[float] = Counter()
         (place / "output").mkdir()
@@ -61,13 +62,13 @@ class StormFleet(Fleet):
         given = {
             "EVENTPROC_CONNECTION_STRING": self._hub,
             "EVENTPROC_OWNER_ID": owner_id,
-            "STORM_STORY": str(self._place / "story"),
+            "STORM_JOURNAL": str(self._place / JOURNAL),
             "STORM_PACE_S": str(self._pace_s),
         }
         return subprocess.Popen(
             [
                 *(*command, "run", "tests.integration.delivery.storm_handler:Handler"),
-                *("--store", self._weather.spec, "--interval", f"{INTERVAL_S}s"),
+                *("--store", self._storage.spec, "--interval", f"{INTERVAL_S}s"),
                 *("--expiration", f"{EXPIRATION_S}s", "--shutdown-timeout", f"{SHUTDOWN_S}s"),
                 *("--checkpoint-events", "50", "--checkpoint-interval", f"{CHECKPOINT_S}s"),
                 *("--stop-at-eof", "--log-format", "json"),
@@ -76,54 +77,54 @@ class StormFleet(Fleet):
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
-            env=os.environ | given | dict(self._weather.env) | env,
+            env=os.environ | given | dict(self._storage.env) | env,
         )
 
     def ready(self) -> list[str]:
-        """Those that run, and were not asked to stop, and are not frozen."""
+        """Return the processes that run, are not frozen, and were not asked to stop."""
         return sorted(
             owner_id
             for owner_id, run in self.runs.items()
-            if run.asked_s is None and run.frozen_s is None and run.process.poll() is None
+            if run.terminated_s is None and run.frozen_s is None and run.process.poll() is None
         )
 
     def age_s(self, owner_id: str) -> float:
-        """How long ago it was started."""
+        """Return how long ago a process was started."""
         return time.monotonic() - self.runs[owner_id].begun_s
 
     def kill(self, owner_id: str) -> None:
-        """End a process at once."""
+        """Kill a process."""
         run = self.runs.pop(owner_id)
         run.process.kill()
         run.process.communicate()
         self._note("kill", owner_id, time.monotonic())
 
     def freeze(self, owner_id: str) -> None:
-        """Let it do nothing."""
+        """Suspend a process."""
         run = self.runs[owner_id]
         run.process.send_signal(signal.SIGSTOP)
         run.frozen_s = time.monotonic()
 
     def thaw(self, owner_id: str) -> None:
-        """Let it go on."""
+        """Resume a process."""
         run = self.runs[owner_id]
         assert run.frozen_s is not None
         run.process.send_signal(signal.SIGCONT)
         self._note("freeze", owner_id, run.frozen_s)
         run.frozen_s = None
 
-    def ask(self, owner_id: str) -> None:
-        """Ask it to stop in good order."""
+    def terminate(self, owner_id: str) -> None:
+        """Send SIGTERM to a process."""
         run = self.runs[owner_id]
-        run.asked_s = time.monotonic()
+        run.terminated_s = time.monotonic()
         run.process.terminate()
 
-    def outage_over(self, begun_s: float) -> None:
-        """Take down that the store was away for everybody."""
+    def end_outage(self, begun_s: float) -> None:
+        """Record an outage of the store, which affected all processes."""
         self._note("outage", "", begun_s)
 
     def reap(self) -> list[str]:
-        """Take down who has ended since; return them."""
+        """Record the exits of processes that have ended; return their owner ids."""
         ended = [o for o, run in self.runs.items() if run.process.poll() is not None]
         for owner_id in ended:
             run = self.runs.pop(owner_id)
@@ -133,7 +134,7 @@ class StormFleet(Fleet):
                     owner_id=owner_id,
                     code=run.process.returncode,
                     begun_s=run.begun_s,
-                    asked_s=run.asked_s,
+                    terminated_s=run.terminated_s,
                     ended_s=time.monotonic(),
                     output=run.output.read_text(errors="replace"),
                 )
@@ -141,13 +142,13 @@ class StormFleet(Fleet):
         return ended
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """Kill all processes."""
         for run in self.runs.values():
             run.process.kill()
             run.process.communicate()
 
     def handled(self) -> list[Handled]:
-        """What was told, in order."""
+        """Return the handled events, in the order of the journal."""
         return [
             Handled(
                 owner_id=str(owner_id),
@@ -155,11 +156,11 @@ class StormFleet(Fleet):
                 number=int(str(number)),
                 at_s=float(str(at_s)),
             )
-            for owner_id, _, partition_id, number, at_s in self.story()
+            for owner_id, _, partition_id, number, at_s in self.journal()
         ]
 
     def outputs(self) -> dict[str, str]:
-        """What each process said."""
+        """Return the output of each process."""
         return {
             path.name: path.read_text(errors="replace")
             for path in sorted((self._place / "output").iterdir())
@@ -167,4 +168,4 @@ class StormFleet(Fleet):
 
     def _note(self, kind: str, owner_id: str, begun_s: float) -> None:
         now_s = time.monotonic()
-        self.blows.append(Blow(kind=kind, owner_id=owner_id, begun_s=begun_s, ended_s=now_s))
+        self.faults.append(Fault(kind=kind, owner_id=owner_id, begun_s=begun_s, ended_s=now_s))

@@ -1,7 +1,7 @@
 """The handler of a storm's processes, which ``eventproc run`` starts.
 
-In the environment: ``STORM_STORY`` (the file to tell in), ``STORM_PACE_S`` (what an event takes),
-``EVENTPROC_OWNER_ID``.
+In the environment: ``STORM_JOURNAL`` (path of the journal), ``STORM_PACE_S`` (the time that an
+event takes), ``EVENTPROC_OWNER_ID``.
 """
 
 import asyncio
@@ -9,16 +9,17 @@ import os
 import time
 
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
-from tests.integration.delivery.telling import teller
+from tests.integration.delivery.journal import journal_writer
 
 PACE_S = float(os.environ["STORM_PACE_S"])
-tell = teller(os.environ["STORM_STORY"], os.environ["EVENTPROC_OWNER_ID"])
+record = journal_writer(os.environ["STORM_JOURNAL"], os.environ["EVENTPROC_OWNER_ID"])
 
 
 class Handler(PartitionHandler):
-    """Takes a while for each event and tells of it, with the time that all processes share."""
+    """Takes a while for each event, and records it with the monotonic clock, which processes
+    share."""
 
     async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
-        """Tell of it when it is done."""
+        """Record the event when it is done."""
         await asyncio.sleep(PACE_S)
-        tell("handled", context.partition_id, event.sequence_number, time.monotonic())
+        record("handled", context.partition_id, event.sequence_number, time.monotonic())

@@ -1,4 +1,4 @@
-"""A program whose handler never comes back, each in its own way. Argument: the way."""
+"""A program whose handler never returns. Argument: how it hangs, a key of ``WAYS`` in the tests."""
 
 import asyncio
 import logging
@@ -21,25 +21,25 @@ EVER_S = 1000
 
 
 class FullPipe(logging.Handler):
-    """Nobody reads what is written."""
+    """A log handler whose reader does not read."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Wait for whoever reads; with this handler's lock, as all of them do."""
+        """Block, with this handler's lock, as ``StreamHandler`` does."""
         time.sleep(EVER_S)
 
 
 class Stuck(PartitionHandler):
-    """Says that it was called, and stays there."""
+    """Prints that it was called, and never returns."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Block the loop, be stuck in the log, ignore cancellation, or wait for a thread."""
+        """Block the loop, block in the log, ignore cancellation, or wait for a thread."""
         print("called", flush=True)
         while True:
             try:
                 if sys.argv[1] == "blocked":
-                    time.sleep(EVER_S)  # noqa: ASYNC251 - the mistake that it is about
+                    time.sleep(EVER_S)  # noqa: ASYNC251 - the mistake that is tested
                 elif sys.argv[1] == "logging":
                     logging.getLogger("eventproc").addHandler(FullPipe())
                     logging.getLogger("eventproc").warning("called")

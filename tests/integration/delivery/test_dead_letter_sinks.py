@@ -1,4 +1,4 @@
-"""Dead letters into real places: a container, and another event hub."""
+"""Dead-letter sinks with real storage: a container, and another event hub."""
 
 import json
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ GROUP = ConsumerGroup(fully_qualified_namespace="NS.example", eventhub_name="Ord
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def letter(body: bytes = b"caf\xc3\xa9", **changes) -> DeadLetter:
-    """A letter about event 7."""
+def dead_letter(body: bytes = b"caf\xc3\xa9", **changes) -> DeadLetter:
+    """Return a dead letter of event 7."""
     event = ReceivedEvent(
         body=body,
         sequence_number=7,
@@ -38,7 +38,7 @@ def letter(body: bytes = b"caf\xc3\xa9", **changes) -> DeadLetter:
         content_type="text/plain",
         message_id="m-7",
     )
-    story = {
+    fields = {
         "event": event,
         "group": GROUP,
         "partition_id": "2",
@@ -49,16 +49,16 @@ def letter(body: bytes = b"caf\xc3\xa9", **changes) -> DeadLetter:
         "traceback": "Traceback ...",
         "given_up_at": NOON,
     }
-    return DeadLetter(**{**story, **changes})
+    return DeadLetter(**{**fields, **changes})
 
 
-async def test_letters_are_blobs_that_tell_everything(storage, container):
-    """One JSON file for each event; the same event again is the same file."""
+async def test_a_blob_sink_writes_one_json_file_for_each_event(storage, container):
+    """It has all fields; storing the same event again replaces the file."""
     sink = BlobDeadLetterSink.from_connection_string(storage, container)
     await sink.open()
     for attempt_count in (3, 4):
-        await sink.store(letter(attempt_count=attempt_count))
-    await sink.store(letter(b"\xff\xfe", partition_id="3"))
+        await sink.store(dead_letter(attempt_count=attempt_count))
+    await sink.store(dead_letter(b"\xff\xfe", partition_id="3"))
     await sink.close()
     await sink.close()
     with ContainerClient.from_connection_string(storage, container) as client:
@@ -78,38 +78,38 @@ async def test_letters_are_blobs_that_tell_everything(storage, container):
     assert stored[1]["event"]["body_base64"] == "//4="
 
 
-async def test_a_container_that_is_not_there_is_refused_at_the_door(storage):
-    """A mistyped name must not wait for the first poison event."""
+async def test_a_blob_sink_whose_container_is_missing_cannot_be_opened(storage):
+    """A typo in its name is an error before the first dead letter."""
     sink = BlobDeadLetterSink.from_connection_string(storage, "no-such-container")
 
     with pytest.raises(ConfigurationError, match="create it"):
         await sink.open()
 
 
-def test_what_is_no_connection_string_is_refused():
-    """Without repeating it: it may have a key."""
+def test_a_malformed_connection_string_is_an_error_without_the_key():
+    """The message does not repeat it, because it may contain a key."""
     with pytest.raises(ConfigurationError, match="AccountName") as caught:
         BlobDeadLetterSink.from_connection_string("Endpoint=sb://x/;SharedAccessKey=secret", "c")
 
     assert "secret" not in str(caught.value)
 
 
-async def test_a_storage_that_is_gone_is_told_as_an_error_of_ours(azurite):
-    """Then the letter is not stored, and the caller tries again."""
+async def test_a_blob_sink_without_storage_raises_dead_letter_error(azurite):
+    """The dead letter is not stored, and the caller can try again."""
     with ContainerClient.from_connection_string(azurite.connection_string, "letters") as client:
         client.create_container()
     sink = BlobDeadLetterSink.from_connection_string(azurite.connection_string, "letters")
     await sink.open()
     azurite.stop()
     with pytest.raises(DeadLetterError):
-        await sink.store(letter())
+        await sink.store(dead_letter())
     azurite.start()
-    await sink.store(letter())
+    await sink.store(dead_letter())
     await sink.close()
 
 
 def received(emulator: EventHubsEmulator, hub: str, count: int) -> Sequence[EventData]:
-    """What the genuine client reads from a hub."""
+    """Return what Azure's client reads from a hub."""
     events: list[EventData] = []
     client = EventHubConsumerClient.from_connection_string(
         emulator.connection_string_for(hub), "$Default"
@@ -126,16 +126,17 @@ def received(emulator: EventHubsEmulator, hub: str, count: int) -> Sequence[Even
     return events
 
 
-async def test_letters_are_events_with_their_story(tmp_path):
-    """Body, key, properties and ids as they were; a story too long for the hub is cut."""
+async def test_a_hub_sink_publishes_the_event_with_its_error_as_properties(tmp_path):
+    """Body, key, properties and ids are those of the event; properties too long for the hub are
+    left out."""
     with EventHubsEmulator({"dead": 1}) as emulator:
         sink = EventHubDeadLetterSink.from_connection_string(emulator.connection_string_for("dead"))
         await sink.open()
-        await sink.store(letter())
+        await sink.store(dead_letter())
         room = 1024 * 1024 - 3000
-        await sink.store(letter(b"x" * room, traceback="t" * 8000))
+        await sink.store(dead_letter(b"x" * room, traceback="t" * 8000))
         with pytest.raises(DeadLetterError, match="too large"):
-            await sink.store(letter(b"x" * 1024 * 1024))
+            await sink.store(dead_letter(b"x" * 1024 * 1024))
         await sink.close()
         whole, cut = received(emulator, "dead", 2)
 
@@ -152,13 +153,13 @@ async def test_letters_are_events_with_their_story(tmp_path):
     assert properties["eventproc_sequence_number"] == 7
     assert properties["eventproc_letter_id"] == "ns.example/orders/$default/2/7"
     assert (whole.content_type, whole.message_id) == ("text/plain", "m-7")
-    told = {key if isinstance(key, bytes) else key.encode() for key in cut.properties or {}}
-    assert b"eventproc_error_type" in told
-    assert b"eventproc_traceback" not in told
+    written = {key if isinstance(key, bytes) else key.encode() for key in cut.properties or {}}
+    assert b"eventproc_error_type" in written
+    assert b"eventproc_traceback" not in written
 
 
-async def test_a_hub_that_is_not_there_is_refused_at_the_door():
-    """Likewise."""
+async def test_a_hub_sink_whose_hub_is_missing_cannot_be_opened():
+    """The message says to check the name."""
     with EventHubsEmulator({"dead": 1}) as emulator:
         conn_str = emulator.connection_string_for("dead").replace("=dead", "=gone")
         sink = EventHubDeadLetterSink.from_connection_string(conn_str)
@@ -166,15 +167,15 @@ async def test_a_hub_that_is_not_there_is_refused_at_the_door():
             await sink.open()
 
 
-def test_a_letter_is_json_whatever_the_event_carries():
-    """AMQP allows more in a key or value than JSON does, and a letter must not fail over that."""
-    odd: Any = {b"key": float("nan"), "map": {1: [b"\x00", (NOON, 2.5)]}, "set": {7}}
-    event = replace(letter().event, properties=odd, system_properties=odd)
-    told = json.loads(replace(letter(), event=event).to_json(), parse_constant=pytest.fail)
+def test_a_dead_letter_of_any_event_is_json():
+    """Keys and values of AMQP that JSON does not have are written as text, Base64 or lists."""
+    values: Any = {b"key": float("nan"), "map": {1: [b"\x00", (NOON, 2.5)]}, "set": {7}}
+    event = replace(dead_letter().event, properties=values, system_properties=values)
+    written = json.loads(replace(dead_letter(), event=event).to_json(), parse_constant=pytest.fail)
 
-    assert told["event"]["properties"] == {
+    assert written["event"]["properties"] == {
         "key": "nan",
         "map": {"1": [{"base64": "AA=="}, [NOON.isoformat(), 2.5]]},
         "set": "{7}",
     }
-    assert told["event"]["system_properties"] == told["event"]["properties"]
+    assert written["event"]["system_properties"] == written["event"]["properties"]

@@ -1,4 +1,4 @@
-"""Real processes that die: of an event, of a signal, and in the middle of everything."""
+"""Real processes that are killed: by an event, by a signal, in the middle of anything."""
 
 import random
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from eventproc.emulator import EventHubsEmulator
 from tests.integration.delivery.fleet import KEYS, Fleet
 
-DIED = "delivered several times, and each time the process died before it was handled"
+DEATHS_MESSAGE = "delivered several times, and each time the process died before it was handled"
 
 
 @pytest.fixture(name="make_fleet")
@@ -26,8 +26,8 @@ def _make_fleet(tmp_path) -> Iterator[Callable[..., Fleet]]:
             fleet.end()
 
 
-def test_an_event_that_kills_its_process_is_found_and_buried(make_fleet):
-    """After four deaths it is in the dead letters, and everything else is handled."""
+def test_an_event_that_kills_its_process_becomes_a_dead_letter(make_fleet):
+    """After it killed four processes it is a dead letter, and all other events are handled."""
     fleet = make_fleet()
     fleet.publish(150, {40: "die", 100: "fail"})
     fleet.start("a")
@@ -35,35 +35,35 @@ def test_an_event_that_kills_its_process_is_found_and_buried(make_fleet):
     fleet.stop("a")
 
     assert fleet.numbers("died") == [40] * 4
-    assert [facts[2:] for facts in fleet.story() if facts[1] == "buried"] == [
-        ["0", 40, 3, "", DIED],
-        ["0", 100, 2, "ValueError", "nobody can handle this"],
+    assert [facts[2:] for facts in fleet.journal() if facts[1] == "dead-lettered"] == [
+        ["0", 40, 3, "", DEATHS_MESSAGE],
+        ["0", 100, 2, "ValueError", "cannot be handled"],
     ]
     assert set(fleet.numbers("handled")) == set(range(150)) - {40, 100}
     assert max(Counter(n for n in fleet.numbers("handled") if n > 40).values()) == 1
 
 
 @pytest.mark.timeout(180)
-def test_a_poison_event_among_ten_thousand_harms_nobody_else(make_fleet, container, storage):
-    """The rest is handled once, also while the partition changes hands in good order."""
+def test_an_event_that_fails_does_not_affect_ten_thousand_others(make_fleet, container, storage):
+    """They are handled once each, also while the partition is handed over twice."""
     fleet = make_fleet(store=f"{container} {storage}", key_concurrency=4, pace_s=0)
     fleet.publish(10_000, {5_000: "fail"})
     fleet.start("a")
-    fleet.until_told(2_000)
+    fleet.until_lines(2_000)
     fleet.start("b")
     fleet.stop("a")
-    fleet.until_told(10_000)
+    fleet.until_lines(10_000)
     fleet.stop("b")
     counts = Counter(fleet.numbers("handled"))
-    (letter,) = [facts for facts in fleet.story() if facts[1] == "buried"]
+    (dead_letter,) = [facts for facts in fleet.journal() if facts[1] == "dead-lettered"]
 
     assert set(counts) == set(range(10_000)) - {5_000}
     assert set(counts.values()) == {1}
-    assert letter[2:] == ["0", 5_000, 2, "ValueError", "nobody can handle this"]
+    assert dead_letter[2:] == ["0", 5_000, 2, "ValueError", "cannot be handled"]
 
 
-def test_lanes_keep_their_keys_in_order_through_kills(make_fleet):
-    """Nothing is lost, and whoever takes over repeats only what was under way or not stored."""
+def test_key_lanes_keep_the_order_of_keys_when_processes_are_killed(make_fleet):
+    """No event is lost; only events that were in flight or not checkpointed are repeated."""
     fleet = make_fleet(key_concurrency=4)
     fleet.publish(2_000)
     rng = random.Random(7)
@@ -82,5 +82,5 @@ def test_lanes_keep_their_keys_in_order_through_kills(make_fleet):
     for key in range(KEYS):
         newest = -1
         for number in (n for n in handled if n % KEYS == key):
-            assert number <= newest + KEYS  # None is passed over; after a kill some come again.
+            assert number <= newest + KEYS  # No event is skipped; after a kill some are repeated.
             newest = max(newest, number)

@@ -1,8 +1,8 @@
-"""A process that serves a hub: some events kill it, others cannot be handled, and it tells of each.
+"""A process that serves a hub and writes a journal; some events kill it, and some fail.
 
 Arguments: connection string of the hub, the store (an SQLite file, or a container and the storage's
-connection string behind a blank), owner id, file to tell in, settings as JSON: those of the
-configuration, ``pace_s`` (what an event takes) and ``counts`` (whether to keep a state).
+connection string after a blank), owner id, path of the journal, settings as JSON: those of the
+configuration, ``pace_s`` (the time that an event takes) and ``counts`` (whether to keep a state).
 """
 
 import asyncio
@@ -27,48 +27,48 @@ from eventproc import (
 )
 from eventproc.dead_letters import FunctionDeadLetterSink
 from eventproc.sources.eventhubs import EventHubSource
-from tests.integration.delivery.telling import teller
+from tests.integration.delivery.journal import journal_writer
 
-CONN_STR, STORE, OWNER_ID, STORY, GIVEN = sys.argv[1:]
+CONN_STR, STORE, OWNER_ID, JOURNAL, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)
 PACE_S = SETTINGS.pop("pace_s", 0.0005)
 COUNTS = SETTINGS.pop("counts", False)
-tell = teller(STORY, OWNER_ID)
+record = journal_writer(JOURNAL, OWNER_ID)
 
 
 def key_selector(event: ReceivedEvent) -> str:
-    """A property: to send with partition keys takes a batch for each."""
+    """Return a property: publishing with partition keys would need a batch for each key."""
     return str(event.properties["key"])
 
 
 class Worker(PartitionHandler):
-    """Handles, fails or dies, as the event says."""
+    """Handles the event, fails or kills its process, as the event's body says."""
 
     async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
         """Do what the body says."""
         what = event.body.decode()
         if what == "die":
-            tell("died", context.partition_id, event.sequence_number)
+            record("died", context.partition_id, event.sequence_number)
             os._exit(1)
         if what == "fail":
-            raise ValueError("nobody can handle this")
+            raise ValueError("cannot be handled")
         if PACE_S:
             await asyncio.sleep(PACE_S)
         if COUNTS:
             count, total = json.loads(context.state or b"[0, 0]")
             context.state = json.dumps([count + 1, total + event.sequence_number]).encode()
-        tell("handled", context.partition_id, event.sequence_number)
+        record("handled", context.partition_id, event.sequence_number)
 
 
-async def bury(letter: DeadLetter) -> None:
-    """Take a dead letter."""
-    story = letter.story()
-    told = [story[name] for name in ("attempt_count", "error_type", "error_message")]
-    tell("buried", letter.partition_id, letter.event.sequence_number, *told)
+async def store_dead_letter(letter: DeadLetter) -> None:
+    """Record a dead letter."""
+    fields = letter.details()
+    details = [fields[name] for name in ("attempt_count", "error_type", "error_message")]
+    record("dead-lettered", letter.partition_id, letter.event.sequence_number, *details)
 
 
 def make_store() -> CheckpointStore:
-    """The store that was asked for."""
+    """Return the store of the arguments."""
     container, _, conn_str = STORE.partition(" ")
     if conn_str:
         return BlobCheckpointStore.from_connection_string(
@@ -95,7 +95,7 @@ async def main() -> None:
         source=EventHubSource.from_connection_string(CONN_STR),
         store=make_store(),
         handler=Worker,
-        dead_letters=FunctionDeadLetterSink(bury),
+        dead_letters=FunctionDeadLetterSink(store_dead_letter),
         owner_id=OWNER_ID,
         config=config,
     )

@@ -1,4 +1,4 @@
-"""The demo itself, with few events: nothing lost, the result right, nobody left behind."""
+"""The demo with few events: nothing is lost, its result is right, and no process is left."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def processes_of(folder):
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("store", ["sqlite", "azurite"])
 def test_the_demo_loses_nothing_and_its_result_is_right(tmp_path, store):
-    """With either store: the report is alone on standard output, and good."""
+    """With either store; standard output has the report alone."""
     demo = start("--store", store, "--format", "json", folder=tmp_path)
     out, err = demo.communicate()
     report = json.loads(out)
@@ -76,8 +76,8 @@ def test_the_demo_loses_nothing_and_its_result_is_right(tmp_path, store):
     ],
 )
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-def test_an_interrupted_demo_leaves_nothing_behind(tmp_path, number, line):
-    """Whenever it is interrupted: no process, no file, no traceback, exit code 130."""
+def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path, number, line):
+    """At any time; the exit code is 130, without a traceback."""
     demo = start("--store", "sqlite", folder=tmp_path)
     wait_for(demo, line)
     demo.send_signal(number)
@@ -91,7 +91,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path, number, line):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_the_processes_of_a_killed_demo_end_by_themselves(tmp_path):
-    """Nobody can clear away for it, so each of them notices."""
+    """After SIGKILL of the demo, each child process notices it."""
     demo = start("--store", "sqlite", folder=tmp_path)
     wait_for(demo, "balanced after")
     alive = processes_of(tmp_path)
@@ -99,14 +99,14 @@ def test_the_processes_of_a_killed_demo_end_by_themselves(tmp_path):
     demo.communicate()
     deadline_s = time.monotonic() + 15
     while processes_of(tmp_path) and time.monotonic() < deadline_s:
-        time.sleep(0.05)  # nobody can be awaited: they are no children of ours
+        time.sleep(0.05)  # children of another process cannot be awaited
 
     assert len(alive) >= 4
     assert processes_of(tmp_path) == []
 
 
-def test_without_azurite_the_demo_says_so_and_goes_on(tmp_path):
-    """By default; whoever asks for Azurite gets an error that names the remedy."""
+def test_the_demo_without_azurite_uses_sqlite(tmp_path):
+    """By default it says so; with ``--store azurite`` it is an error that names the program."""
     missing = {PROGRAM_VARIABLE: "/nowhere/azurite-blob"}
     demo = start(folder=tmp_path, **missing)
     wait_for(demo, "no Azurite, so the group is kept in SQLite")

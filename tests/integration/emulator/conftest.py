@@ -12,7 +12,7 @@ _NUMBERS = count()
 
 @pytest.fixture(scope="session")
 def shared_emulator() -> Iterator[EventHubsEmulator]:
-    """Yield an emulator with enough hubs for every test to have one of its own."""
+    """Yield an emulator with a hub for every test."""
     hubs = [HubConfiguration(f"hub-{index}", 4, ("other",)) for index in range(100)]
     with EventHubsEmulator(hubs) as emulator:
         yield emulator
@@ -20,5 +20,5 @@ def shared_emulator() -> Iterator[EventHubsEmulator]:
 
 @pytest.fixture
 def hub(shared_emulator: EventHubsEmulator) -> str:
-    """Return the name of a hub of four partitions that nobody has used."""
+    """Return the name of a hub of four partitions that no test has used."""
     return f"hub-{next(_NUMBERS)}"

@@ -1,4 +1,4 @@
-"""A client that speaks AMQP frame by frame: for what the genuine clients never do."""
+"""A client that speaks AMQP frame by frame, to do what Azure's clients never do."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -24,11 +24,11 @@ from eventproc.emulator.amqp.performatives import (
 )
 from eventproc.emulator.amqp.values import Described, Symbol, ULong, Value
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 
 
 class Peer:
-    """One connection; what it sends and gets is performatives."""
+    """One connection, which sends and receives performatives."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -44,17 +44,17 @@ class Peer:
             body = performative.described() + (payload if is_last else b"")
             self.writer.write(encode_frame(body, channel))
 
-    async def item(self, patience_s=PATIENCE_S):
+    async def item(self, timeout_s=TIMEOUT_S):
         """Return the next header or frame; ``None`` when the connection has ended.
 
-        Nothing is cancelled when patience ends: the next call goes on waiting for the same bytes.
+        A time-out cancels nothing: the next call waits for the same bytes.
         """
         while not self._items:
             if self._reading is None:
                 self._reading = asyncio.ensure_future(self.reader.read(65_536))
-            await asyncio.wait({self._reading}, timeout=patience_s)
+            await asyncio.wait({self._reading}, timeout=timeout_s)
             if not self._reading.done():
-                raise TimeoutError(f"nothing came for {patience_s} s")
+                raise TimeoutError(f"nothing came for {timeout_s} s")
             reading, self._reading = self._reading, None
             if isinstance(reading.exception(), ConnectionResetError):
                 return None  # cut rather than closed
@@ -63,15 +63,15 @@ class Peer:
             self._items.extend(self._parser.feed(reading.result()))
         return self._items.pop(0)
 
-    def forget(self):
-        """Wait for nothing any more."""
+    def cancel_reading(self):
+        """Cancel a read that is under way."""
         if self._reading is not None:
             self._reading.cancel()
 
-    async def frame(self, patience_s=PATIENCE_S):
-        """Return the next performative and its payload; heartbeats are none."""
+    async def frame(self, timeout_s=TIMEOUT_S):
+        """Return the next performative and its payload, without heartbeats."""
         while True:
-            item = await self.item(patience_s)
+            item = await self.item(timeout_s)
             if item is None:
                 return None, b""
             if isinstance(item, Frame) and item.body:
@@ -79,7 +79,7 @@ class Peer:
                 return performative, item.body[at:]
 
     async def next(self, kind):
-        """Return the next performative of a kind, whatever comes before it, and its payload."""
+        """Return the next performative of a kind and its payload, and drop those before it."""
         while True:
             performative, payload = await self.frame()
             assert performative is not None, f"the connection ended before {kind.__name__}"
@@ -93,7 +93,7 @@ class Peer:
         return True
 
     async def is_silent_for(self, seconds):
-        """Return whether nothing but heartbeats comes for so long."""
+        """Return whether only heartbeats come for *seconds*."""
         try:
             performative, _ = await self.frame(seconds)
         except TimeoutError:
@@ -147,26 +147,26 @@ class Peer:
         return detach.error
 
     def transfer(self, body, delivery_id=0, handle=0, **fields):
-        """Send one event whose body is data."""
+        """Send one event with a data section."""
         self.write(
             Transfer(handle, delivery_id, b"%d" % delivery_id, 0, **fields), payload=message(body)
         )
 
 
 def message(body):
-    """A message of one data section."""
+    """Encode a message of one data section."""
     return encode(Described(ULong(0x75), body))
 
 
 @asynccontextmanager
 async def raw(port):
-    """A connection on which nothing has been said."""
+    """Yield a connection on which nothing was sent."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     peer = Peer(reader, writer)
     try:
         yield peer
     finally:
-        peer.forget()
+        peer.cancel_reading()
         writer.close()
         with suppress(OSError):  # the emulator was first
             await writer.wait_closed()
@@ -174,7 +174,7 @@ async def raw(port):
 
 @asynccontextmanager
 async def connected(port, *, frame_size_max=65_536, window=10_000, idle_time_out=None):
-    """A connection with a session on channel 0."""
+    """Yield a connection with a session on channel 0."""
     async with raw(port) as peer:
         peer.writer.write(AMQP_HEADER)
         peer.write(

@@ -1,4 +1,4 @@
-"""The control endpoint: what it is asked is done, or told why not, whatever it is."""
+"""The control endpoint carries out every valid request, and answers every other with the reason."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eventproc.emulator import EventHubsEmulator
 from eventproc.emulator.amqp.framing import AMQP_HEADER
 
-from .asking import ask
+from .control_client import ask
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def emulator():
         yield emulator
 
 
-def test_the_control_endpoint_tells_how_it_is(emulator):
-    """Health as the official emulator has it, and what is in the hubs."""
+def test_the_control_endpoint_reports_health_and_hubs(emulator):
+    """Health has the form of the official emulator's; hubs have their partitions and numbers."""
     health = ask(emulator, "/health")
     _, hubs = ask(emulator, "/hubs")
 
@@ -31,14 +31,14 @@ def test_the_control_endpoint_tells_how_it_is(emulator):
 
 
 @pytest.mark.parametrize("name", ["refuse-connections", "refuse-links", "be-busy", "fall-silent"])
-def test_every_lasting_fault_can_be_posted(emulator, name):
-    """And cleared."""
+def test_every_lasting_fault_can_be_set_and_cleared(emulator, name):
+    """The answer to each is empty."""
     assert ask(emulator, f"/faults/{name}", {"duration_s": 0.001}) == (200, {})
     assert ask(emulator, "/faults/clear", {}) == (200, {})
 
 
-def test_faults_that_strike_at_once_can_be_posted(emulator):
-    """With what they did as the answer."""
+def test_the_answer_to_an_immediate_fault_says_what_it_did(emulator):
+    """``drop-connections`` and ``expire-before`` return counts."""
     given = {"hub": "orders", "partition_id": "0", "sequence_number": 5}
 
     assert ask(emulator, "/faults/drop-connections", {}) == (200, {"dropped": 0})
@@ -48,7 +48,7 @@ def test_faults_that_strike_at_once_can_be_posted(emulator):
 
 
 @pytest.mark.parametrize(
-    ("path", "given", "status", "said"),
+    ("path", "given", "status", "message"),
     [
         ("/nothing", None, 404, "/nothing"),
         ("/faults/clear", None, 404, "GET /faults/clear"),
@@ -76,12 +76,12 @@ def test_faults_that_strike_at_once_can_be_posted(emulator):
         ),
     ],
 )
-def test_a_request_that_makes_no_sense_is_told_why(emulator, path, given, status, said):
-    """And nothing happens."""
+def test_an_invalid_request_is_refused_with_the_reason(emulator, path, given, status, message):
+    """The status is 400 or 404, and the message names what is wrong."""
     answer = ask(emulator, path, given)
 
     assert answer[0] == status
-    assert said in answer[1]["error"]
+    assert message in answer[1]["error"]
 
 
 names = st.sampled_from(["hub", "partition_id", "duration_s", "delay_s", "sequence_number"])
@@ -102,8 +102,8 @@ FAULTS = (
     fault=st.sampled_from(FAULTS),
     given_=given_values | st.dictionaries(names | st.just("count"), given_values, max_size=4),
 )
-def test_whatever_is_posted_is_answered_in_a_sentence(emulator, caplog, fault, given_):
-    """It is done, or refused with the reason; and the endpoint goes on, without a traceback."""
+def test_any_json_is_carried_out_or_refused_with_the_reason(emulator, caplog, fault, given_):
+    """No request causes a traceback."""
     status, answer = ask(emulator, f"/faults/{fault}", raw_body=json.dumps(given_).encode())
 
     assert status in {200, 400}
@@ -112,7 +112,7 @@ def test_whatever_is_posted_is_answered_in_a_sentence(emulator, caplog, fault, g
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"[" * 40_000, "nested too deeply"),
         (b'{"duration_s": 1e300}', "seconds from 0 to"),
@@ -123,16 +123,16 @@ def test_whatever_is_posted_is_answered_in_a_sentence(emulator, caplog, fault, g
         (b" " * 5_000_000, "at most 65536"),
     ],
 )
-def test_a_body_that_makes_no_sense_is_told_why(emulator, body, said):
-    """Also one that is too long, although it is read no further."""
+def test_an_invalid_body_is_refused_with_the_reason(emulator, body, message):
+    """Also a body that is too long, which is not read to its end."""
     status, answer = ask(emulator, "/faults/be-busy", raw_body=body)
 
     assert status == 400
-    assert said in answer["error"]
+    assert message in answer["error"]
 
 
-async def test_what_does_not_speak_http_is_told_so(emulator):
-    """The endpoint goes on."""
+async def test_bytes_that_are_not_http_are_refused(emulator):
+    """The status is 400, and the endpoint answers the next request."""
     for garbage in (
         AMQP_HEADER + b"\r\n\r\n",
         b"\xff\r\n\r\n",
@@ -149,8 +149,8 @@ async def test_what_does_not_speak_http_is_told_so(emulator):
     assert (await asyncio.to_thread(ask, emulator, "/health"))[0] == 200
 
 
-async def test_whoever_is_still_there_is_let_go_when_the_emulator_ends():
-    """A request that never ends leaves no task behind, and holds nobody up."""
+async def test_a_request_that_never_ends_does_not_delay_the_end_of_the_emulator():
+    """Its connection is closed, and no task is left."""
     with EventHubsEmulator({"orders": 1}, health_port=0) as emulator:
         reader, writer = await asyncio.open_connection("127.0.0.1", emulator.health_port)
         writer.write(b"GET /hea")

@@ -1,4 +1,4 @@
-"""The emulator misbehaves as it is told, here and over HTTP, and then behaves again."""
+"""Faults of the emulator, set by method and over HTTP, begin and end as requested."""
 
 import asyncio
 from datetime import timedelta
@@ -10,7 +10,7 @@ from eventproc.emulator.amqp.performatives import Attach, Detach, Disposition, T
 from eventproc.emulator.amqp.values import Long, Symbol
 from eventproc.errors import ConfigurationError
 
-from .asking import ask
+from .control_client import ask
 from .peer import connected, raw
 
 READ = "orders/ConsumerGroups/$Default/Partitions/"
@@ -25,8 +25,8 @@ def emulator():
         yield emulator
 
 
-async def asked(emulator, path, given):
-    """The same from inside a loop."""
+async def ask_in_thread(emulator, path, given):
+    """Send a request to the control endpoint without blocking the event loop."""
     return await asyncio.to_thread(ask, emulator, path, given)
 
 
@@ -37,8 +37,8 @@ async def epoch_receiver(peer, epoch, handle=1, group="$Default"):
     return await peer.receive_from(address, handle, credit=10, properties=properties)
 
 
-async def test_a_receiver_of_the_same_epoch_takes_over(emulator):
-    """The genuine processors all use epoch 0 and rely on it."""
+async def test_a_receiver_with_the_same_epoch_steals_the_link(emulator):
+    """Azure's processors all use epoch 0 and rely on it."""
     async with connected(emulator.port) as old, connected(emulator.port) as new:
         await epoch_receiver(old, 0)
         attach = await epoch_receiver(new, 0)
@@ -50,8 +50,8 @@ async def test_a_receiver_of_the_same_epoch_takes_over(emulator):
         assert emulator.receiver_count("orders", "0") == 1
 
 
-async def test_a_lower_epoch_and_none_stay_out(emulator):
-    """The one that reads is not disturbed."""
+async def test_a_receiver_with_a_lower_or_no_epoch_is_refused(emulator):
+    """The receiver with the higher epoch is not affected."""
     async with connected(emulator.port) as peer:
         await epoch_receiver(peer, 5, 1)
         lower = await peer.refusal(epoch_receiver(peer, 4, 2))
@@ -63,8 +63,8 @@ async def test_a_lower_epoch_and_none_stay_out(emulator):
         assert emulator.receiver_count("orders", "0") == 1
 
 
-async def test_five_may_read_without_an_epoch_and_the_first_to_leave_makes_room(emulator):
-    """The sixth is told the limit and who is there."""
+async def test_a_partition_has_at_most_five_receivers_without_epoch(emulator):
+    """The sixth is refused with the limit; when one is detached, another may attach."""
     async with connected(emulator.port) as peer:
         for handle in range(5):
             await epoch_receiver(peer, None, handle)
@@ -79,8 +79,8 @@ async def test_five_may_read_without_an_epoch_and_the_first_to_leave_makes_room(
         assert (await epoch_receiver(peer, None, 6)).source is not None
 
 
-async def test_a_receiver_whose_connection_is_cut_is_forgotten(emulator):
-    """A lower epoch may come as soon as the higher is gone."""
+async def test_a_receiver_whose_connection_is_dropped_is_detached(emulator):
+    """A receiver with a lower epoch may then attach."""
     async with connected(emulator.port) as peer:
         await epoch_receiver(peer, 5)
         dropped = emulator.drop_connections("orders", "0")
@@ -91,8 +91,8 @@ async def test_a_receiver_whose_connection_is_cut_is_forgotten(emulator):
         assert (await epoch_receiver(peer, 0)).source is not None
 
 
-async def test_connections_are_dropped_where_one_says(emulator):
-    """Of one partition, of one hub, or all."""
+async def test_drop_connections_drops_those_of_a_partition_or_all(emulator):
+    """Connections of other partitions stay."""
     async with connected(emulator.port) as first, connected(emulator.port) as second:
         await first.receive_from(READ + "0")
         await second.send_to("orders/Partitions/1")
@@ -104,21 +104,21 @@ async def test_connections_are_dropped_where_one_says(emulator):
         assert await first.has_ended()
 
 
-async def test_displaced_receivers_are_told_so(emulator):
-    """As if another had come with a higher epoch, but none is there."""
+async def test_displace_receivers_detaches_receivers_as_stolen(emulator):
+    """The links are detached with ``amqp:link:stolen``, although no other receiver attached."""
     async with connected(emulator.port) as peer:
         await epoch_receiver(peer, 0)
-        _, answer = await asked(emulator, "/faults/displace-receivers", {"hub": "orders"})
+        _, answer = await ask_in_thread(emulator, "/faults/displace-receivers", {"hub": "orders"})
         detach, _ = await peer.next(Detach)
 
         assert answer == {"displaced": 1}
         assert detach.error.condition == "amqp:link:stolen"
 
 
-async def test_deliveries_wait_as_long_as_told(emulator):
-    """Of the partition that was named, and of no other."""
+async def test_delay_deliveries_delays_the_named_partition_only(emulator):
+    """Another partition delivers at once."""
     async with connected(emulator.port) as peer:
-        await asked(
+        await ask_in_thread(
             emulator,
             "/faults/delay-deliveries",
             {"delay_s": 1, "hub": "ORDERS", "partition_id": "0"},
@@ -133,8 +133,8 @@ async def test_deliveries_wait_as_long_as_told(emulator):
         assert handles == [2, 1]
 
 
-async def test_a_delay_ends_when_faults_are_cleared(emulator):
-    """What waits for a minute does not wait on."""
+async def test_clear_faults_ends_a_delay(emulator):
+    """An event that waits is delivered at once."""
     async with connected(emulator.port) as peer:
         emulator.delay_deliveries(LONG)
         await peer.receive_from(READ + "0", 1, credit=10)
@@ -149,8 +149,8 @@ async def test_a_delay_ends_when_faults_are_cleared(emulator):
         await peer.next(Transfer)
 
 
-async def test_new_connections_are_refused_for_a_while(emulator):
-    """Those that are stay; later ones are taken again."""
+async def test_refuse_connections_refuses_new_connections_only(emulator):
+    """Open connections stay; after the fault is cleared, new ones are accepted."""
     async with connected(emulator.port) as old:
         emulator.refuse_connections(LONG)
         with pytest.raises((OSError, AssertionError)):
@@ -164,8 +164,8 @@ async def test_new_connections_are_refused_for_a_while(emulator):
             await new.send_to("orders")
 
 
-async def test_new_links_are_refused_for_a_while(emulator):
-    """With the service's way of saying that it has too much to do."""
+async def test_refuse_links_refuses_new_links_as_server_busy(emulator):
+    """After the fault is cleared, a link can be attached."""
     async with connected(emulator.port) as peer:
         emulator.refuse_links(LONG)
         refusal = await peer.refusal(peer.receive_from(READ + "0"))
@@ -175,8 +175,8 @@ async def test_new_links_are_refused_for_a_while(emulator):
         assert (await peer.receive_from(READ + "0", 2)).source is not None
 
 
-async def test_what_is_sent_meets_a_busy_server(emulator):
-    """It is rejected and not kept; afterwards it is taken."""
+async def test_be_busy_rejects_events_as_server_busy(emulator):
+    """A rejected event is not stored; after the fault is cleared, events are accepted."""
     async with connected(emulator.port) as peer:
         await peer.send_to("orders")
         emulator.be_busy(LONG)
@@ -191,8 +191,8 @@ async def test_what_is_sent_meets_a_busy_server(emulator):
         assert sum(len(emulator.events("orders", each)) for each in "01") == 1
 
 
-async def test_silence_holds_back_what_is_due_and_loses_nothing(emulator):
-    """The connection stays open; what was due comes afterwards, in order."""
+async def test_fall_silent_holds_answers_back(emulator):
+    """The connection stays open, and afterwards all answers come in order."""
     async with connected(emulator.port) as peer:
         await peer.send_to("orders/Partitions/0")
         emulator.fall_silent(LONG)
@@ -207,8 +207,8 @@ async def test_silence_holds_back_what_is_due_and_loses_nothing(emulator):
         assert firsts == [0, 1, 2]
 
 
-async def test_an_outage_keeps_the_port_and_the_events(emulator):
-    """Stop cuts everything; start brings it back where it was."""
+async def test_stop_and_start_keep_the_port_and_the_events(emulator):
+    """``stop`` ends all connections and the health check fails; ``start`` restores everything."""
     async with connected(emulator.port) as peer:
         await peer.send_to("orders/Partitions/0")
         peer.transfer(b"before", 0)
@@ -230,9 +230,11 @@ async def test_an_outage_keeps_the_port_and_the_events(emulator):
         assert payload.endswith(b"before")
 
 
-async def test_a_hub_grows_while_it_is_read(emulator):
-    """Its new partitions are listed and can be used at once."""
-    _, answer = await asked(emulator, "/faults/add-partitions", {"hub": "orders", "count": 2})
+async def test_add_partitions_adds_partitions_to_a_running_hub(emulator):
+    """They are listed and can be read at once."""
+    _, answer = await ask_in_thread(
+        emulator, "/faults/add-partitions", {"hub": "orders", "count": 2}
+    )
     async with connected(emulator.port) as peer:
         attach = await peer.receive_from(READ + "3")
 
@@ -241,8 +243,8 @@ async def test_a_hub_grows_while_it_is_read(emulator):
         assert attach.source is not None
 
 
-async def test_events_expire_when_told_and_when_too_many():
-    """The oldest go; numbers stay."""
+async def test_events_expire_by_number_and_on_request():
+    """The oldest are deleted, and sequence numbers stay."""
     with EventHubsEmulator({"orders": 1}, retention=Retention(events_max=5)) as emulator:
         async with connected(emulator.port) as peer:
             await peer.send_to("orders")
@@ -258,7 +260,7 @@ async def test_events_expire_when_told_and_when_too_many():
 
 
 async def test_events_expire_by_age():
-    """Without anything being sent."""
+    """Also while no event is sent."""
     with EventHubsEmulator({"orders": 1}, retention=Retention(age_max=SHORT)) as emulator:
         async with connected(emulator.port) as peer:
             await peer.send_to("orders")
@@ -271,8 +273,8 @@ async def test_events_expire_by_age():
         assert emulator.events("orders", "0") == []
 
 
-def test_a_port_that_is_taken_is_explained(emulator):
-    """With the way out, and without leaving a thread behind."""
+def test_a_port_in_use_is_an_error_that_names_the_remedy(emulator):
+    """The message suggests port 0, and no thread is left."""
     with (
         pytest.raises(ConfigurationError, match="port 0 takes any free port"),
         EventHubsEmulator({"orders": 1}, port=emulator.port),
@@ -280,22 +282,22 @@ def test_a_port_that_is_taken_is_explained(emulator):
         pass
 
 
-def test_what_is_not_there_is_a_key_error(emulator):
-    """Assertions in tests should fail loudly on a slip of the pen."""
+def test_an_unknown_hub_or_partition_is_a_key_error(emulator):
+    """So a typo in a test's assertion fails."""
     with pytest.raises(KeyError, match="nobody"):
         emulator.events("nobody", "0")
     with pytest.raises(KeyError, match="9"):
         emulator.events("orders", "9")
 
 
-def test_an_emulator_that_is_not_open_says_so():
-    """Instead of hanging."""
+def test_the_address_of_an_emulator_that_is_not_open_is_an_error():
+    """The message names the ``with`` statement."""
     with pytest.raises(RuntimeError, match="with statement"):
         _ = EventHubsEmulator({"orders": 1}).connection_string
 
 
-async def test_a_refused_attach_frees_nothing_it_did_not_have(emulator):
-    """Its handle may be used again."""
+async def test_the_handle_of_a_refused_link_can_be_used_again(emulator):
+    """A second attach with the same handle succeeds."""
     async with connected(emulator.port) as peer:
         await peer.refusal(peer.receive_from("nowhere", 1))
         attach = await peer.receive_from(READ + "0", 1)

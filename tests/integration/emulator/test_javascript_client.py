@@ -1,6 +1,6 @@
-"""The genuine ``@azure/event-hubs``: another library, another reading of the same wire.
+"""Azure's JavaScript client ``@azure/event-hubs``, another implementation of the protocol.
 
-Runs where its packages are installed: ``npm ci`` in ``tests/integration/emulator/javascript``.
+Runs if its packages are installed: ``npm ci`` in ``tests/integration/emulator/javascript``.
 """
 
 import json
@@ -18,8 +18,8 @@ NODE = shutil.which("node")
     NODE is None or not (HERE / "node_modules").exists(),
     reason="needs Node and `npm ci` in tests/integration/emulator/javascript",
 )
-def test_the_javascript_client_sends_receives_and_asks(shared_emulator, hub):
-    """Batches, keys, properties, 900 KB, management, lag, and the errors of what is not there."""
+def test_the_javascript_client_works_with_the_emulator(shared_emulator, hub):
+    """Batches, keys, properties, an event of 900 KB, management requests, lag, and errors."""
     ran = subprocess.run(
         [str(NODE), "round_trip.js", shared_emulator.connection_string, hub],
         cwd=HERE,

@@ -1,4 +1,4 @@
-"""An emulator in another process: killed, ended, asked over HTTP."""
+"""An emulator in another process: killed, ended, and controlled over HTTP."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from eventproc.emulator.amqp.performatives import Disposition, Transfer
 
 from .peer import connected
 
-SERVING = Path(__file__).with_name("serving.py")
+PROGRAM = Path(__file__).with_name("emulator_process.py")
 READ = "orders/ConsumerGroups/$Default/Partitions/0"
 
 
@@ -23,7 +23,7 @@ READ = "orders/ConsumerGroups/$Default/Partitions/0"
 def process(directory, port=0):
     """Yield the process, its port and its health port."""
     with subprocess.Popen(
-        [sys.executable, SERVING, str(directory), str(port)], stdout=subprocess.PIPE, text=True
+        [sys.executable, PROGRAM, str(directory), str(port)], stdout=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None
         line = running.stdout.readline().split()
@@ -40,8 +40,8 @@ def post(port, path):
         return json.load(response)
 
 
-async def test_what_was_answered_survives_a_kill(tmp_path):
-    """SIGKILL in the middle of sending: every answered event is there again, in its place."""
+async def test_acknowledged_events_survive_a_kill(tmp_path):
+    """After SIGKILL in the middle of sending, every acknowledged event is there, in order."""
     with process(tmp_path) as (running, port, _):
         async with connected(port) as peer:
             await peer.send_to("orders/Partitions/0")
@@ -65,16 +65,16 @@ async def test_what_was_answered_survives_a_kill(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_order(tmp_path, number):
-    """With exit status 0, whoever is connected."""
+def test_a_signal_ends_the_process_with_exit_code_0(tmp_path, number):
+    """SIGTERM and SIGINT, also with clients connected."""
     with process(tmp_path) as (running, _, _):
         running.send_signal(number)
 
         assert running.wait(10) == 0
 
 
-async def test_it_misbehaves_from_another_process(tmp_path):
-    """The faults answer over HTTP, next to the health."""
+async def test_faults_can_be_set_over_http(tmp_path):
+    """The health port accepts faults."""
     with process(tmp_path) as (_, port, health_port):
         async with connected(port) as peer:
             await peer.send_to("orders")

@@ -1,4 +1,4 @@
-"""AMQP where the genuine clients never go: windows, drains, broken peers, silence."""
+"""AMQP that Azure's clients do not exercise: windows, drains, protocol errors, silence."""
 
 import socket
 from datetime import timedelta
@@ -39,7 +39,7 @@ READ = "/ConsumerGroups/$Default/Partitions/0"
 
 
 async def fill(peer, hub, *bodies):
-    """Publish to partition 0, and wait until all is kept."""
+    """Publish to partition 0, and wait until all events are stored."""
     await peer.send_to(f"{hub}/Partitions/0")
     for index, body in enumerate(bodies):
         peer.transfer(body, index)
@@ -47,7 +47,7 @@ async def fill(peer, hub, *bodies):
 
 
 async def bodies_of(peer, count):
-    """The data of the next deliveries, joined from their frames."""
+    """Return the data of the next deliveries, joined from their frames."""
     found = []
     for _ in range(count):
         parts = []
@@ -60,8 +60,8 @@ async def bodies_of(peer, count):
     return found
 
 
-async def test_nothing_is_delivered_beyond_the_credit(shared_emulator, hub):
-    """Three credits, three events; the fourth comes with the fourth credit."""
+async def test_deliveries_stop_when_the_credit_is_used_up(shared_emulator, hub):
+    """Three credits give three events, and a fourth credit gives the fourth."""
     async with connected(shared_emulator.port) as peer:
         await fill(peer, hub, b"0", b"1", b"2", b"3")
         await peer.receive_from(hub + READ, credit=3)
@@ -74,8 +74,8 @@ async def test_nothing_is_delivered_beyond_the_credit(shared_emulator, hub):
         assert await bodies_of(peer, 1) == [b"3"]
 
 
-async def test_nothing_is_delivered_beyond_the_session_s_window(shared_emulator, hub):
-    """A message of many frames stops in its middle when the window is used up, and goes on."""
+async def test_deliveries_stop_when_the_session_window_is_used_up(shared_emulator, hub):
+    """A message of many frames stops in its middle, and continues when the window is renewed."""
     large = bytes(range(256)) * 12
     async with connected(shared_emulator.port, frame_size_max=512, window=3) as peer:
         await peer.send_to(f"{hub}/Partitions/0")
@@ -96,8 +96,8 @@ async def test_nothing_is_delivered_beyond_the_session_s_window(shared_emulator,
         assert {transfer.delivery_id for transfer, _ in first + rest} == {0}
 
 
-async def test_a_drained_link_uses_up_its_credit(shared_emulator, hub):
-    """What there is comes; then the credit is gone, and the client is told so."""
+async def test_drain_delivers_what_there_is_and_uses_up_the_credit(shared_emulator, hub):
+    """The flow that answers has no credit left."""
     async with connected(shared_emulator.port) as peer:
         await fill(peer, hub, b"0", b"1")
         await peer.receive_from(hub + READ)
@@ -108,8 +108,8 @@ async def test_a_drained_link_uses_up_its_credit(shared_emulator, hub):
         assert (flow.link_credit, flow.delivery_count, flow.drain) == (0, 10, True)
 
 
-async def test_a_flow_that_asks_is_answered(shared_emulator, hub):
-    """For a link, and for a session alone."""
+async def test_a_flow_with_echo_is_answered(shared_emulator, hub):
+    """For a link, and for the session."""
     async with connected(shared_emulator.port) as peer:
         await peer.receive_from(hub + READ, credit=7)
         peer.write(Flow(0, 1000, 0, 1000, 1, 0, 7, echo=True))
@@ -123,8 +123,8 @@ async def test_a_flow_that_asks_is_answered(shared_emulator, hub):
         assert flow.handle is None
 
 
-async def test_credit_is_renewed_for_as_long_as_a_client_sends(shared_emulator, hub):
-    """Far more than one credit, without a pause: the client may always send on."""
+async def test_a_sender_gets_new_credit_while_it_sends(shared_emulator, hub):
+    """It can send many times its first credit without a pause."""
     async with connected(shared_emulator.port) as peer:
         await peer.send_to(f"{hub}/Partitions/0")
         for index in range(5000):
@@ -141,8 +141,8 @@ async def test_credit_is_renewed_for_as_long_as_a_client_sends(shared_emulator, 
         assert len(shared_emulator.events(hub, "0")) == 5001
 
 
-async def test_the_window_is_renewed_within_one_large_message(shared_emulator, hub):
-    """Before a message of many small frames is whole there is no other reason to."""
+async def test_the_session_window_is_renewed_within_a_large_message(shared_emulator, hub):
+    """A message of more frames than the window can be sent."""
     async with connected(shared_emulator.port) as peer:
         await peer.send_to(f"{hub}/Partitions/0")
         for index in range(6000):
@@ -154,8 +154,8 @@ async def test_the_window_is_renewed_within_one_large_message(shared_emulator, h
         assert (flow.next_incoming_id or 0) + flow.incoming_window > 5000
 
 
-async def test_an_aborted_delivery_never_was(shared_emulator, hub):
-    """Its parts are dropped; the next delivery begins anew."""
+async def test_an_aborted_delivery_is_dropped(shared_emulator, hub):
+    """Its parts are not stored; the next delivery is."""
     async with connected(shared_emulator.port) as peer:
         await peer.send_to(f"{hub}/Partitions/0")
         peer.write(Transfer(0, 0, b"0", 0, more=True), payload=message(b"aborted"))
@@ -167,8 +167,8 @@ async def test_an_aborted_delivery_never_was(shared_emulator, hub):
         assert [event.body for event in shared_emulator.events(hub, "0")] == [b"whole"]
 
 
-async def test_a_message_above_the_limit_is_rejected_and_the_link_lives(shared_emulator, hub):
-    """With the service's condition; the next message is taken."""
+async def test_a_message_above_the_size_limit_is_rejected(shared_emulator, hub):
+    """The service's condition is returned, and the link accepts the next message."""
     async with connected(shared_emulator.port) as peer:
         await peer.send_to(f"{hub}/Partitions/0")
         for index in range(18):
@@ -185,8 +185,8 @@ async def test_a_message_above_the_limit_is_rejected_and_the_link_lives(shared_e
         assert disposition.state.descriptor == 0x24
 
 
-async def test_a_message_that_cannot_be_read_is_rejected(shared_emulator, hub):
-    """Alone or in a batch; nothing of the batch is kept."""
+async def test_a_malformed_message_is_rejected(shared_emulator, hub):
+    """If it is in a batch, nothing of the batch is stored."""
     good = encode(Described(ULong(0x75), message(b"good")))
     bad = encode(Described(ULong(0x75), b"bad"))
     async with connected(shared_emulator.port) as peer:
@@ -198,8 +198,8 @@ async def test_a_message_that_cannot_be_read_is_rejected(shared_emulator, hub):
         assert shared_emulator.events(hub, "0") == []
 
 
-async def test_deliveries_are_unsettled_where_the_client_wants_to_settle(shared_emulator, hub):
-    """Settled otherwise, as the service has it."""
+async def test_deliveries_are_unsettled_only_on_request(shared_emulator, hub):
+    """A link without ``snd-settle-mode`` unsettled gets settled deliveries."""
     async with connected(shared_emulator.port) as peer:
         await fill(peer, hub, b"0")
         await peer.receive_from(hub + READ, 1, credit=1, snd_settle_mode=0)
@@ -210,8 +210,8 @@ async def test_deliveries_are_unsettled_where_the_client_wants_to_settle(shared_
         assert (unsettled.settled, settled.settled) == (False, True)
 
 
-async def test_what_a_refused_link_still_sends_is_dropped(shared_emulator):
-    """It was on its way before the refusal came; the connection goes on."""
+async def test_transfers_on_a_refused_link_are_dropped(shared_emulator):
+    """They were sent before the refusal arrived; the connection stays open."""
     async with connected(shared_emulator.port) as peer:
         peer.write(Attach("late", 0, role=False, source=Source("x"), target=Target("nowhere")))
         peer.transfer(b"x")
@@ -237,15 +237,17 @@ async def test_what_a_refused_link_still_sends_is_dropped(shared_emulator):
         ("", "amqp:not-found"),
     ],
 )
-async def test_receivers_of_what_is_not_there_are_refused(shared_emulator, hub, address, condition):
-    """With the service's conditions, by which the clients choose their exceptions."""
+async def test_receivers_of_unknown_addresses_are_refused_with_the_services_conditions(
+    shared_emulator, hub, address, condition
+):
+    """By these conditions the clients choose their exceptions."""
     async with connected(shared_emulator.port) as peer:
         error = await peer.refusal(peer.receive_from(address.format(hub=hub)))
 
         assert error.condition == condition
 
 
-async def test_groups_and_hubs_are_found_whatever_their_case(shared_emulator, hub):
+async def test_names_of_hubs_and_groups_are_case_insensitive(shared_emulator, hub):
     """As in the service."""
     async with connected(shared_emulator.port) as peer:
         attach = await peer.receive_from(f"{hub.upper()}/consumergroups/$DEFAULT/partitions/0")
@@ -259,17 +261,17 @@ async def test_groups_and_hubs_are_found_whatever_their_case(shared_emulator, hu
         b"GET / HTTP/1.1\r\n\r\n",
         AMQP_HEADER + b"\x00\x00\x00\x04\x02\x00\x00\x00",  # a frame smaller than its head
         AMQP_HEADER + b"\xff\xff\xff\xff\x02\x00\x00\x00",  # a frame of four gigabytes
-        AMQP_HEADER + encode_frame(b"\x00\x53\x99\x45"),  # a performative that is none
+        AMQP_HEADER + encode_frame(b"\x00\x53\x99\x45"),  # an unknown performative
         AMQP_HEADER + encode_frame(Begin(None, 0, 1, 1).described()),  # begin before open
         AMQP_HEADER + encode_frame(b"x", kind=SASL_FRAME),
         encode_frame(Open("x").described()),  # a frame before any header
-        SASL_HEADER + encode_frame(b"\x00\x53\x41\x45", kind=SASL_FRAME),  # init of nothing
+        SASL_HEADER + encode_frame(b"\x00\x53\x41\x45", kind=SASL_FRAME),  # an init without fields
         AMQP_HEADER + encode_frame(Open("x", None, 100).described()),  # frames of 100 bytes
         b"AMQP\x02\x01\x00\x00",  # TLS inside AMQP
     ],
 )
-async def test_a_peer_that_breaks_the_rules_loses_its_connection(shared_emulator, hub, broken):
-    """Its own alone: another goes on as if nothing had been."""
+async def test_a_protocol_error_ends_only_its_own_connection(shared_emulator, hub, broken):
+    """Another connection continues to work."""
     async with connected(shared_emulator.port) as other, raw(shared_emulator.port) as peer:
         peer.writer.write(broken)
 
@@ -279,7 +281,7 @@ async def test_a_peer_that_breaks_the_rules_loses_its_connection(shared_emulator
 
 
 async def broken_session(port, *performatives):
-    """Send performatives into a session; the error with which the connection is closed."""
+    """Send performatives in a session; return the error with which the connection is closed."""
     async with connected(port) as peer:
         peer.write(*performatives)
         close, _ = await peer.next(Close)
@@ -295,21 +297,21 @@ async def broken_session(port, *performatives):
         Detach(9),
         Begin(None, 0, 1, 1),  # on a channel that has a session
         Open("again"),
-        Attach("x", 300, role=True),  # a handle above the limit that we gave
+        Attach("x", 300, role=True),  # a handle above the limit
     ],
     ids=lambda performative: type(performative).__name__,
 )
-async def test_a_frame_out_of_place_closes_the_connection_with_a_reason(
+async def test_an_invalid_performative_closes_the_connection_with_an_error(
     shared_emulator, performative
 ):
-    """The peer is told, then cut off."""
+    """The close frame has the condition ``amqp:decode-error``."""
     assert await broken_session(shared_emulator.port, performative) == "amqp:decode-error"
 
 
 @settings(max_examples=60)
 @given(pieces=st.lists(st.binary(max_size=60), max_size=6), prefix=st.integers(0, 3))
-def test_no_bytes_hurt_the_server(shared_emulator, pieces, prefix):
-    """Arbitrary bytes, at any stage of a connection: the server answers the next one as before."""
+def test_arbitrary_bytes_do_not_stop_the_server(shared_emulator, pieces, prefix):
+    """At any stage of a connection; the next connection is answered."""
     stages = (
         b"",
         AMQP_HEADER,
@@ -334,8 +336,8 @@ def test_no_bytes_hurt_the_server(shared_emulator, pieces, prefix):
         assert peer.recv(8) == AMQP_HEADER
 
 
-async def test_who_says_who_it_is_is_believed(shared_emulator):
-    """Every mechanism that the service offers leads in; another does not."""
+async def test_every_sasl_mechanism_of_the_service_is_accepted(shared_emulator):
+    """No credential is checked; an unknown mechanism ends the connection."""
     for mechanism in ("ANONYMOUS", "PLAIN", "EXTERNAL", "MSSBCBS", "SCRAM-SHA-256"):
         async with raw(shared_emulator.port) as peer:
             peer.writer.write(SASL_HEADER)
@@ -354,8 +356,8 @@ async def test_who_says_who_it_is_is_believed(shared_emulator):
             assert await peer.item() == ProtocolHeader(AMQP_HEADER)
 
 
-async def test_a_silent_connection_is_kept_by_heartbeats_and_closed_without(tmp_path):
-    """We send them as the peer asks, and close one that sends none for longer than we allow."""
+async def test_heartbeats_are_sent_and_required(tmp_path):
+    """The server sends them as the peer asks, and closes a connection on which it gets none."""
     configuration = EmulatorConfiguration(
         hubs=hubs_of({"orders": 1}), port=0, idle_timeout=timedelta(milliseconds=300)
     )
@@ -375,8 +377,8 @@ async def test_a_silent_connection_is_kept_by_heartbeats_and_closed_without(tmp_
         assert b"amqp:connection:forced" in last.body
 
 
-async def test_a_slow_reader_does_not_fill_our_memory(shared_emulator, hub):
-    """Ten megabytes wait in the log, not in the connection, until the client reads."""
+async def test_a_slow_reader_does_not_make_the_connection_buffer_events(shared_emulator, hub):
+    """Ten megabytes stay in the log until the client reads."""
     async with connected(shared_emulator.port, window=2**31) as peer:
         await peer.send_to(f"{hub}/Partitions/0")
         for index in range(200):

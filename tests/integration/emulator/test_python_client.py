@@ -1,4 +1,4 @@
-"""The genuine ``azure-eventhub``: what it sends and asks, what it receives and raises."""
+"""Azure's own ``azure-eventhub``: sending, management requests, receiving and errors."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from azure.eventhub import EventData
-from azure.eventhub import aio as genuine_aio
+from azure.eventhub import aio as azure_aio
 from azure.eventhub._eventprocessor.in_memory_checkpoint_store import InMemoryCheckpointStore
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 from azure.eventhub.exceptions import (
@@ -23,33 +23,35 @@ from azure.eventhub.exceptions import (
 
 from eventproc.emulator import EventHubsEmulator
 
-from .genuine import PATIENCE_S, Reading, consumer_of, producer_of
+from .azure_clients import TIMEOUT_S, Reading, consumer_of, producer_of
 
-# After a connection is lost the genuine client leaves its socket to the garbage collector.
+# After a connection is lost Azure's client leaves its socket to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
 @pytest.fixture(autouse=True)
-def _the_client_s_sockets_are_its_own_affair() -> Iterator[None]:
-    """Collect what the genuine client leaves open after a lost connection, without a warning."""
+def _collect_open_sockets() -> Iterator[None]:
+    """Collect sockets that Azure's client leaves open after a lost connection, without a
+    warning."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
 
 
-QUICK = {"retry_total": 0, "socket_timeout": 0.02}
+WITHOUT_RETRIES = {"retry_total": 0, "socket_timeout": 0.02}
 
 
 def received(emulator, hub, count, **options):
-    """The first events of a hub."""
+    """Return the first events of a hub."""
     with Reading(consumer_of(emulator, hub), enough=count, **options) as reading:
-        assert reading.has_enough.wait(PATIENCE_S), (reading.events, reading.errors)
+        assert reading.has_enough.wait(TIMEOUT_S), (reading.events, reading.errors)
     return [event for _, event in reading.events]
 
 
-def test_everything_an_event_may_carry_comes_back(shared_emulator, hub):
-    """Properties of each type, system properties, what the hub assigned, and the lag."""
+def test_an_event_comes_back_with_all_its_properties(shared_emulator, hub):
+    """Properties of each type, system properties, what the hub assigned, and the last enqueued
+    event."""
     moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     properties: dict[str | bytes, object] = {
         "text": "naïve",
@@ -72,7 +74,7 @@ def test_everything_an_event_may_carry_comes_back(shared_emulator, hub):
         producer.send_event(event, partition_key="key")
         options = {"track_last_enqueued_event_properties": True}
         with Reading(consumer_of(shared_emulator, hub), 1, **options) as reading:
-            assert reading.has_enough.wait(PATIENCE_S)
+            assert reading.has_enough.wait(TIMEOUT_S)
         [(context, ours)] = reading.events
 
     got = {name.decode(): value for name, value in ours.properties.items()}
@@ -89,8 +91,8 @@ def test_everything_an_event_may_carry_comes_back(shared_emulator, hub):
     assert began < ours.enqueued_time <= datetime.now(UTC)
 
 
-def test_every_kind_of_body_comes_back(shared_emulator, hub):
-    """Data in several sections, sequences, values; with annotations of the producer's own."""
+def test_bodies_of_every_kind_come_back(shared_emulator, hub):
+    """Data in several sections, sequences and values, with the producer's own annotations."""
     bodies: dict[AmqpMessageBodyType, dict[str, object]] = {
         AmqpMessageBodyType.DATA: {"data_body": [b"one", b"two"]},
         AmqpMessageBodyType.SEQUENCE: {"sequence_body": [[1, b"x"], [b"y"]]},
@@ -115,8 +117,8 @@ def test_every_kind_of_body_comes_back(shared_emulator, hub):
     assert {message.header.durable for message in ours.values()} == {True}
 
 
-def test_batches_go_where_they_are_sent(shared_emulator, hub):
-    """To the key's partition, to the one that was named, else to each in turn."""
+def test_batches_go_to_the_partition_of_their_key_or_id(shared_emulator, hub):
+    """A batch without either goes to each partition in turn."""
     with producer_of(shared_emulator, hub) as producer:
         keyed = producer.create_batch(partition_key="key")
         named = producer.create_batch(partition_id="2")
@@ -143,10 +145,10 @@ def test_batches_go_where_they_are_sent(shared_emulator, hub):
     assert [sum("turn" in body for body in log) for log in logs.values()] == [2, 2, 2, 2]
 
 
-def test_an_event_of_900_kilobytes_passes_and_one_above_a_megabyte_does_not(shared_emulator, hub):
-    """The client refuses to batch it; sent all the same, it meets the service's condition."""
+def test_an_event_above_a_megabyte_is_rejected(shared_emulator, hub):
+    """An event of 900 kB is accepted. The rejection has the service's condition."""
     body = bytes(range(256)) * 3600
-    with producer_of(shared_emulator, hub, **QUICK) as producer:
+    with producer_of(shared_emulator, hub, **WITHOUT_RETRIES) as producer:
         producer.send_batch([EventData(body)])
         [event] = received(shared_emulator, hub, 1)
 
@@ -157,8 +159,8 @@ def test_an_event_of_900_kilobytes_passes_and_one_above_a_megabyte_does_not(shar
             producer.send_event(EventData(bytes(1_100_000)))
 
 
-def test_a_hub_and_its_partitions_describe_themselves(shared_emulator, hub):
-    """As the clients ask: for the empty, for the full, and for lag."""
+def test_properties_of_a_hub_and_its_partitions(shared_emulator, hub):
+    """For an empty partition and for one with events."""
     with producer_of(shared_emulator, hub) as producer:
         described = producer.get_eventhub_properties()
         empty = producer.get_partition_properties("1")
@@ -175,8 +177,8 @@ def test_a_hub_and_its_partitions_describe_themselves(shared_emulator, hub):
     assert full["last_enqueued_offset"] == str(last.offset)
 
 
-def test_every_start_position_is_honoured(shared_emulator, hub):
-    """Offset, sequence number, time and latest; one in each partition, inclusive or not."""
+def test_every_kind_of_starting_position_is_honoured(shared_emulator, hub):
+    """Offset, sequence number, time and latest, inclusive or not, one in each partition."""
     with producer_of(shared_emulator, hub) as producer:
         for partition_id in "0123":
             batch = [EventData(str(index)) for index in range(6)]
@@ -189,13 +191,13 @@ def test_every_start_position_is_honoured(shared_emulator, hub):
         "starting_position_inclusive": {"0": True, "1": False, "2": True},
     }
     with Reading(consumer_of(shared_emulator, hub), enough=11, **options) as reading:
-        assert reading.has_enough.wait(PATIENCE_S)
+        assert reading.has_enough.wait(TIMEOUT_S)
 
     assert reading.bodies == {"0": ["3", "4", "5"], "1": ["4", "5"], "2": list("012345")}
 
 
-def test_the_buffered_producer_sends_all(shared_emulator, hub):
-    """It chooses partitions itself, by the same hash."""
+def test_the_buffered_producer_sends_all_events(shared_emulator, hub):
+    """It chooses partitions itself, by the same hash as the service."""
     sent, failed = [], []
     producer = producer_of(
         shared_emulator,
@@ -220,8 +222,8 @@ def test_the_buffered_producer_sends_all(shared_emulator, hub):
 
 
 async def test_the_asynchronous_client_sends_and_receives(shared_emulator, hub):
-    """Its code is another: the wire is the same."""
-    producer = genuine_aio.EventHubProducerClient.from_connection_string(
+    """Its code differs from that of the synchronous client."""
+    producer = azure_aio.EventHubProducerClient.from_connection_string(
         shared_emulator.connection_string, eventhub_name=hub
     )
     async with producer:
@@ -237,7 +239,7 @@ async def test_the_asynchronous_client_sends_and_receives(shared_emulator, hub):
         if len(got) == 50:
             done.set()
 
-    consumer = genuine_aio.EventHubConsumerClient.from_connection_string(
+    consumer = azure_aio.EventHubConsumerClient.from_connection_string(
         shared_emulator.connection_string,
         "$Default",
         eventhub_name=hub,
@@ -247,7 +249,7 @@ async def test_the_asynchronous_client_sends_and_receives(shared_emulator, hub):
         receiving = asyncio.create_task(
             consumer.receive(on_event, partition_id="0", starting_position="-1")
         )
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await done.wait()
     await receiving
 
@@ -255,52 +257,52 @@ async def test_the_asynchronous_client_sends_and_receives(shared_emulator, hub):
     assert got == [str(index) for index in range(50)]
 
 
-def test_what_is_not_there_raises_what_the_service_s_answers_raise(shared_emulator, hub):
-    """A hub: its token is refused. A partition: the client asks which there are."""
-    with producer_of(shared_emulator, "no-such-hub", **QUICK) as producer:
+def test_an_unknown_hub_or_partition_raises_the_exceptions_of_the_service(shared_emulator, hub):
+    """The token for an unknown hub is refused; the client itself checks partition ids."""
+    with producer_of(shared_emulator, "no-such-hub", **WITHOUT_RETRIES) as producer:
         with pytest.raises(AuthenticationError, match="CBS Token authentication failed"):
             producer.send_event(EventData(b"x"))
         with pytest.raises(EventHubError):
             producer.get_eventhub_properties()
     with (
-        producer_of(shared_emulator, hub, **QUICK) as producer,
+        producer_of(shared_emulator, hub, **WITHOUT_RETRIES) as producer,
         pytest.raises(ConnectError, match="Invalid partition 99"),
     ):
         producer.send_event(EventData(b"x"), partition_id="99")
 
 
-def test_a_consumer_group_that_is_not_there_is_an_error(shared_emulator, hub):
-    """It comes to ``on_error``, and nothing is received."""
+def test_an_unknown_consumer_group_is_an_error(shared_emulator, hub):
+    """It is passed to ``on_error``, and nothing is received."""
     consumer = consumer_of(shared_emulator, hub, group="nobody", retry_total=0)
     with Reading(consumer, partition_id="0") as reading:
-        assert reading.has_error.wait(PATIENCE_S)
+        assert reading.has_error.wait(TIMEOUT_S)
 
     assert "not-found" in str(reading.errors[0])
     assert f"{hub}/ConsumerGroups/nobody/Partitions/0" in str(reading.errors[0])
 
 
-def test_a_second_owner_displaces_the_first(shared_emulator, hub):
-    """With the same owner level, as the processors do it; the first is told that it lost."""
+def test_a_second_receiver_with_the_same_owner_level_steals_the_link(shared_emulator, hub):
+    """As Azure's processors do; the first one gets ``ConnectionLostError``."""
     first = Reading(
         consumer_of(shared_emulator, hub, retry_total=0), 1, partition_id="0", owner_level=0
     )
     with producer_of(shared_emulator, hub) as producer, first:
         producer.send_event(EventData(b"1"), partition_id="0")
-        assert first.has_enough.wait(PATIENCE_S)
+        assert first.has_enough.wait(TIMEOUT_S)
         second = Reading(
             consumer_of(shared_emulator, hub, retry_total=0), 1, partition_id="0", owner_level=0
         )
         with second:
-            assert second.has_enough.wait(PATIENCE_S)
-            assert first.has_error.wait(PATIENCE_S)
+            assert second.has_enough.wait(TIMEOUT_S)
+            assert first.has_error.wait(TIMEOUT_S)
 
     assert isinstance(first.errors[0], ConnectionLostError)
     assert "New receiver 'nil' with higher epoch of '0'" in str(first.errors[0])
     assert second.errors == []
 
 
-def test_two_genuine_processors_share_the_partitions(shared_emulator, hub):
-    """The second takes over by the same epoch; what is published afterwards reaches both."""
+def test_two_processors_of_azures_client_share_the_partitions(shared_emulator, hub):
+    """The second one takes over partitions with the same owner level."""
     store = InMemoryCheckpointStore()
     options = {"checkpoint_store": store, "load_balancing_interval": 0.3}
     with producer_of(shared_emulator, hub) as producer:
@@ -309,10 +311,10 @@ def test_two_genuine_processors_share_the_partitions(shared_emulator, hub):
             producer.send_batch(batch, partition_id=partition_id)
         first = Reading(consumer_of(shared_emulator, hub, **options), 4)
         with first:
-            assert first.has_enough.wait(PATIENCE_S)
+            assert first.has_enough.wait(TIMEOUT_S)
             second = Reading(consumer_of(shared_emulator, hub, **options), 2)
             with second:
-                assert second.has_enough.wait(PATIENCE_S)
+                assert second.has_enough.wait(TIMEOUT_S)
                 owners = {each["owner_id"] for each in store.list_ownership(*_names(store, hub))}
 
     assert len(owners) == 2
@@ -321,13 +323,13 @@ def test_two_genuine_processors_share_the_partitions(shared_emulator, hub):
 
 
 def _names(store, hub):
-    """The namespace, hub and group under which a store knows the ownerships of a hub."""
+    """Return the namespace, hub and group under which a store has the ownerships of a hub."""
     return ("127.0.0.1", hub, "$Default") if store else ()
 
 
 @contextmanager
 def an_outage(emulator):
-    """The emulator is gone inside."""
+    """Stop the emulator inside the block."""
     emulator.stop()
     try:
         yield
@@ -335,8 +337,8 @@ def an_outage(emulator):
         emulator.start()
 
 
-def test_clients_come_back_after_an_outage():
-    """A consumer goes on where it was; a producer sends again."""
+def test_clients_recover_after_an_outage():
+    """A consumer continues at its position, and a producer sends again."""
     with (
         EventHubsEmulator({"orders": 1}) as emulator,
         producer_of(emulator, "orders", retry_backoff_factor=0.05) as producer,
@@ -346,6 +348,6 @@ def test_clients_come_back_after_an_outage():
         with an_outage(emulator):
             pass
         producer.send_event(EventData(b"after"))
-        assert reading.has_enough.wait(PATIENCE_S), reading.errors
+        assert reading.has_enough.wait(TIMEOUT_S), reading.errors
 
     assert sorted(set(reading.bodies["0"])) == ["after", "before"]

@@ -1,4 +1,5 @@
-"""A genuine Azure processor and ours in one group: real clients, real Azurite, real sockets."""
+"""A processor of Azure's SDK and one of this library in one group, with real Azurite and
+sockets."""
 
 import asyncio
 from collections import Counter
@@ -27,7 +28,7 @@ PARTITION_COUNT = 7
 EVENTS_PER_PARTITION = 40
 INTERVAL_S = 0.5
 EXPIRATION_S = 12
-PATIENCE_S = 45
+TIMEOUT_S = 45
 
 Event = tuple[str, int]
 Handled = Counter[Event]
@@ -41,8 +42,8 @@ def _emulator() -> Iterator[EventHubsEmulator]:
 
 
 @dataclass(frozen=True)
-class Scene:
-    """Where one group meets."""
+class Group:
+    """The hub, the container and the strategy of one group."""
 
     emulator: EventHubsEmulator
     storage: str
@@ -58,40 +59,40 @@ class Scene:
         return self.emulator.connection_string_for(self.hub)
 
 
-async def publish(scene: Scene) -> None:
+async def publish(group: Group) -> None:
     """Send some events to every partition."""
-    client = EventHubProducerClient.from_connection_string(scene.connection_string)
+    client = EventHubProducerClient.from_connection_string(group.connection_string)
     async with client:
-        for partition_id in scene.emulator.partition_ids(scene.hub):
+        for partition_id in group.emulator.partition_ids(group.hub):
             batch = await client.create_batch(partition_id=partition_id)
             for _ in range(EVENTS_PER_PARTITION):
                 batch.add(EventData(b"order"))
             await client.send_batch(batch)
 
 
-def published(scene: Scene) -> set[Event]:
-    """Return every event in the hub, as the emulator keeps it."""
+def published(group: Group) -> set[Event]:
+    """Return every event in the hub, from the emulator."""
     return {
         (partition_id, event.sequence_number)
-        for partition_id in scene.emulator.partition_ids(scene.hub)
-        for event in scene.emulator.events(scene.hub, partition_id)
+        for partition_id in group.emulator.partition_ids(group.hub)
+        for event in group.emulator.events(group.hub, partition_id)
     }
 
 
-async def until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait until something is the case; say what did not happen otherwise."""
+async def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition holds; fail with *what* if it does not."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not is_so():  # noqa: ASYNC110 - two programs share no event
+        async with asyncio.timeout(TIMEOUT_S):
+            while not condition():  # noqa: ASYNC110 - two programs share no event
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        pytest.fail(f"not within {PATIENCE_S} s: {what}")
+        pytest.fail(f"not within {TIMEOUT_S} s: {what}")
 
 
 class Ours:
-    """Our processor, and what it handled."""
+    """A processor of this library, and what it handled."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, group: Group) -> None:
         self.handled: Handled = Counter()
         handled = self.handled
 
@@ -100,11 +101,11 @@ class Ours:
                 handled.update((context.partition_id, e.sequence_number) for e in events)
 
         self.processor = EventProcessor(
-            source=EventHubSource.from_connection_string(scene.connection_string),
-            store=BlobCheckpointStore.from_connection_string(scene.storage, scene.container),
+            source=EventHubSource.from_connection_string(group.connection_string),
+            store=BlobCheckpointStore.from_connection_string(group.storage, group.container),
             handler=Handler,
             config=EventProcessorConfig(
-                load_balancing_strategy=scene.strategy,
+                load_balancing_strategy=group.strategy,
                 load_balancing_interval=timedelta(seconds=INTERVAL_S),
                 ownership_expiration=timedelta(seconds=EXPIRATION_S),
                 checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=0.2)),
@@ -115,7 +116,7 @@ class Ours:
         return len(self.processor.statistics().owned)
 
     def is_checkpointed(self) -> bool:
-        """Whether everything that was handled is stored."""
+        """Return whether a checkpoint covers everything that was handled."""
         return all(
             pump.sequence_number == pump.checkpointed_sequence_number
             for pump in self.processor.statistics().pumps
@@ -123,14 +124,14 @@ class Ours:
 
 
 class Azures:
-    """The genuine client's processor, and what it handled."""
+    """The processor of Azure's client, and what it handled."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, group: Group) -> None:
         self.handled: Handled = Counter()
         self.owned: set[str] = set()
-        self._store = AzureStore.from_connection_string(scene.storage, scene.container)
+        self._store = AzureStore.from_connection_string(group.storage, group.container)
         self._client = EventHubConsumerClient.from_connection_string(
-            scene.connection_string,
+            group.connection_string,
             "$Default",
             checkpoint_store=self._store,
             load_balancing_interval=INTERVAL_S,
@@ -174,42 +175,45 @@ def is_balanced(ours: Ours, azures: Azures) -> bool:
     return counts == [PARTITION_COUNT // 2, PARTITION_COUNT - PARTITION_COUNT // 2]
 
 
-async def stays(is_so: Callable[[], bool], *, cycles: int) -> bool:
-    """Watch for some cycles whether something goes on being the case."""
+async def stays(condition: Callable[[], bool], *, cycles: int) -> bool:
+    """Return whether a condition holds for some cycles."""
     for _ in range(cycles * 5):
         await asyncio.sleep(INTERVAL_S / 5)
-        if not is_so():
+        if not condition():
             return False
     return True
 
 
 @pytest.mark.timeout(120)
-async def test_azures_processor_joins_ours_and_leaves_again(emulator, storage, container):
-    """Under every strategy they balance, neither starves, and each goes on from the other's."""
-    scenes = [Scene(emulator, storage, container, strategy) for strategy in LoadBalancingStrategy]
+async def test_azures_processor_joins_a_group_of_this_library_and_leaves(
+    emulator, storage, container
+):
+    """Under every strategy the two balance, and each continues at the other's checkpoints."""
+    groups = [Group(emulator, storage, container, strategy) for strategy in LoadBalancingStrategy]
 
-    await asyncio.gather(*(azures_joins(scene) for scene in scenes))
+    await asyncio.gather(*(check_azures_joins(group) for group in groups))
 
 
-async def azures_joins(scene: Scene) -> None:
-    """They share evenly and stay so; each goes on from the other's checkpoints; nothing is lost."""
-    ours, azures = Ours(scene), Azures(scene)
+async def check_azures_joins(group: Group) -> None:
+    """Check that the shares are even and stable, and that no event is lost or repeated without
+    need."""
+    ours, azures = Ours(group), Azures(group)
     async with ours.processor:
-        await publish(scene)
-        first = published(scene)
+        await publish(group)
+        first = published(group)
         await until(lambda: set(ours.handled) == first, "ours handles everything while alone")
         await until(ours.is_checkpointed, "ours checkpoints everything")
 
         async with azures.running():
             await until(lambda: is_balanced(ours, azures), "the two balance")
             is_quiet = await stays(lambda: is_balanced(ours, azures), cycles=6)
-            await publish(scene)
-            second = published(scene)
+            await publish(group)
+            second = published(group)
             await until(lambda: set(ours.handled + azures.handled) == second, "both handle all")
 
         await until(lambda: ours.count() == PARTITION_COUNT, "ours takes over again")
-        await publish(scene)
-        third = published(scene)
+        await publish(group)
+        third = published(group)
         await until(lambda: set(ours.handled + azures.handled) == third, "ours handles the rest")
 
     both = ours.handled + azures.handled
@@ -221,26 +225,26 @@ async def azures_joins(scene: Scene) -> None:
 
 
 @pytest.mark.timeout(120)
-async def test_ours_joins_azures_processor_and_leaves_again(emulator, storage, container):
-    """The other way round: we steal one a cycle from one that hands nothing over."""
-    scene = Scene(emulator, storage, container, LoadBalancingStrategy.COOPERATIVE)
-    ours, azures = Ours(scene), Azures(scene)
+async def test_a_processor_of_this_library_joins_azures_and_leaves(emulator, storage, container):
+    """It steals one partition in each cycle, because Azure's processor hands nothing over."""
+    group = Group(emulator, storage, container, LoadBalancingStrategy.COOPERATIVE)
+    ours, azures = Ours(group), Azures(group)
     async with azures.running():
-        await publish(scene)
-        first = published(scene)
+        await publish(group)
+        first = published(group)
         await until(lambda: set(azures.handled) == first, "Azure's handles everything while alone")
 
         async with ours.processor:
             await until(lambda: is_balanced(ours, azures), "the two balance")
             is_quiet = await stays(lambda: is_balanced(ours, azures), cycles=6)
             steal_count = ours.processor.statistics().steal_count
-            await publish(scene)
-            second = published(scene)
+            await publish(group)
+            second = published(group)
             await until(lambda: set(ours.handled + azures.handled) == second, "both handle all")
 
         await until(lambda: azures.count() == PARTITION_COUNT, "Azure's takes over again")
-        await publish(scene)
-        third = published(scene)
+        await publish(group)
+        third = published(group)
         await until(lambda: set(ours.handled + azures.handled) == third, "Azure's handles the rest")
 
     both = ours.handled + azures.handled

@@ -25,21 +25,21 @@ from tests.integration.delivery.fleet import ROOT, send
 OLDER = "dbcb3e1"
 PARTITION_COUNT = 8
 FAST = ["--interval", "500ms", "--expiration", "15s", "--checkpoint-interval", "300ms"]
-PATIENCE_S = 60
+TIMEOUT_S = 60
 STABLE_S = 2
 HANDLER = """
     import json, os, pathlib
     import eventproc
 
-    STORY = os.open("story", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    JOURNAL = os.open("journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     HOME = str(pathlib.Path(eventproc.__file__).parents[1])
 
-    class Tell(eventproc.PartitionHandler):
+    class Record(eventproc.PartitionHandler):
         async def process_events(self, context, events):
             for event in events:
                 facts = [os.environ["EVENTPROC_OWNER_ID"], HOME, context.partition_id]
                 line = json.dumps([*facts, event.sequence_number]) + "\\n"
-                os.write(STORY, line.encode())
+                os.write(JOURNAL, line.encode())
 """
 
 
@@ -75,7 +75,7 @@ def _group(tmp_path, older, storage, container):
 
 
 class Group:
-    """Processes of both versions; names say of which. Events arrive all the time."""
+    """Processes of both versions, named ``old-...`` and ``new-...``. Events arrive all the time."""
 
     def __init__(self, command, folder, older, emulator, producer, client, storage):
         self._command, self._folder, self._older = command, folder, older
@@ -91,7 +91,7 @@ class Group:
         for name in names:
             home = self._older if name.startswith("old") else ROOT
             self._process_by_name[name] = self._command.start(
-                *("run", "shop:Tell", "--eventhub", "orders", *FAST, *options),
+                *("run", "shop:Record", "--eventhub", "orders", *FAST, *options),
                 *("--store", f"blob:{self._client.container_name}", "--log-level", "error"),
                 **self._secrets,
                 **env,
@@ -100,22 +100,22 @@ class Group:
             )
 
     def stop(self, *names):
-        """Send SIGTERM to all of these, and assert that each ends in good order."""
+        """Send SIGTERM to all of these, and assert that each exits with 0 and prints no error."""
         for name in names:
             self._process_by_name[name].terminate()
         for name in names:
             process = self._process_by_name.pop(name)
-            _, err = process.communicate(timeout=PATIENCE_S)
+            _, err = process.communicate(timeout=TIMEOUT_S)
 
             assert (name, process.returncode, err) == (name, 0, "")
 
     def owned(self):
-        """How many partitions each processor owns, by the ownership blobs."""
+        """Return how many partitions each processor owns, by the ownership blobs."""
         blobs = self._client.list_blobs(include=["metadata"])
         return Counter(blob.metadata["ownerid"] for blob in blobs if "/ownership/" in blob.name)
 
     def _statuses(self):
-        """The status in each member blob."""
+        """Return the status in each member blob."""
         blobs = self._client.list_blobs(include=["metadata"])
         return {
             blob.metadata["ownerid"]: blob.metadata["status"]
@@ -124,8 +124,8 @@ class Group:
         }
 
     def until_owned(self, counts):
-        """Let events arrive until the partitions are shared so, and stay so for a while."""
-        give_up_s = time.monotonic() + PATIENCE_S
+        """Publish until the partitions are shared like this, and stay so for a while."""
+        give_up_s = time.monotonic() + TIMEOUT_S
         since_s = time.monotonic()
         while time.monotonic() < since_s + STABLE_S:
             self._publish()
@@ -134,8 +134,8 @@ class Group:
             assert time.monotonic() < give_up_s, (self.owned(), counts)
 
     def until_standby(self, name):
-        """Let events arrive until this processor's member blob says that it waits."""
-        give_up_s = time.monotonic() + PATIENCE_S
+        """Publish until this processor's member blob has the status for standby."""
+        give_up_s = time.monotonic() + TIMEOUT_S
         while self._statuses().get(name) != "reserve":
             self._publish()
             assert time.monotonic() < give_up_s, self._statuses()
@@ -146,10 +146,10 @@ class Group:
             send(self._producer, range(3), partition_id)
         time.sleep(0.1)
 
-    def told(self):
-        """Who handled what, from which sources, in order."""
-        story = (self._folder / "story").read_text("utf-8")
-        return [json.loads(line) for line in story.splitlines()]
+    def deliveries(self):
+        """Return each delivery: owner id, folder of the sources, partition and number."""
+        lines = (self._folder / "journal").read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines]
 
     def check_all_handled_once(self):
         """Wait for the last events; assert that each was handled, and none of them twice."""
@@ -158,8 +158,8 @@ class Group:
             for partition_id in self._emulator.partition_ids("orders")
             for event in self._emulator.events("orders", partition_id)
         }
-        give_up_s = time.monotonic() + PATIENCE_S
-        while len(handled := Counter((p, n) for _, _, p, n in self.told())) < len(published):
+        give_up_s = time.monotonic() + TIMEOUT_S
+        while len(handled := Counter((p, n) for _, _, p, n in self.deliveries())) < len(published):
             assert time.monotonic() < give_up_s, published - set(handled)
             time.sleep(0.1)
 
@@ -167,8 +167,8 @@ class Group:
         assert {event: times for event, times in handled.items() if times > 1} == {}
 
     def homes(self):
-        """From which sources each processor ran."""
-        return {(name, home) for name, home, _, _ in self.told()}
+        """Return each processor with the folder of the sources that it ran."""
+        return {(name, home) for name, home, _, _ in self.deliveries()}
 
 
 @pytest.mark.timeout(300)
@@ -198,10 +198,11 @@ def test_processors_of_both_versions_share_a_group(group, older, lease_mode):
 @pytest.mark.timeout(300)
 def test_a_rolling_deployment_from_the_older_version_moves_each_partition_once(group):
     """The stored words ``generation`` and ``reserve`` mean the same to both versions: a processor
-    of the new deployment waits, and takes what one of the old deployment leaves."""
+    of the new deployment waits, and takes what one of the old deployment leaves.
+    """
     group.start(["old-1", "old-2"], EVENTPROC_GENERATION="1")
     group.until_owned({"old-1": 4, "old-2": 4})
-    before = len(group.told())
+    before = len(group.deliveries())
     group.start(["new-1"], EVENTPROC_DEPLOYMENT_ID="2")
     group.until_standby("new-1")
     group.until_owned({"old-1": 4, "old-2": 4})
@@ -214,7 +215,7 @@ def test_a_rolling_deployment_from_the_older_version_moves_each_partition_once(g
     group.until_owned({"new-1": 4, "new-2": 4})
     group.check_all_handled_once()
     group.stop("new-1", "new-2")
-    servings = {(name, partition_id) for name, _, partition_id, _ in group.told()[before:]}
+    servings = {(name, partition_id) for name, _, partition_id, _ in group.deliveries()[before:]}
 
     assert len(servings) == 2 * PARTITION_COUNT
 

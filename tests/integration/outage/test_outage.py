@@ -1,4 +1,4 @@
-"""The store or the hub goes away for longer than the expiration, and comes back: real ones."""
+"""Outages of store and hub that are longer than the expiration, with real ones."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ PARTITION_COUNT = 6
 PROCESSOR_COUNT = 3
 EXPIRATION_S = 4.0
 OUTAGE_S = 8.0
-PATIENCE_S = 40
+TIMEOUT_S = 40
 CONTAINER = "checkpoints"
 
 
@@ -31,7 +31,7 @@ def _emulator() -> Iterator[EventHubsEmulator]:
 
 
 class Fleet:
-    """Three processors and one publisher that goes on whatever happens."""
+    """Three processors and a publisher that continues during an outage."""
 
     def __init__(self, emulator: EventHubsEmulator, azurite: Azurite) -> None:
         self.handled: Counter[tuple[str, int]] = Counter()
@@ -90,21 +90,19 @@ class Fleet:
         return sum(each.claim_count + each.steal_count + each.hand_over_count for each in every)
 
 
-async def until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait until something is the case; say what did not happen otherwise."""
+async def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition holds; fail with *what* if it does not."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not is_so():  # noqa: ASYNC110 - what is awaited is another program's doing
+        async with asyncio.timeout(TIMEOUT_S):
+            while not condition():  # noqa: ASYNC110 - another program changes it
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        pytest.fail(f"not within {PATIENCE_S} s: {what}")
+        pytest.fail(f"not within {TIMEOUT_S} s: {what}")
 
 
 @pytest.mark.timeout(120)
-async def test_store_outage_longer_than_expiration_loses_nothing_and_moves_nothing(
-    emulator, azurite
-):
-    """Everybody stops by itself, and goes on where it was when the store is back."""
+async def test_a_store_outage_longer_than_the_expiration_loses_and_moves_nothing(emulator, azurite):
+    """All processors stop delivering, and afterwards continue with the same partitions."""
     fleet = Fleet(emulator, azurite)
     async with AsyncExitStack() as stack:
         for processor in fleet.processors:
@@ -130,8 +128,8 @@ async def test_store_outage_longer_than_expiration_loses_nothing_and_moves_nothi
 
 
 @pytest.mark.timeout(120)
-async def test_hub_outage_loses_nothing_and_moves_nothing(emulator, azurite):
-    """Receivers are opened again in place: nobody gives a partition up."""
+async def test_a_hub_outage_loses_and_moves_nothing(emulator, azurite):
+    """Pumps open their receivers again, and all processors keep their partitions."""
     fleet = Fleet(emulator, azurite)
     async with AsyncExitStack() as stack:
         for processor in fleet.processors:

@@ -1,4 +1,4 @@
-"""A hub to try a source on, and what the clauses of its contract are made of."""
+"""The interface of a hub for the contract of sources, and helpers for its clauses."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
@@ -20,18 +20,18 @@ BRIEFLY = timedelta(milliseconds=150)
 
 
 class Bench(Protocol):
-    """A hub with partitions 0, 1 and 2; the last is left empty."""
+    """A hub with partitions 0, 1 and 2, the last of which is empty."""
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether the hub knows consumer groups, and lets one receiver displace another.
+        """Whether the hub has consumer groups, and lets one receiver displace another.
 
-        Kafka knows neither for who reads partitions without joining a group.
+        Kafka has neither for a client that reads partitions without joining a group.
         """
 
     @property
     def published(self) -> Counter[str]:
-        """How many events each partition ever got, which is the next sequence number."""
+        """How many events each partition ever got, which is its next sequence number."""
 
     @property
     def closing_max_s(self) -> float:
@@ -39,20 +39,20 @@ class Bench(Protocol):
 
     @property
     def refusal(self) -> type[SourceError]:
-        """How it tells that a link is refused for good."""
+        """The error of a link that is refused permanently."""
 
     def source(self) -> EventSource:
-        """A source on the hub, not yet open."""
+        """Return an unopened source on the hub."""
 
     async def publish(self, partition_id: str, *bodies: bytes) -> None:
-        """Have the hub take in these events, in order."""
+        """Publish events, in order."""
 
     async def grow(self) -> None:
         """Add a partition."""
 
 
 def end_of(bench: Bench, partition_id: str) -> EventPosition:
-    """The position behind everything that was published so far."""
+    """Return the position after everything that was published so far."""
     return EventPosition.from_sequence_number(bench.published[partition_id], is_inclusive=True)
 
 
@@ -60,7 +60,7 @@ def end_of(bench: Bench, partition_id: str) -> EventPosition:
 async def opened(
     bench: Bench, partition_id: str = "0", position: EventPosition | None = None
 ) -> AsyncIterator[PartitionReceiver]:
-    """A receiver, by default behind everything that was published so far."""
+    """Yield a receiver, by default after everything that was published so far."""
     position = position or end_of(bench, partition_id)
     async with bench.source() as source:
         yield await source.open_receiver(GROUP, partition_id, position)
@@ -69,7 +69,7 @@ async def opened(
 async def take(
     receiver: PartitionReceiver, count: int, *, events_max: int = 100
 ) -> list[ReceivedEvent]:
-    """Receive until so many events are there, or none comes any more."""
+    """Receive until *count* events are there, or none comes any more."""
     events: list[ReceivedEvent] = []
     while len(events) < count:
         batch = await receiver.receive(events_max=events_max, wait_max=SOON)
@@ -88,13 +88,13 @@ def numbered(count: int, prefix: bytes = b"") -> list[bytes]:
 
 
 async def refused(attempt: Awaitable[object], kind: type[Exception]) -> str:
-    """The message of the error that an attempt must end with."""
+    """Await something that must fail; return the message of its error."""
     with pytest.raises(kind) as caught:
         await attempt
     return str(caught.value)
 
 
 async def read(source: EventSource, group: str, partition_id: str, position: EventPosition) -> None:
-    """Open a receiver and wait for an event: what is wrong may be told by either."""
+    """Open a receiver and wait for an event: an error may come from either call."""
     receiver = await source.open_receiver(group, partition_id, position)
     await receiver.receive(events_max=1, wait_max=timedelta(seconds=20))

@@ -1,4 +1,4 @@
-"""The hubs that every source's promises are tried on."""
+"""The hubs on which the contract of sources is checked."""
 
 import asyncio
 from collections import Counter
@@ -45,7 +45,7 @@ class MemoryBench:
 
 
 class EventHubsBench:
-    """A hub in the emulator, published to by Azure's own client."""
+    """A hub in the emulator; Azure's own client publishes to it."""
 
     is_exclusive = True
 
@@ -62,7 +62,7 @@ class EventHubsBench:
 
     @property
     def refusal(self) -> type[SourceError]:
-        """Azure's client does not tell of a link that is refused."""
+        """Azure's client does not report that a link was refused."""
         is_direct = self.receive_path is ReceivePath.DIRECT
         return SourceRejectedError if is_direct else SourceUnavailableError
 
@@ -93,7 +93,7 @@ class EventHubsBench:
 
 @pytest.fixture(scope="module", name="event_hubs")
 def _event_hubs() -> Iterator[EventHubsBench]:
-    """Yield one emulator for all clauses: publishing to a partition costs a second at first."""
+    """Yield one emulator for all clauses: the first event to a partition takes a second."""
     with (
         EventHubsEmulator({"hub": PARTITIONS}, consumer_groups=GROUPS[1:]) as emulator,
         EventHubProducerClient.from_connection_string(
@@ -114,7 +114,7 @@ _numbers = count()
 
 @pytest.fixture(name="topic")
 def _topic(broker: KafkaBroker) -> KafkaTopic:
-    """Make a topic for one test."""
+    """Return a topic for one test."""
     return KafkaTopic(broker, f"topic-{next(_numbers)}")
 
 

@@ -1,4 +1,4 @@
-"""Topics of a real Kafka broker, published to by librdkafka."""
+"""Topics of a real Kafka broker, to which librdkafka publishes."""
 
 import asyncio
 from collections import Counter
@@ -15,7 +15,7 @@ from eventproc.testing import KafkaBroker
 
 
 class KafkaTopic:
-    """One topic."""
+    """A topic with a producer."""
 
     def __init__(self, broker: KafkaBroker, name: str, partitions: int = 3) -> None:
         self.broker = broker
@@ -26,36 +26,36 @@ class KafkaTopic:
         }
         self.admin = AdminClient(self._settings)
         self.partitions = partitions
-        self.make()
+        self.create()
 
-    def make(self) -> None:
-        """Have the broker make it."""
+    def create(self) -> None:
+        """Create the topic on the broker."""
         made = self.admin.create_topics([NewTopic(self.name, num_partitions=self.partitions)])
         made[self.name].result(timeout=20)
-        # This broker tells the end of a partition by the beginning of its last batch. And who knew
-        # a topic of this name before may refuse what is sent to a new partition.
+        # This broker reports the beginning of the last batch as the end of a partition. And a
+        # producer that knew an earlier topic of this name may not send to a new partition.
         self.producer = Producer(self._settings | {"batch.num.messages": 1})
 
     def source(self, **arguments: Any) -> KafkaEventSource:
-        """A source on it, not yet open."""
+        """Return an unopened source on the topic."""
         return KafkaEventSource(self.broker.bootstrap_servers, topic=self.name, **arguments)
 
     def publish_batch(self, partition: int, *bodies: bytes) -> None:
-        """Have the broker take in these events as one batch, whose end it tells too early."""
+        """Publish events as one batch, whose end the broker reports too early."""
         producer = Producer(self._settings | {"linger.ms": 500})
         for body in bodies:
             producer.produce(self.name, body, partition=partition)
         assert producer.flush(20) == 0
 
     def publish(self, partition: int, *bodies: bytes | None, **message: Any) -> None:
-        """Have the broker take in these events, in order."""
+        """Publish events, in order."""
         for body in bodies:
             self.producer.produce(self.name, body, partition=partition, **message)
         assert self.producer.flush(20) == 0
 
 
 class KafkaBench:
-    """A topic to try the contract of a source on."""
+    """A topic for the contract of sources."""
 
     closing_max_s = 1.0
     refusal: type[SourceError] = SourceRejectedError
@@ -73,8 +73,8 @@ class KafkaBench:
         self.published[partition_id] += len(bodies)
 
     async def grow(self) -> None:
-        """Make the topic anew, with more: this broker cannot add partitions."""
+        """Create the topic again with one more partition: this broker cannot add partitions."""
         topic = self.topic
         await asyncio.to_thread(topic.admin.delete_topics([topic.name])[topic.name].result, 20)
         topic.partitions += 1
-        await asyncio.to_thread(topic.make)
+        await asyncio.to_thread(topic.create)

@@ -1,6 +1,6 @@
-"""Event Hubs over a real connection that breaks, stays silent, or leads nowhere.
+"""Event Hubs over connections that break, stay silent, or lead to another service.
 
-The emulator checks no key and no signature, so a *wrong* key cannot be tried here; a refused token
+The emulator checks no key and no signature, so a *wrong* key cannot be tested here; a refused token
 is, by the name of a hub that does not exist.
 """
 
@@ -35,9 +35,9 @@ GROUP = "$Default"
 SOON = timedelta(seconds=5)
 EARLIEST = EventPosition.earliest()
 DIRECT = EventHubOptions(receive_path=ReceivePath.DIRECT)
-"""For what Azure's public methods cannot: to be quick, to count bytes, to tell why."""
+"""For tests that need short times, limits in bytes, or the reason of an error."""
 
-IMPATIENT = replace(DIRECT, connect_timeout=timedelta(seconds=0.4))
+SHORT_TIMEOUT = replace(DIRECT, connect_timeout=timedelta(seconds=0.4))
 
 
 @pytest.fixture(scope="module", name="shared")
@@ -49,7 +49,7 @@ def _shared() -> Iterator[EventHubsEmulator]:
 
 @pytest.fixture(name="emulator")
 def _emulator() -> Iterator[EventHubsEmulator]:
-    """Yield an emulator of the test's own, to be broken."""
+    """Yield an emulator for one test, which breaks it."""
     with EventHubsEmulator({"hub": 2}) as emulator:
         yield emulator
 
@@ -71,7 +71,7 @@ def publish(
     at_once: int = 500,
     partition_id: str = "0",
 ) -> None:
-    """Have Azure's own producer send these to one partition."""
+    """Publish events to one partition with Azure's producer."""
     with EventHubProducerClient.from_connection_string(
         emulator.connection_string, eventhub_name=hub
     ) as producer:
@@ -80,7 +80,7 @@ def publish(
 
 
 async def take(receiver: PartitionReceiver, count: int) -> list[ReceivedEvent]:
-    """Receive until so many events are there, or none comes any more."""
+    """Receive until *count* events are there, or none comes any more."""
     events: list[ReceivedEvent] = []
     while len(events) < count:
         batch = await receiver.receive(events_max=300, wait_max=SOON)
@@ -91,7 +91,7 @@ async def take(receiver: PartitionReceiver, count: int) -> list[ReceivedEvent]:
 
 
 async def ending_of(receiver: PartitionReceiver) -> type[SourceError]:
-    """What kind of error a receiver ends with."""
+    """Return the type of the error with which a receiver ends."""
     for _ in range(100):
         try:
             await receiver.receive(events_max=300, wait_max=SOON)
@@ -103,8 +103,9 @@ async def ending_of(receiver: PartitionReceiver) -> type[SourceError]:
 # --- breaking ------------------------------------------------------------------------------------
 
 
-async def test_a_restart_of_the_service_in_the_middle_loses_nothing(emulator):
-    """The link says so, opening says so while it lasts, and then reading goes on."""
+async def test_a_restart_of_the_service_loses_no_event(emulator):
+    """Receiver and source raise ``SourceUnavailableError`` meanwhile, and then reading
+    continues."""
     publish(emulator, "hub", *(EventData(b"%d" % number) for number in range(300)))
     async with source_on(emulator) as source:
         receiver = await source.open_receiver(GROUP, "0", EARLIEST)
@@ -123,7 +124,7 @@ async def test_a_restart_of_the_service_in_the_middle_loses_nothing(emulator):
     assert [event.body for event in before + after] == [b"%d" % number for number in range(300)]
 
 
-async def test_a_cut_connection_ends_its_receiver_and_no_other(emulator):
+async def test_a_dropped_connection_ends_only_its_own_receiver(emulator):
     """Each partition has a connection of its own."""
     publish(emulator, "hub", EventData(b"one"))
     publish(emulator, "hub", EventData(b"two"), partition_id="1")
@@ -139,8 +140,8 @@ async def test_a_cut_connection_ends_its_receiver_and_no_other(emulator):
         assert [event.body for event in await take(whole, 1)] == [b"one"]
 
 
-async def test_a_displaced_link_is_told_from_a_broken_one(emulator):
-    """Only the first is a hint that the partition has a new owner."""
+async def test_a_stolen_link_raises_receiver_displaced_error(emulator):
+    """Only this error hints that the partition has a new owner."""
     publish(emulator, "hub", EventData(b"one"))
     async with source_on(emulator) as source:
         receiver = await source.open_receiver(GROUP, "0", EARLIEST)
@@ -152,9 +153,9 @@ async def test_a_displaced_link_is_told_from_a_broken_one(emulator):
         assert await ending_of(receiver) is ReceiverDisplacedError
 
 
-async def test_a_service_that_says_nothing_is_given_up_within_the_timeout(emulator):
-    """Opening and asking alike; and closing waits for nobody."""
-    async with source_on(emulator, options=IMPATIENT) as source:
+async def test_a_silent_service_is_unavailable_after_the_timeout(emulator):
+    """For opening and for management requests; closing does not wait."""
+    async with source_on(emulator, options=SHORT_TIMEOUT) as source:
         receiver = await source.open_receiver(GROUP, "0", EARLIEST)
         await asyncio.to_thread(emulator.fall_silent, timedelta(seconds=30))
         for attempt in (
@@ -176,9 +177,9 @@ async def test_a_service_that_says_nothing_is_given_up_within_the_timeout(emulat
 
 
 @pytest.mark.parametrize("fault", ["refuse_connections", "refuse_links"])
-async def test_a_service_that_is_too_busy_is_asked_again_later(emulator, fault):
-    """And it is no wrong setting, so a processor that starts just then does not give up."""
-    async with source_on(emulator, options=IMPATIENT) as source:
+async def test_a_busy_service_is_unavailable_not_misconfigured(emulator, fault):
+    """So a processor that starts at that time does not end with an error."""
+    async with source_on(emulator, options=SHORT_TIMEOUT) as source:
         await asyncio.to_thread(getattr(emulator, fault), timedelta(seconds=30))
         with pytest.raises(SourceUnavailableError):
             await source.open_receiver(GROUP, "0", EARLIEST)
@@ -190,8 +191,8 @@ async def test_a_service_that_is_too_busy_is_asked_again_later(emulator, fault):
         assert list(await receiver.receive(events_max=1, wait_max=timedelta(0))) == []
 
 
-async def test_a_connection_that_leads_to_no_event_hub_is_unavailable():
-    """A server of another kind, or one that hangs up, is no crash."""
+async def test_a_server_that_does_not_speak_amqp_is_unavailable():
+    """A server of another kind raises ``SourceUnavailableError``."""
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
@@ -201,7 +202,7 @@ async def test_a_connection_that_leads_to_no_event_hub_is_unavailable():
     async with server:
         port = server.sockets[0].getsockname()[1]
         credential = AzureNamedKeyCredential("name", "key")
-        options = replace(IMPATIENT, is_tls_on=False)
+        options = replace(SHORT_TIMEOUT, is_tls_on=False)
         async with EventHubSource(
             f"127.0.0.1:{port}", "hub", credential, options=options
         ) as source:
@@ -209,8 +210,9 @@ async def test_a_connection_that_leads_to_no_event_hub_is_unavailable():
                 await source.partition_ids()
 
 
-async def test_a_connection_that_died_without_a_word_is_noticed(emulator):
-    """Else its partition would be owned and read by nobody, until the operating system gives up."""
+async def test_a_silent_connection_ends_after_silence_max(emulator):
+    """Otherwise its partition would not be read until the operating system closes the
+    connection."""
     async with source_on(
         emulator, options=EventHubOptions(silence_max=timedelta(seconds=1))
     ) as source:
@@ -223,8 +225,8 @@ async def test_a_connection_that_died_without_a_word_is_noticed(emulator):
 # --- bounded -------------------------------------------------------------------------------------
 
 
-async def test_a_consumer_that_does_not_take_is_not_flooded(shared):
-    """The buffer stays within ``prefetch``, the link alive, and everything comes in the end."""
+async def test_the_buffer_is_limited_by_prefetch(shared):
+    """The link stays open, and all events are delivered in the end."""
     publish(shared, "large", *(EventData(b"%d" % number) for number in range(3000)))
     async with source_on(shared, "large", EventHubOptions(prefetch=100)) as source:
         receiver: Any = await source.open_receiver(GROUP, "0", EARLIEST)
@@ -240,8 +242,8 @@ async def test_a_consumer_that_does_not_take_is_not_flooded(shared):
     assert [event.body for event in events] == [b"%d" % number for number in range(3000)]
 
 
-async def test_large_events_do_not_fill_the_memory_of_a_blocked_handler(shared):
-    """Bounded in bytes too: 1000 events of 100 kB would be 100 MB, for each partition."""
+async def test_the_buffer_is_limited_by_prefetch_bytes(shared):
+    """1000 events of 100 kB would be 100 MB for each partition."""
     room = 1024 * 1024
     publish(shared, "bulky", *(EventData(b"%d" % number) for number in range(50)))
     publish(shared, "bulky", *(EventData(bytes(100_000)) for _ in range(200)), at_once=10)
@@ -257,8 +259,8 @@ async def test_large_events_do_not_fill_the_memory_of_a_blocked_handler(shared):
     assert [len(event.body) for event in events[50:]] == [100_000] * 200
 
 
-async def test_an_idle_link_outlives_the_service_s_patience():
-    """Signs of life go both ways: without them either side would hang up."""
+async def test_an_idle_link_is_kept_open_by_heartbeats():
+    """Without them, service or client would close the connection."""
     configuration = EmulatorConfiguration(
         hubs=hubs_of({"hub": 1}), port=0, idle_timeout=timedelta(seconds=2.5)
     )
@@ -275,11 +277,11 @@ async def test_an_idle_link_outlives_the_service_s_patience():
         assert [event.body for event in await take(receiver, 1)] == [b"late"]
 
 
-# --- the door ------------------------------------------------------------------------------------
+# --- addresses and credentials -------------------------------------------------------------------
 
 
-async def test_a_hub_that_does_not_exist_is_a_wrong_setting(shared):
-    """The token for it is refused; the message names hub and host."""
+async def test_an_unknown_hub_is_a_configuration_error(shared):
+    """The token for it is refused; the message names hub and host, and not the key."""
     async with source_on(shared, "nowhere", DIRECT) as source:
         with pytest.raises(SourceRejectedError):
             await source.partition_ids()
@@ -291,8 +293,8 @@ async def test_a_hub_that_does_not_exist_is_a_wrong_setting(shared):
     assert "SAS_KEY_VALUE" not in str(caught.value)
 
 
-async def test_a_host_that_does_not_exist_is_a_wrong_setting():
-    """At a start; in the middle of a run the same is worth another attempt."""
+async def test_an_unknown_host_is_a_configuration_error_at_the_start():
+    """During a run it is ``SourceUnavailableError``, and tried again."""
     source = EventHubSource("nowhere.invalid", "hub", AzureNamedKeyCredential("name", "key"))
     async with source:
         with pytest.raises(SourceUnavailableError, match="not known"):
@@ -301,8 +303,8 @@ async def test_a_host_that_does_not_exist_is_a_wrong_setting():
             await source.check_consumer_group(GROUP)
 
 
-async def test_a_closed_port_is_worth_another_attempt():
-    """An emulator or a network that is not up yet."""
+async def test_a_closed_port_is_unavailable():
+    """The service or the network may not be up yet."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     options = EventHubOptions(is_tls_on=False)
@@ -343,7 +345,7 @@ class Tokens:
     ids=lambda credential: type(credential).__name__,
 )
 async def test_every_kind_of_credential_opens_a_receiver(shared, credential):
-    """Tokens are asked for Event Hubs and for nothing else."""
+    """Tokens are requested for the scope of Event Hubs only."""
     source = EventHubSource(
         f"127.0.0.1:{shared.port}",
         "hub",
@@ -360,8 +362,8 @@ async def test_every_kind_of_credential_opens_a_receiver(shared, credential):
         assert set(credential.scopes) == {"https://eventhubs.azure.net//.default"}
 
 
-async def test_a_credential_without_a_token_is_a_wrong_setting_at_a_start(shared):
-    """Later it may be a moment's weakness of whoever gives the tokens."""
+async def test_a_credential_that_gives_no_token_is_a_configuration_error_at_the_start(shared):
+    """During a run it is ``SourceUnavailableError``, because the token service may recover."""
     credential = Tokens(ClientAuthenticationError("no such tenant"))
     source = EventHubSource(
         f"127.0.0.1:{shared.port}", "hub", credential, options=EventHubOptions(is_tls_on=False)
@@ -374,8 +376,8 @@ async def test_a_credential_without_a_token_is_a_wrong_setting_at_a_start(shared
 
 
 @pytest.mark.parametrize("content", [None, "no certificates"])
-async def test_a_file_without_certificates_is_a_wrong_setting(tmp_path, content):
-    """Found when the source is opened, not when something is received."""
+async def test_a_ca_bundle_without_certificates_is_a_configuration_error(tmp_path, content):
+    """It is found when the source is opened."""
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_text(content)
@@ -385,7 +387,7 @@ async def test_a_file_without_certificates_is_a_wrong_setting(tmp_path, content)
         await EventHubSource("localhost", "hub", credential, options=options).open()
 
 
-async def test_a_source_must_be_open_to_be_asked(shared):
-    """A mistake in a program, said plainly."""
+async def test_using_an_unopened_source_is_a_clear_error(shared):
+    """A ``RuntimeError`` says that it is not open."""
     with pytest.raises(RuntimeError, match="not open"):
         await source_on(shared).partition_ids()

@@ -1,4 +1,4 @@
-"""Geo-replication is switched on under a group: old offsets are refused, and nothing is lost."""
+"""Geo-replication is turned on for a hub: old offsets are refused, and no event is lost."""
 
 import asyncio
 import logging
@@ -83,8 +83,9 @@ async def checkpoint_of(emulator, account):
 
 
 @pytest.mark.parametrize("receive_path", ReceivePath)
-async def test_a_group_goes_on_by_sequence_number(emulator, caplog, receive_path):
-    """Each event once, with the state; it is said once, and the checkpoint gets a new offset."""
+async def test_a_group_continues_by_sequence_number(emulator, caplog, receive_path):
+    """Each event is handled once, with the state; it is logged once, and the checkpoint gets an
+    offset."""
     account = MemoryAccount()
     handled: list[bytes] = []
     await asyncio.to_thread(publish, emulator, b"0", b"1", b"2")
@@ -96,18 +97,20 @@ async def test_a_group_goes_on_by_sequence_number(emulator, caplog, receive_path
     async with processor(emulator, account, handled, receive_path):
         await until(handled, 5)
     after = await checkpoint_of(emulator, account)
-    told = [record for record in caplog.records if getattr(record, "event", "") == "offset_refused"]
-    loud = [record for record in told if record.levelno > logging.DEBUG]
+    records = [
+        record for record in caplog.records if getattr(record, "event", "") == "offset_refused"
+    ]
+    warnings = [record for record in records if record.levelno > logging.DEBUG]
 
     assert Counter(handled) == {b"%d" % number: 1 for number in range(5)}
-    assert len(loud) == 1
-    assert (loud[0].offset, loud[0].sequence_number) == (before.offset, 2)
+    assert len(warnings) == 1
+    assert (warnings[0].offset, warnings[0].sequence_number) == (before.offset, 2)
     assert (after.sequence_number, after.state) == (4, b"5")
     assert after.offset not in {None, before.offset}
 
 
-async def test_an_offset_alone_cannot_be_gone_on_from(emulator):
-    """As in checkpoints of other makes: it is refused for good, with the remedy."""
+async def test_an_old_offset_without_a_sequence_number_is_refused(emulator):
+    """Some SDKs write such checkpoints; the error names the remedy."""
     await asyncio.to_thread(publish, emulator, b"0", b"1")
     emulator.refuse_offsets(LONG)
     async with source_on(emulator) as source:
@@ -115,8 +118,8 @@ async def test_an_offset_alone_cannot_be_gone_on_from(emulator):
             await source.open_receiver("$Default", "0", EventPosition.from_offset("0"))
 
 
-async def test_a_partition_that_is_opened_again_is_told_of_once(emulator, caplog):
-    """Until events came the checkpoint keeps its old offset, so it happens at each opening."""
+async def test_a_refused_offset_is_logged_once_for_each_partition(emulator, caplog):
+    """Until events come, the checkpoint keeps the old offset, and each opening is refused."""
     await asyncio.to_thread(publish, emulator, b"0", b"1")
     emulator.refuse_offsets(LONG)
     position = EventPosition.from_offset("0", sequence_number=0)

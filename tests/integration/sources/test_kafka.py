@@ -1,4 +1,4 @@
-"""Processors on a real Kafka broker: handed over, killed, held up, and through an outage."""
+"""Processors on a real Kafka broker: hand-overs, slow handlers, transactions and outages."""
 
 import asyncio
 from collections import Counter
@@ -84,19 +84,19 @@ def numbered(first, end):
     return [b"%d" % number for number in range(first, end)]
 
 
-async def until(is_so):
+async def until(condition):
     async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 - threads and handlers set no events
+        while not condition():  # noqa: ASYNC110 - threads and handlers set no events
             await asyncio.sleep(0.01)
 
 
 def is_balanced(*processors):
-    """Whether all three partitions are spread."""
+    """Return whether all three partitions are shared."""
     return sorted(len(p.statistics().owned) for p in processors) == [1, 2]
 
 
-async def test_a_hand_over_repeats_nothing(fleet):
-    """A second processor joins, and the first one leaves, in good order: exactly once each."""
+async def test_hand_overs_repeat_no_event(fleet):
+    """A second processor joins and the first one leaves: each event is handled once, in order."""
     for partition in range(3):
         await fleet.publish(partition, *numbered(0, 30))
     first, second = fleet.processor("a"), fleet.processor("b")
@@ -116,8 +116,8 @@ async def test_a_hand_over_repeats_nothing(fleet):
         assert own == numbered(0, 40)
 
 
-async def test_key_lanes_headers_and_tombstones_reach_the_handler(fleet):
-    """What Kafka has beside the body, through a processor that works by key."""
+async def test_keys_headers_and_tombstones_reach_the_handler(fleet):
+    """With ``key_concurrency``; an event without a value has an empty body and a mark."""
     await fleet.publish(0, b"a1", b"a2", key=b"a", headers=[("trace", b"7")])
     await fleet.publish(0, None, key=b"a")
     async with fleet.processor("a", key_concurrency=4):
@@ -129,8 +129,8 @@ async def test_key_lanes_headers_and_tombstones_reach_the_handler(fleet):
     assert fleet.events[2].system_properties == {"kafka-tombstone": True}
 
 
-async def test_a_poison_event_goes_to_the_dead_letters(fleet):
-    """And those behind it to the handler."""
+async def test_an_event_that_fails_is_stored_as_a_dead_letter(fleet):
+    """The events after it are handled."""
 
     class Picky(PartitionHandler):
         async def process_event(self, context, event):
@@ -154,8 +154,8 @@ async def test_a_poison_event_goes_to_the_dead_letters(fleet):
     ]
 
 
-async def test_transactions_are_read_when_they_are_committed_and_leave_no_lag(fleet, caplog):
-    """Their marks take offsets that nobody gets: no event is missing, and none is to come."""
+async def test_committed_transactions_are_read_and_leave_no_lag(fleet, caplog):
+    """Transaction markers take offsets, which count neither as missing events nor as lag."""
     producer = transactional(fleet.topic)
     await asyncio.to_thread(commit, producer, fleet.topic, b"one", b"two")
     async with fleet.processor("a") as processor:
@@ -196,8 +196,8 @@ def lag_of(processor, partition_id):
     return pumps[partition_id].lag if partition_id in pumps else None
 
 
-async def test_a_handler_that_blocks_bounds_what_is_read(topic):
-    """A partition that nobody takes from is paused; the others, and what follows, are not hurt."""
+async def test_a_slow_consumer_limits_what_is_prefetched(topic):
+    """Its partition is paused at ``prefetch`` events; another partition is not affected."""
     topic.publish(0, *numbered(0, 2_500))
     topic.publish(1, b"other")
     options = KafkaOptions(prefetch=500)
@@ -218,8 +218,8 @@ async def test_a_handler_that_blocks_bounds_what_is_read(topic):
     assert bodies == numbered(0, 2_500)
 
 
-async def test_a_restart_goes_on_although_the_broker_tells_too_early_an_end(fleet, caplog):
-    """It tells the beginning of the last batch; the checkpoint lies behind that, and is right."""
+async def test_a_restart_continues_although_the_broker_reports_too_low_an_end(fleet, caplog):
+    """The broker reports the beginning of the last batch; a checkpoint after it is valid."""
     await asyncio.to_thread(fleet.topic.publish_batch, 0, *numbered(0, 10))
     async with fleet.processor("a"):
         await fleet.until(10)
@@ -232,8 +232,8 @@ async def test_a_restart_goes_on_although_the_broker_tells_too_early_an_end(flee
     assert "receiver_failed" not in [record.message for record in caplog.records]
 
 
-async def test_the_end_of_a_partition_is_where_reading_ends(topic):
-    """For its properties, and for who begins behind all that is there."""
+async def test_the_end_of_a_partition_is_found_by_reading(topic):
+    """For its properties, and for receivers that begin at the end."""
     topic.publish_batch(0, *numbered(0, 10))
     async with topic.source() as source:
         properties = await source.partition_properties("0")
@@ -246,21 +246,21 @@ async def test_the_end_of_a_partition_is_where_reading_ends(topic):
     assert [event.body for event in events] == [b"new"]
 
 
-async def test_a_position_behind_what_was_read_is_told_without_haste(topic):
-    """Only after a look; and a reset is for who knows that the topic is another one."""
+async def test_a_position_beyond_the_end_is_an_error_that_names_a_reset(topic):
+    """The end was read first; the message says when a reset is right."""
     topic.publish_batch(0, *numbered(0, 10))
     async with topic.source() as source:
         with pytest.raises(
             SourceRejectedError, match="read to its end, which is offset 10"
-        ) as told:
+        ) as caught:
             await source.open_receiver("g", "0", EventPosition.from_sequence_number(10))
 
-    assert "should be handled, use `eventproc checkpoints reset`" in str(told.value)
+    assert "should be handled, use `eventproc checkpoints reset`" in str(caught.value)
 
 
 @asynccontextmanager
 async def own_broker():
-    """A broker that a test may kill."""
+    """Yield a broker for one test, which may stop it."""
     broker = KafkaBroker()
     await asyncio.to_thread(broker.start)
     try:
@@ -269,8 +269,8 @@ async def own_broker():
         await asyncio.to_thread(broker.stop)
 
 
-async def test_an_outage_is_waited_for_in_place(caplog):
-    """Frozen, then killed and started again: the partition is kept, and nothing comes twice."""
+async def test_a_partition_is_kept_during_an_outage_of_the_broker(caplog):
+    """The broker is paused, then killed and started again: no event is handled twice."""
     async with own_broker() as broker:
         fleet = Fleet(await asyncio.to_thread(KafkaTopic, broker, "t", 1))
         await fleet.publish(0, *numbered(0, 20))
@@ -284,7 +284,7 @@ async def test_an_outage_is_waited_for_in_place(caplog):
             await asyncio.to_thread(broker.stop)
             await until(lambda: "receiver_failed" in [vars(r).get("event") for r in caplog.records])
             await asyncio.to_thread(broker.start)
-            # It kept nothing, so what it had is published again, at the same offsets.
+            # It stores nothing, so the same events are published again, with the same offsets.
             again = await asyncio.to_thread(KafkaTopic, broker, "t", 1)
             await asyncio.to_thread(again.publish, 0, *numbered(0, 30))
             await fleet.until(30)
@@ -294,8 +294,8 @@ async def test_an_outage_is_waited_for_in_place(caplog):
     assert [body for _, body in fleet.handled] == numbered(0, 30)
 
 
-async def test_a_broker_that_is_not_there_is_told_at_once():
-    """At a start nobody waits for a whole budget."""
+async def test_an_unreachable_broker_is_an_error_at_once():
+    """A request does not wait for the whole connect time-out."""
     async with own_broker() as broker:
         servers = broker.bootstrap_servers
     async with KafkaEventSource(servers, topic="t") as source:
@@ -304,20 +304,20 @@ async def test_a_broker_that_is_not_there_is_told_at_once():
                 await source.partition_ids()
 
 
-async def test_wrong_settings_are_told_as_such(broker, topic):
-    """An unknown topic, a host that nobody knows, TLS where there is none."""
-    for source, said in (
+async def test_wrong_settings_are_errors_that_name_them(broker, topic):
+    """An unknown topic, an unknown host, and TLS on a port without it."""
+    for source, words in (
         (KafkaEventSource(broker.bootstrap_servers, topic="nosuch"), "nosuch"),
         (KafkaEventSource("nosuch.invalid:9092", topic="t"), "nosuch.invalid"),
         (topic.source(config={"security.protocol": "ssl"}, options=BRIEF), "within 1 s"),
     ):
         async with source:
-            with pytest.raises((ConfigurationError, SourceUnavailableError), match=said):
+            with pytest.raises((ConfigurationError, SourceUnavailableError), match=words):
                 await source.check_consumer_group("g")
 
 
-async def test_a_refused_credential_is_told_at_once_and_not_repeated():
-    """Nobody waits for a whole budget to learn that the password is wrong."""
+async def test_a_refused_credential_is_an_error_at_once_without_the_password():
+    """It raises ``ConfigurationError`` before the connect time-out."""
     broker = KafkaBroker(asks_credentials=True)
     await asyncio.to_thread(broker.start)
     config = {
@@ -337,8 +337,8 @@ async def test_a_refused_credential_is_told_at_once_and_not_repeated():
     assert "s3cret" not in str(caught.value)
 
 
-async def test_no_kafka_group_is_made(fleet):
-    """The broker never hears of a member, and nothing is committed to it."""
+async def test_no_kafka_consumer_group_is_created(fleet):
+    """The broker knows no member, and nothing is committed to it."""
     await fleet.publish(0, b"x")
     async with fleet.processor("a"):
         await fleet.until(1)

@@ -1,4 +1,4 @@
-"""What the service tells of a partition's end along with its events."""
+"""The last enqueued event of a partition, which the service sends along with events."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -20,8 +20,8 @@ def _shared() -> Iterator[EventHubsEmulator]:
 
 @pytest.mark.parametrize("path", ReceivePath)
 @pytest.mark.parametrize("tracks", [True, False])
-async def test_who_needs_no_lag_is_not_told_the_newest_event_with_each(shared, path, tracks):
-    """It takes as many bytes as a small event does."""
+async def test_last_enqueued_is_received_only_on_request(shared, path, tracks):
+    """It takes as many bytes as a small event, so it can be turned off."""
     with EventHubProducerClient.from_connection_string(
         shared.connection_string_for("hub")
     ) as producer:

@@ -1,4 +1,4 @@
-"""Two ways out of Azure's client, and one event: read directly, or as the client promises."""
+"""The direct and the public receive path deliver equal events."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ def source_on(emulator: EventHubsEmulator, hub: str, **options: Any) -> EventHub
 def publish(
     emulator: EventHubsEmulator, hub: str, *events: EventData | AmqpAnnotatedMessage
 ) -> int:
-    """Have Azure's own producer send these to partition 0; return the number of the first."""
+    """Publish events to partition 0 with Azure's producer; return the number of the first."""
     with EventHubProducerClient.from_connection_string(
         emulator.connection_string_for(hub)
     ) as producer:
@@ -52,7 +52,7 @@ def publish(
 
 
 async def read(source: EventHubSource, first: int, count: int) -> list[ReceivedEvent]:
-    """So many events from this one on."""
+    """Return *count* events, beginning with *first*."""
     position = EventPosition.from_sequence_number(first, is_inclusive=True)
     receiver = await source.open_receiver(GROUP, "0", position)
     events: list[ReceivedEvent] = []
@@ -103,7 +103,7 @@ own_properties = st.fixed_dictionaries(
 
 @st.composite
 def drawn_events(draw: st.DrawFn) -> AmqpAnnotatedMessage:
-    """Anything that Azure's producer can send."""
+    """Draw any event that Azure's producer can send."""
     message = AmqpAnnotatedMessage(**draw(bodies), properties=draw(own_properties))
     properties: dict[str | bytes, Any] = draw(st.dictionaries(texts, attached, max_size=4))
     message.application_properties = properties
@@ -112,24 +112,24 @@ def drawn_events(draw: st.DrawFn) -> AmqpAnnotatedMessage:
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(events=st.lists(drawn_events(), min_size=20, max_size=60))
-def test_both_ways_give_the_same_events_field_by_field(emulator, events):
-    """Published by Azure's own producer, through the emulator, whatever they carry."""
+def test_both_paths_give_equal_events(emulator, events):
+    """Every field is equal, for any event of Azure's own producer."""
     first = publish(emulator, "any", *events)
 
     async def run(path: ReceivePath) -> list[ReceivedEvent]:
         async with source_on(emulator, "any", receive_path=path) as source:
             return await read(source, first, len(events))
 
-    direct, promised = (asyncio.run(run(path)) for path in ReceivePath)
-    for mine, theirs in zip(direct, promised, strict=True):
+    direct, public = (asyncio.run(run(path)) for path in ReceivePath)
+    for mine, theirs in zip(direct, public, strict=True):
         for name in EVENT_FIELDS:
             assert getattr(mine, name) == getattr(theirs, name), name
         assert mine == theirs
 
 
 @pytest.mark.parametrize("path", ReceivePath)
-async def test_everything_about_an_event_arrives(emulator, path):
-    """As Azure's own producer wrote it, in every form of body."""
+async def test_an_event_has_the_fields_that_the_producer_wrote(emulator, path):
+    """With every form of body, on both paths."""
     rich = EventData([b"two ", b"sections"])
     rich.properties = {"kind": "order", "number": 3, "raw": b"\xff\x00", "ok": True}
     rich.message_id, rich.correlation_id, rich.content_type = "m1", "c1", "text/plain"
@@ -146,10 +146,10 @@ async def test_everything_about_an_event_arrives(emulator, path):
 
 
 @pytest.mark.parametrize("missing", ["release", "handle_token"])
-async def test_a_client_that_is_not_as_known_is_used_as_it_promises(
+async def test_an_unknown_version_of_azures_client_falls_back_to_the_public_path(
     emulator, monkeypatch, caplog, missing
 ):
-    """With one warning, whether that shows at the start or at the first link."""
+    """With one warning, whether the difference is found at the start or at the first link."""
     if missing == "release":
         monkeypatch.setattr(azure_internals, "TRIED_RELEASES", ("0.",))
     else:
@@ -173,8 +173,8 @@ async def test_a_client_that_is_not_as_known_is_used_as_it_promises(
     assert [vars(record).get("event") for record in warnings] == ["direct_receive_unavailable"]
 
 
-async def test_nothing_is_said_of_a_path_that_was_asked_for(emulator, caplog):
-    """Whoever chooses the promised way knows that it is slower."""
+async def test_the_public_path_on_request_logs_no_warning(emulator, caplog):
+    """Only the fallback is logged."""
     first = publish(emulator, "hub", EventData(b"one"))
     with caplog.at_level(logging.WARNING, logger="eventproc"):
         async with source_on(emulator, "hub", receive_path=ReceivePath.PUBLIC) as source:
@@ -184,8 +184,8 @@ async def test_nothing_is_said_of_a_path_that_was_asked_for(emulator, caplog):
     assert [record for record in caplog.records if record.name.startswith("eventproc")] == []
 
 
-async def test_a_hub_that_does_not_exist_is_a_wrong_setting_the_promised_way(emulator):
-    """The client tells only that its token was not taken; that is worth a look at the settings."""
+async def test_an_unknown_hub_is_a_configuration_error_on_the_public_path(emulator):
+    """Azure's client reports only that its token was not accepted; the error names the settings."""
     source = EventHubSource.from_connection_string(
         emulator.connection_string,
         eventhub_name="nowhere",
@@ -203,7 +203,7 @@ async def test_a_hub_that_does_not_exist_is_a_wrong_setting_the_promised_way(emu
 
 @asynccontextmanager
 async def websocket_to(port: int) -> AsyncIterator[int]:
-    """A port where AMQP is spoken over a websocket, and passed on."""
+    """Yield a port that accepts AMQP over a websocket and forwards it."""
 
     async def relay(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(protocols=["AMQPWSB10"])
@@ -236,8 +236,8 @@ async def websocket_to(port: int) -> AsyncIterator[int]:
 
 
 @pytest.mark.filterwarnings("ignore:ssl=None is deprecated:DeprecationWarning")
-async def test_events_come_over_a_websocket_too(emulator):
-    """In pieces of a thousand bytes, so that frames are torn apart."""
+async def test_events_are_received_over_a_websocket(emulator):
+    """In messages of a thousand bytes, so that frames are split."""
     first = await asyncio.to_thread(
         publish, emulator, "hub", *(EventData(b"%d" % number * 300) for number in range(50))
     )

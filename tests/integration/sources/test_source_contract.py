@@ -1,6 +1,6 @@
-"""What the port of a source means, run against every source there is.
+"""The contract of ``EventSource``, checked for every source.
 
-A further source needs a bench of four methods and a line in ``conftest.py``.
+Another source needs a bench of four methods and a line in ``conftest.py``.
 """
 
 import asyncio
@@ -100,7 +100,7 @@ async def an_empty_receive_takes_wait_max(bench: Bench) -> None:
 
 
 @clause
-async def earliest_is_the_oldest_event_there_is(bench: Bench) -> None:
+async def earliest_begins_at_the_oldest_event(bench: Bench) -> None:
     await bench.publish("0", b"any")
     async with opened(bench, position=EARLIEST) as receiver:
         events = await take(receiver, 1)
@@ -109,7 +109,7 @@ async def earliest_is_the_oldest_event_there_is(bench: Bench) -> None:
 
 
 @clause
-async def latest_is_only_what_comes_after(bench: Bench) -> None:
+async def latest_begins_after_all_existing_events(bench: Bench) -> None:
     await bench.publish("0", b"before")
     async with opened(bench, position=EventPosition.latest()) as receiver:
         await bench.publish("0", b"after")
@@ -149,7 +149,7 @@ async def an_offset_begins_after_or_at_its_event(bench: Bench) -> None:
 
 
 @clause
-async def a_time_begins_after_it(bench: Bench) -> None:
+async def a_time_begins_at_the_first_event_after_it(bench: Bench) -> None:
     await bench.publish("1", b"before")
     await asyncio.sleep(0.02)
     now = datetime.now(UTC)
@@ -163,7 +163,7 @@ async def a_time_begins_after_it(bench: Bench) -> None:
 
 
 @clause
-async def a_time_includes_the_events_of_its_own(bench: Bench) -> None:
+async def a_time_includes_events_of_that_instant(bench: Bench) -> None:
     await bench.publish("1", b"before")
     await asyncio.sleep(0.02)
     now = datetime.now(UTC)
@@ -184,7 +184,7 @@ async def a_time_includes_the_events_of_its_own(bench: Bench) -> None:
 
 
 @clause
-async def a_position_that_never_was_is_refused(bench: Bench) -> None:
+async def a_position_that_never_existed_is_refused(bench: Bench) -> None:
     await bench.publish("0", b"any")
     async with bench.source() as source:
         for offset in ("nonsense", "999999999"):
@@ -254,7 +254,7 @@ async def other_partitions_and_groups_are_not_displaced(bench: Bench) -> None:
 
 
 @clause
-async def closing_twice_is_fine_and_receiving_then_is_refused(bench: Bench) -> None:
+async def closing_twice_is_allowed_and_receiving_afterwards_is_refused(bench: Bench) -> None:
     async with opened(bench) as receiver:
         await receiver.close()
         await receiver.close()
@@ -292,7 +292,7 @@ async def an_unknown_partition_is_refused(bench: Bench) -> None:
 
 
 @clause
-async def an_unknown_group_is_a_wrong_setting(bench: Bench) -> None:
+async def an_unknown_group_is_a_configuration_error(bench: Bench) -> None:
     if not bench.is_exclusive:
         return
     async with bench.source() as source:
@@ -303,7 +303,7 @@ async def an_unknown_group_is_a_wrong_setting(bench: Bench) -> None:
 
 
 @clause
-async def checking_a_group_disturbs_nobody(bench: Bench) -> None:
+async def checking_a_group_disturbs_no_receiver(bench: Bench) -> None:
     async with bench.source() as source:
         await source.check_consumer_group(OTHER_GROUP)
         receiver = await source.open_receiver(GROUP, "0", end_of(bench, "0"))
@@ -315,7 +315,7 @@ async def checking_a_group_disturbs_nobody(bench: Bench) -> None:
 
 
 @clause
-async def properties_tell_where_a_partition_begins_and_ends(bench: Bench) -> None:
+async def properties_have_the_first_and_last_event_of_a_partition(bench: Bench) -> None:
     async with opened(bench) as receiver:
         await bench.publish("0", b"newest")
         (newest,) = await take(receiver, 1)
@@ -334,21 +334,21 @@ async def properties_tell_where_a_partition_begins_and_ends(bench: Bench) -> Non
 
 
 @clause
-async def events_tell_of_the_newest_of_their_partition(bench: Bench) -> None:
+async def a_receiver_knows_the_last_enqueued_event(bench: Bench) -> None:
     async with opened(bench) as receiver:
-        untold = receiver.last_enqueued
+        before = receiver.last_enqueued
         await bench.publish("0", *numbered(20))
         events = await take(receiver, 20)
-        told = receiver.last_enqueued
+        after = receiver.last_enqueued
 
-    assert untold is None or untold.sequence_number < events[0].sequence_number
-    assert told is not None
-    assert told.sequence_number == events[-1].sequence_number
-    assert told.offset == events[-1].offset
+    assert before is None or before.sequence_number < events[0].sequence_number
+    assert after is not None
+    assert after.sequence_number == events[-1].sequence_number
+    assert after.offset == events[-1].offset
 
 
 @clause
-async def a_hub_that_grows_is_seen(bench: Bench) -> None:
+async def new_partitions_are_listed_and_readable(bench: Bench) -> None:
     async with bench.source() as source:
         before = await source.partition_ids()
         await bench.grow()
@@ -363,7 +363,7 @@ async def a_hub_that_grows_is_seen(bench: Bench) -> None:
     assert bodies(events) == [b"first"]
 
 
-@pytest.mark.parametrize("promise", CLAUSES, ids=lambda promise: promise.__name__)
-async def test_source_keeps_the_promises_of_its_port(promise, bench):
-    """Each clause is a sentence of the port, in the name of its function."""
-    await promise(bench)
+@pytest.mark.parametrize("check", CLAUSES, ids=lambda check: check.__name__)
+async def test_a_source_meets_each_clause_of_the_contract(check, bench):
+    """Each clause is stated by the name of its function."""
+    await check(bench)

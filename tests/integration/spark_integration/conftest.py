@@ -1,4 +1,4 @@
-"""A hub that was published once, and is broken by each test anew."""
+"""A hub that is published once, and copied for each test."""
 
 import shutil
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def _published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(name="own")
 def _own(published: Path, tmp_path: Path) -> Iterator[EventHubsEmulator]:
-    """Yield an emulator of the test's own."""
+    """Yield an emulator for one test."""
     shutil.copytree(published, tmp_path / "logs")
     with EventHubsEmulator({"orders": 3}, directory=tmp_path / "logs") as emulator:
         yield emulator

@@ -1,4 +1,4 @@
-"""Hubs with a past: events that were enqueued when a test says, without waiting for the clock."""
+"""Hubs with events of any enqueued time."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,7 +13,8 @@ _ONE_BYTE_OF_DATA = b"\x00\x53\x75\xa0\x01x"
 
 
 def publish_at(directory: Path, hub: str, partition_id: str, instants: Iterable[datetime]) -> None:
-    """Write an event for each instant into the partition's log, for an emulator to be started."""
+    """Write an event for each instant into the log of a partition, before an emulator is
+    started."""
     file, log = PartitionFile(partition_path(directory, hub, partition_id)), PartitionLog()
     file.load(0)
     draft = draft_of(_ONE_BYTE_OF_DATA)

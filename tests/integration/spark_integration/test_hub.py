@@ -19,14 +19,14 @@ HUB = "orders"
 
 
 def found(emulator: EventHubsEmulator, **options: str) -> dict[str, int]:
-    """Where a reader with these options would begin."""
+    """Return the next sequence numbers at which a reader with these options begins."""
     given = options_for(emulator, **options)
     hub = Hub(given)
     return hub.find(given.starting, hub.partition_ends())
 
 
-def test_an_empty_partition_begins_where_it_ends(own):
-    """Whether it never had an event, or lost all of them."""
+def test_the_first_number_of_an_empty_partition_is_its_next_one(own):
+    """Whether it never had an event, or all of them were deleted."""
     own.expire_before(HUB, "1", COUNT)
     own.expire_before(HUB, "0", 400)
     spans = {
@@ -40,8 +40,8 @@ def test_an_empty_partition_begins_where_it_ends(own):
     }
 
 
-def test_words_and_numbers(own):
-    """The plain forms; the event of a number may be deleted already."""
+def test_positions_by_word_and_by_sequence_number(own):
+    """``earliest`` is the oldest event that exists; a number may be that of a deleted event."""
     own.expire_before(HUB, "0", 400)
 
     assert found(own, startingPosition="earliest") == {"0": 400, "1": 0, "2": 0}
@@ -49,7 +49,7 @@ def test_words_and_numbers(own):
     assert found(own, startingPosition="earliest", startingPositions='{"0": 7}')["0"] == 7
 
 
-def test_offsets(own):
+def test_positions_by_offset(own):
     """At the event or after it, up to the end of the partition."""
     stored = own.events(HUB, "0")
 
@@ -64,7 +64,7 @@ def test_offsets(own):
     assert at(-1, is_inclusive=False) == COUNT
 
 
-def test_times(own):
+def test_positions_by_enqueued_time(own):
     """Before all events, at one, between two, at the last, after it."""
     stored = own.events(HUB, "1")
     publish(own, "1", b"much later")
@@ -83,7 +83,7 @@ def test_times(own):
     assert at(last_ms + 1) == COUNT + 1
 
 
-async def note_checkpoint(store: Path, hub: EventHubsEmulator, number: int, offset: str) -> None:
+async def write_checkpoint(store: Path, hub: EventHubsEmulator, number: int, offset: str) -> None:
     """Write a checkpoint of partition 0."""
     group = ConsumerGroup(
         fully_qualified_namespace=f"127.0.0.1:{hub.port}", eventhub_name=HUB, name="$Default"
@@ -102,15 +102,15 @@ async def note_checkpoint(store: Path, hub: EventHubsEmulator, number: int, offs
 
 
 @pytest.mark.parametrize(("number", "begin"), [(70, 71), (COUNT - 1, COUNT), (-1, 0)])
-async def test_checkpoints(own, tmp_path, number, begin):
+async def test_positions_by_checkpoint(own, tmp_path, number, begin):
     """After the last handled event; -1 is the position before the first one."""
     store = tmp_path / "group.db"
-    await note_checkpoint(store, own, number, "-1" if number < 0 else str(number))
+    await write_checkpoint(store, own, number, "-1" if number < 0 else str(number))
 
     assert await _in_thread(own, store) == {"0": begin, "1": 0, "2": 0}
 
 
-def test_a_checkpoint_with_an_offset_alone_is_a_position_too():
+def test_a_checkpoint_with_only_an_offset_is_a_position():
     """Some releases of other SDKs write these."""
     checkpoint = Checkpoint(
         partition_id="0",
@@ -123,22 +123,22 @@ def test_a_checkpoint_with_an_offset_alone_is_a_position_too():
     assert after(checkpoint) == EventPosition.from_offset("880")
 
 
-async def test_a_checkpoint_beyond_the_hub_is_refused(own, tmp_path):
+async def test_a_checkpoint_beyond_the_end_of_the_partition_is_refused(own, tmp_path):
     """It belongs to a deleted hub of the same name."""
     store = tmp_path / "group.db"
-    await note_checkpoint(store, own, COUNT + 5, "9999999")
+    await write_checkpoint(store, own, COUNT + 5, "9999999")
     with pytest.raises(ConfigurationError, match="created again"):
         await _in_thread(own, store)
 
 
 async def _in_thread(own: EventHubsEmulator, store: Path) -> dict[str, int]:
-    """Look checkpoints up as a driver does, which has no event loop."""
+    """Look positions up as a driver does, which has no event loop."""
     options = {"startingPositions": "checkpoints", "checkpointStore": f"sqlite:{store}"}
     return await asyncio.to_thread(found, own, **options)
 
 
-def test_a_hub_that_does_not_exist_is_refused_at_once(own, monkeypatch):
-    """By the driver, before planning. Direct path only: public methods do not report it."""
+def test_an_unknown_hub_is_refused_by_the_driver(own, monkeypatch):
+    """Before planning. Direct path only: public methods do not report it."""
     monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "direct")
     options = parse_source_options(
         {"connectionString": own.connection_string, "eventHubName": "nothing"}, is_stream=True

@@ -1,4 +1,4 @@
-"""Where micro-batches end: while a hub grows, is gone, loses events, or is another one."""
+"""Where micro-batches end: while a hub grows, is unavailable, loses events, or is another one."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ START = {"0": 0, "1": 0, "2": 0}
 END = {"0": COUNT, "1": COUNT, "2": 0}
 
 
-def test_batches_follow_each_other_up_to_the_end(own):
+def test_batches_continue_each_other_up_to_the_end(own):
     """After that they are empty, until an event is published."""
     planner = StreamPlanner(options_for(own, startingPosition="earliest", **QUICK))
     start = planner.first()
@@ -36,7 +36,7 @@ def test_batches_follow_each_other_up_to_the_end(own):
     assert planner.end() == {**END, "2": 1}
 
 
-def test_the_hub_is_not_asked_while_there_is_more_to_read_than_a_batch_takes(own, caplog):
+def test_the_hub_is_not_asked_while_a_full_batch_is_left(own, caplog):
     """The last answer is used."""
     planner = StreamPlanner(options_for(own, pollInterval="30s"))
     planner.latest(START, 10)
@@ -47,7 +47,8 @@ def test_the_hub_is_not_asked_while_there_is_more_to_read_than_a_batch_takes(own
 
 
 def test_an_idle_query_waits_before_it_asks_again(own):
-    """Spark asks a hundred times a second."""
+    """Spark asks for the latest offset a hundred times a second; the hub is asked once in
+    ``pollInterval``."""
     planner = StreamPlanner(options_for(own, pollInterval="300ms"))
     planner.latest(END, None)
     asked_at = time.monotonic()
@@ -56,14 +57,14 @@ def test_an_idle_query_waits_before_it_asks_again(own):
     assert time.monotonic() - asked_at > 0.1
 
 
-def test_a_limit_by_default_grows_with_the_hub(own):
-    """Ten thousand for each partition."""
+def test_the_default_limit_is_ten_thousand_events_for_each_partition(own):
+    """``maxEventsPerTrigger`` replaces it."""
     assert StreamPlanner(options_for(own)).events_max() == 30_000
     assert StreamPlanner(options_for(own, maxEventsPerTrigger="7")).events_max() == 7
 
 
-def test_a_fixed_end_is_not_passed(own):
-    """What comes later belongs to the next run; also where a query begins with what is new."""
+def test_batches_do_not_pass_a_fixed_end(own):
+    """Events that come later belong to the next run."""
     planner = StreamPlanner(options_for(own, startingPosition="earliest", **QUICK))
     planner.fix_end()
     publish(own, "2", b"too late")
@@ -72,7 +73,7 @@ def test_a_fixed_end_is_not_passed(own):
     assert planner.latest(END, None) == END
 
 
-def test_latest_and_a_fixed_end_agree(own):
+def test_a_query_from_latest_to_a_fixed_end_is_empty(own):
     """Even if an event is published between the two requests."""
     planner = StreamPlanner(options_for(own, startingPosition="latest", **QUICK))
     planner.fix_end()
@@ -103,8 +104,8 @@ def test_batches_are_empty_during_an_outage(own, caplog):
     assert logged == ["hub_failed", "hub_recovered"]
 
 
-def test_an_outage_that_lasts_is_an_error(own):
-    """After operationTimeout the query fails."""
+def test_an_outage_beyond_operation_timeout_is_an_error(own):
+    """``latest`` raises ``SourceUnavailableError``."""
     planner = StreamPlanner(options_for(own, operationTimeout="200ms", **QUICK))
     own.stop()
 
@@ -117,7 +118,8 @@ def test_an_outage_that_lasts_is_an_error(own):
 
 
 def test_deleted_events_are_an_error_or_logged_once(own, caplog):
-    """Once, even if a batch is planned several times."""
+    """With ``failOnDataLoss=false`` they are logged once, even if a batch is planned several
+    times."""
     own.expire_before(HUB, "0", 40)
     with pytest.raises(EventsLostError, match="events 0 to 39 of partition '0'"):
         StreamPlanner(options_for(own)).latest(START, None)
@@ -131,7 +133,7 @@ def test_deleted_events_are_an_error_or_logged_once(own, caplog):
 
 
 def test_a_hub_that_ends_before_the_offset_is_refused(own):
-    """It was created again; its numbers mean other events."""
+    """It was created again, so its numbers belong to other events."""
     planner = StreamPlanner(options_for(own, failOnDataLoss="false"))
     with pytest.raises(SourceRejectedError, match="created again"):
         planner.latest({**END, "2": 5}, None)
@@ -140,15 +142,15 @@ def test_a_hub_that_ends_before_the_offset_is_refused(own):
 # --- aligned by enqueued time ---------------------------------------------------------------------
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-MEANT = {"0": range(0, 600_000, 100), "1": range(0, 600_000, 1000), "2": [0, *[300_000] * 50]}
+OFFSETS_MS = {"0": range(0, 600_000, 100), "1": range(0, 600_000, 1000), "2": [0, *[300_000] * 50]}
 """Milliseconds after noon: ten events a second, one a second, and a burst."""
 
 
 @pytest.fixture(name="dated")
 def _dated(tmp_path):
-    """Yield a hub whose partitions have the events of ``MEANT``, and one that is empty."""
-    for partition_id, meant in MEANT.items():
-        instants = [NOON + timedelta(milliseconds=ms) for ms in meant]
+    """Yield a hub whose partitions have the events of ``OFFSETS_MS``, and one that is empty."""
+    for partition_id, offsets_ms in OFFSETS_MS.items():
+        instants = [NOON + timedelta(milliseconds=ms) for ms in offsets_ms]
         publish_at(tmp_path / "dated", HUB, partition_id, instants)
     with EventHubsEmulator({HUB: 4}, directory=tmp_path / "dated") as emulator:
         yield emulator
@@ -158,12 +160,12 @@ ALIGNED = {"alignBy": "enqueuedTime", "startingPosition": "earliest", **QUICK}
 
 
 def times_of(start, end):
-    """When the events between two offsets were enqueued."""
-    return [at for p, meant in MEANT.items() for at in meant[start[p] : end[p]]]
+    """Return the enqueued times of the events between two offsets, in milliseconds after noon."""
+    return [at for p, offsets_ms in OFFSETS_MS.items() for at in offsets_ms[start[p] : end[p]]]
 
 
 def test_aligned_batches_end_at_one_enqueued_time(dated):
-    """Whatever the rates; together they have every event once, and none has too many."""
+    """Partitions of any rate: no event is in two batches, and no batch is above the limit."""
     planner = StreamPlanner(options_for(dated, **ALIGNED))
     end = planner.first()
     batches = []
@@ -171,28 +173,28 @@ def test_aligned_batches_end_at_one_enqueued_time(dated):
         batches.append(times_of(end, following))
         end = following
 
-    assert end == {**{p: len(meant) for p, meant in MEANT.items()}, "3": 0}
+    assert end == {**{p: len(offsets_ms) for p, offsets_ms in OFFSETS_MS.items()}, "3": 0}
     assert all(max(one) < min(next_one) for one, next_one in pairwise(batches))
     assert all(0 < len(batch) <= 1000 for batch in batches)
     assert len(batches) <= 9
 
 
-def test_an_aligned_batch_that_has_room_for_everything_asks_for_no_event(dated, monkeypatch):
-    """So alignment costs a query that keeps up nothing."""
+def test_an_aligned_batch_below_the_limit_asks_for_no_event(dated, monkeypatch):
+    """So alignment costs nothing for a query that keeps up."""
     monkeypatch.setattr(Hub, "first_events_now", None)
     planner = StreamPlanner(options_for(dated, **ALIGNED))
 
-    assert planner.latest(planner.first(), 10_000)["0"] == len(MEANT["0"])
+    assert planner.latest(planner.first(), 10_000)["0"] == len(OFFSETS_MS["0"])
 
 
-def test_where_rates_are_steady_each_aligned_batch_asks_once(dated, monkeypatch):
+def test_at_steady_rates_each_aligned_batch_asks_once(dated, monkeypatch):
     """Answers are reused for the next batch."""
     asked = []
-    look = Hub.first_events_now
+    first_events_now = Hub.first_events_now
 
     def counting(hub, positions):
         asked.append(positions)
-        return look(hub, positions)
+        return first_events_now(hub, positions)
 
     monkeypatch.setattr(Hub, "first_events_now", counting)
     planner = StreamPlanner(options_for(dated, **ALIGNED))
@@ -204,8 +206,8 @@ def test_where_rates_are_steady_each_aligned_batch_asks_once(dated, monkeypatch)
     assert len(asked) == 3
 
 
-def test_an_outage_during_alignment_gives_empty_batches_until_it_lasts(dated):
-    """Links are refused, but requests for ends answered; it fails after operationTimeout."""
+def test_an_outage_during_alignment_gives_empty_batches_then_an_error(dated):
+    """Links are refused, but requests for ends answered; it fails after ``operationTimeout``."""
     planner = StreamPlanner(options_for(dated, operationTimeout="400ms", **ALIGNED))
     start = planner.first()
     dated.refuse_links(timedelta(minutes=1))

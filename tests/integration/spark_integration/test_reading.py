@@ -1,6 +1,6 @@
-"""Planned ranges over real AMQP: exactly what was planned, or an error.
+"""Planned ranges over real AMQP: exactly the planned events are read, or an error is raised.
 
-No Spark here: what a task does is plain Python, and runs as it does in one.
+Without Spark: the code of a task is plain Python.
 """
 
 import signal
@@ -50,8 +50,8 @@ def expected(*ranges: EventRange) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("prefetch", ["1", "7", "1000"])
-def test_a_task_reads_its_ranges_and_nothing_else(own, prefetch):
-    """Single events, edges, and several ranges of one partition."""
+def test_a_task_reads_exactly_its_ranges(own, prefetch):
+    """Single events, first and last events, and several ranges of one partition."""
     ranges = [
         planned("0", 0, 1),
         planned("1", 998, 1000),
@@ -65,7 +65,7 @@ def test_a_task_reads_its_ranges_and_nothing_else(own, prefetch):
 
 
 def test_a_task_without_ranges_reads_nothing(own):
-    """Spark makes up an empty task where there is none."""
+    """Spark makes an empty task if there is none."""
     assert numbers(options_for(own)) == []
 
 
@@ -79,7 +79,7 @@ def test_a_task_that_stops_early_closes_its_receivers(own):
     assert own.receiver_count("orders") == 0
 
 
-def test_two_attempts_read_the_same_side_by_side(own):
+def test_attempts_at_one_task_read_at_the_same_time(own):
     """For example speculative attempts: neither disconnects the other."""
     ranges = [planned("0", 0, COUNT), planned("1", 0, COUNT)]
     barrier = threading.Barrier(3)
@@ -97,8 +97,8 @@ def test_two_attempts_read_the_same_side_by_side(own):
     assert attempts == [expected(*ranges)] * 3
 
 
-def test_more_readers_than_the_service_allows_wait_for_their_turn(own):
-    """Five may read one partition; the pieces of a cut range may be more."""
+def test_readers_above_the_limit_of_the_service_wait(own):
+    """Five may read one partition; the pieces of a divided range may be more."""
     pieces = [planned("0", begin, begin + 50) for begin in range(0, 400, 50)]
     options = options_for(own, prefetchCount="10")
     barrier = threading.Barrier(len(pieces))
@@ -113,7 +113,7 @@ def test_more_readers_than_the_service_allows_wait_for_their_turn(own):
     assert found == [expected(piece) for piece in pieces]
 
 
-def test_large_events_come_whole(own):
+def test_events_near_the_size_limit_are_read(own):
     """Near the service's limit of a megabyte."""
     body = bytes(range(256)) * 3900
     publish(own, "2", *[body] * 4, batch=1)
@@ -128,7 +128,7 @@ class EarlySource(EventHubSource):
     connection = ""
 
     def __init__(self, *given: Any, **options: Any) -> None:
-        """Take what its parent takes."""
+        """Take the arguments of the parent class."""
         super().__init__(*given, **options)
         self.open_receivers: set[PartitionReceiver] = set()
 
@@ -141,61 +141,61 @@ class EarlySource(EventHubSource):
         self.open_receivers.add(receiver)
         close = receiver.close
 
-        async def close_and_tell() -> None:
+        async def close_and_note() -> None:
             await close()
             self.open_receivers.discard(receiver)
 
-        receiver.close = close_and_tell  # type: ignore[method-assign]
+        receiver.close = close_and_note  # type: ignore[method-assign]
         return receiver
 
 
 def make_early(options: EventHubOptions) -> EventHubSource:
-    """Make one; the recipe of the test below."""
+    """Make an ``EarlySource``; a recipe."""
     return EarlySource.from_connection_string(EarlySource.connection, options=options)
 
 
-def test_what_comes_before_the_range_is_left_out(own, monkeypatch):
-    """Also with a source whose receivers begin before the position."""
+def test_events_before_the_range_are_skipped(own, monkeypatch):
+    """With a source whose receivers begin before the position."""
     monkeypatch.setattr(EarlySource, "connection", own.connection_string_for("orders"))
     options = parse_source_options({"sourceRecipe": f"{__name__}:make_early"}, is_stream=True)
 
     assert numbers(options, planned("0", 300, 310)) == expected(planned("0", 300, 310))
 
 
-entered: list[str] = []
+steps: list[str] = []
 
 
 @asynccontextmanager
 async def make_with_credential(options: EventHubOptions) -> AsyncIterator[EventHubSource]:
     """Make a source with a credential that must be closed."""
-    entered.append("opened")
+    steps.append("opened")
     async with EarlySource.from_connection_string(
         EarlySource.connection, options=options
     ) as source:
         yield source
-        entered.append(f"{len(source.open_receivers)} receivers open")
-    entered.append("closed")
+        steps.append(f"{len(source.open_receivers)} receivers open")
+    steps.append("closed")
 
 
-@pytest.mark.parametrize("is_broken_off", [False, True])
-def test_what_a_recipe_opens_is_closed_when_the_task_ends(own, monkeypatch, is_broken_off):
+@pytest.mark.parametrize("stops_early", [False, True])
+def test_a_source_made_by_a_recipe_is_closed_when_the_task_ends(own, monkeypatch, stops_early):
     """Also after an early stop: Spark's Python processes continue and run other tasks."""
     monkeypatch.setattr(EarlySource, "connection", own.connection_string_for("orders"))
-    entered.clear()
+    steps.clear()
     recipe = f"{__name__}:make_with_credential"
     options = parse_source_options({"sourceRecipe": recipe}, is_stream=True)
     reading = read_ranges(options, [planned("0", 0, 10), planned("1", 0, 10)])
     next(reading)
-    if is_broken_off:
+    if stops_early:
         reading.close()  # type: ignore[attr-defined]
     else:
         list(reading)
 
-    assert entered == ["opened", "0 receivers open", "closed"]
+    assert steps == ["opened", "0 receivers open", "closed"]
 
 
-def test_how_much_is_read_does_not_change_how_often_a_signal_handler_is_set(own, monkeypatch):
-    """``asyncio.Runner.run`` sets one each time, at a price above that of decoding a chunk."""
+def test_signal_handlers_are_set_once_for_a_task(own, monkeypatch):
+    """``asyncio.Runner.run`` sets one each time, which costs more than decoding a chunk."""
     calls = []
     set_handler = signal.signal
 
@@ -214,7 +214,7 @@ def test_how_much_is_read_does_not_change_how_often_a_signal_handler_is_set(own,
     assert counts[0] == counts[1]
 
 
-def test_planned_ranges_do_not_ask_for_the_newest_event(own):
+def test_tasks_do_not_track_the_last_enqueued_event(own):
     """Their ends are known; last-enqueued properties would cost 150 bytes for each event."""
     assert not options_for(own).hub_options().tracks_last_enqueued
 
@@ -222,7 +222,7 @@ def test_planned_ranges_do_not_ask_for_the_newest_event(own):
 # --- outage -------------------------------------------------------------------------------------
 
 
-def test_a_broken_connection_is_reopened_after_the_last_event(own):
+def test_a_receiver_that_broke_is_reopened_after_the_last_event(own):
     """In the middle of a range, more than once."""
     reading = read_ranges(options_for(own, prefetchCount="100"), [planned("0", 0, COUNT)])
     found: list[int] = []
@@ -234,8 +234,8 @@ def test_a_broken_connection_is_reopened_after_the_last_event(own):
     assert found == list(range(COUNT))
 
 
-def test_an_outage_shorter_than_the_patience_is_waited_for(own):
-    """The service restarts, and the task goes on."""
+def test_an_outage_shorter_than_operation_timeout_is_waited_for(own):
+    """The service restarts, and the task continues."""
     reading = read_ranges(options_for(own, prefetchCount="100"), [planned("0", 0, COUNT)])
     found = [event.sequence_number for event in next(reading)[1]]
     own.stop()
@@ -247,13 +247,13 @@ def test_an_outage_shorter_than_the_patience_is_waited_for(own):
     assert found == list(range(COUNT))
 
 
-def test_an_outage_longer_than_the_patience_is_an_error(own):
+def test_an_outage_longer_than_operation_timeout_is_an_error(own):
     """The task fails, and the message names the range; a retry reads the range again."""
     options = options_for(own, operationTimeout="300ms", prefetchCount="100")
     reading = read_ranges(options, [planned("0", 0, COUNT)])
     next(reading)
     own.stop()
-    back = threading.Timer(15, own.start)  # Who waits for ever gets events, and no error.
+    back = threading.Timer(15, own.start)  # A task that waits for ever gets events, and no error.
     back.start()
     with pytest.raises(SourceUnavailableError, match=r"events 0 to 999 .*operationTimeout"):
         list(reading)
@@ -278,7 +278,7 @@ def test_a_silent_link_is_reopened_after_receiver_timeout(own, monkeypatch):
     assert found == list(range(COUNT))
 
 
-async def test_a_running_processor_is_named_as_the_reason(own, monkeypatch):
+async def test_a_running_processor_in_the_group_is_named_as_the_reason(own, monkeypatch):
     """Its exclusive receivers are not disconnected; the error tells to use another group.
 
     Direct path only: Azure's public methods do not report a refused link.
@@ -302,7 +302,7 @@ async def test_a_running_processor_is_named_as_the_reason(own, monkeypatch):
     assert len(events) > 0
 
 
-async def test_an_exclusive_reader_takes_the_partition(own, monkeypatch):
+async def test_an_exclusive_receiver_steals_the_link_of_a_processor(own, monkeypatch):
     """On request only. By Azure's public methods a receiver is there before its link is."""
     monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "direct")
     options = options_for(own, useExclusiveReceiver="true")
@@ -320,7 +320,7 @@ async def test_an_exclusive_reader_takes_the_partition(own, monkeypatch):
 # --- retention -----------------------------------------------------------------------------------
 
 
-def test_events_that_are_gone_are_an_error(own):
+def test_deleted_events_are_an_error(own):
     """The message names the events and the option that skips them."""
     own.expire_before("orders", "0", 40)
 
@@ -328,8 +328,8 @@ def test_events_that_are_gone_are_an_error(own):
         numbers(options_for(own), planned("0", 10, 60))
 
 
-def test_events_that_are_gone_are_counted_and_skipped_on_request(own, caplog):
-    """The rest of the range is delivered."""
+def test_deleted_events_are_skipped_and_logged_on_request(own, caplog):
+    """With ``failOnDataLoss=false`` the rest of the range is read."""
     own.expire_before("orders", "0", 40)
     options = options_for(own, failOnDataLoss="false")
 
@@ -339,7 +339,7 @@ def test_events_that_are_gone_are_counted_and_skipped_on_request(own, caplog):
 
 
 @pytest.mark.parametrize("oldest", [60, 1000])
-def test_a_range_of_which_nothing_is_left_ends(own, oldest):
+def test_a_range_without_remaining_events_ends(own, oldest):
     """Whether newer events follow or the partition is empty."""
     own.expire_before("orders", "0", oldest)
     strict = options_for(own, receiverTimeout="200ms", operationTimeout="5s")
@@ -350,8 +350,8 @@ def test_a_range_of_which_nothing_is_left_ends(own, oldest):
         numbers(strict, planned("0", 10, 60))
 
 
-def test_a_hub_that_was_created_anew_is_refused(own):
-    """It ends before the range; waiting for its events would mix two hubs."""
+def test_a_hub_that_ends_before_the_range_is_refused(own):
+    """It was created again; waiting for its events would mix two hubs."""
     options = options_for(
         own, receiverTimeout="200ms", operationTimeout="5s", failOnDataLoss="false"
     )
@@ -360,12 +360,12 @@ def test_a_hub_that_was_created_anew_is_refused(own):
         numbers(options, planned("0", COUNT - 1, COUNT + 10))
 
 
-def test_a_partition_that_does_not_exist_is_refused_at_once(own):
-    """Retrying would not create it."""
+def test_an_unknown_partition_is_refused_at_once(own):
+    """A retry would not create it."""
     with pytest.raises(SourceRejectedError):
         numbers(options_for(own), planned("17", 0, 5))
 
 
-def test_shared_receivers_are_what_the_options_say():
-    """The default of the library stays what processors need."""
+def test_receivers_of_a_processor_are_exclusive_by_default():
+    """The option of Spark does not change the default of the library."""
     assert EventHubOptions().is_exclusive

@@ -1,4 +1,4 @@
-"""The recipe for exact totals, with real processes that are killed again and again."""
+"""The example of exact totals, with real processes that are killed repeatedly."""
 
 import asyncio
 import json
@@ -33,12 +33,12 @@ PACED = """
                 print(context.partition_id, event.sequence_number, flush=True)
                 await asyncio.sleep(0.001)
 """
-"""Slow enough to be killed in the middle of a call."""
+"""The example, slow enough to be killed in the middle of a call."""
 
 PARTITIONS = ("0", "1")
 COUNT = 450
 """Orders of each partition. Partition 0 has message ids, and every third order twice; partition 1
-has none, so there only the state can tell what was counted."""
+has none, so only the state shows which orders were counted."""
 
 EVENTS = {"0": COUNT + COUNT // 3, "1": COUNT}
 KILLS = 2
@@ -66,14 +66,14 @@ def publish(connection_string: str) -> None:
 
 
 class Fleet:
-    """Processes of the command, each with a file for what it printed."""
+    """Processes of the command, each with a file for its output."""
 
     def __init__(self, folder: Path, store: str, **env: str) -> None:
         self._folder, self._store, self._env = folder, store, env
         self._process_by_owner: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, owner_id: str) -> None:
-        """Start a process, or its successor."""
+        """Start a process, or start it again."""
         command = ["run", "paced:Paced", "--eventhub", "orders", "--store", self._store, *FAST]
         with (self._folder / f"{owner_id}.txt").open("ab") as printed:
             self._process_by_owner[owner_id] = subprocess.Popen(
@@ -85,20 +85,20 @@ class Fleet:
             )
 
     def kill(self, owner_id: str) -> None:
-        """End a process as a crash does; it must be at work."""
+        """Kill a process, which must be running."""
         process = self._process_by_owner[owner_id]
         assert process.poll() is None, f"{owner_id} ended by itself"
         process.kill()
         process.wait()
 
     def close(self) -> None:
-        """Leave nobody behind."""
+        """Kill all processes."""
         for process in self._process_by_owner.values():
             process.kill()
             process.wait()
 
     def deliveries(self) -> list[str]:
-        """What was given to handlers, anywhere."""
+        """Return the events that handlers got, in any process."""
         return [
             line
             for path in self._folder.glob("*.txt")
@@ -108,7 +108,7 @@ class Fleet:
 
 
 def until(is_so, seconds=60):
-    """Wait for something in other processes."""
+    """Wait for a condition on other processes."""
     end = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < end, "it did not happen in time"
@@ -116,7 +116,7 @@ def until(is_so, seconds=60):
 
 
 async def states(store: CheckpointStore, group: ConsumerGroup) -> dict[str, dict[str, int]]:
-    """The state of each partition whose checkpoint is at the end."""
+    """Return the state of each partition whose checkpoint is at the end."""
     async with store:
         found = [await store.read_checkpoint(group, p) for p in PARTITIONS]
     return {
@@ -128,8 +128,8 @@ async def states(store: CheckpointStore, group: ConsumerGroup) -> dict[str, dict
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ["sqlite", "blob"])
-def test_totals_are_exact_whoever_is_killed(hub, tmp_path, storage, container, kind):
-    """Each order counts once: neither a crash nor a publisher's repetition counts again."""
+def test_totals_are_exact_although_processes_are_killed(hub, tmp_path, storage, container, kind):
+    """Each order counts once: no crash and no second publication of an order counts it again."""
     shutil.copy(EXAMPLE, tmp_path)
     (tmp_path / "paced.py").write_text(dedent(PACED))
     connection_string = hub.connection_string_for("orders")
@@ -141,7 +141,7 @@ def test_totals_are_exact_whoever_is_killed(hub, tmp_path, storage, container, k
     spec = f"sqlite:{tmp_path / 'group.db'}" if kind == "sqlite" else f"blob:{container}"
     group = ConsumerGroup(fully_qualified_namespace=f"127.0.0.1:{hub.port}", eventhub_name="orders")
 
-    def look() -> dict[str, dict[str, int]]:
+    def stored_states() -> dict[str, dict[str, int]]:
         store: CheckpointStore = (
             SqliteCheckpointStore(tmp_path / "group.db")
             if kind == "sqlite"
@@ -159,8 +159,8 @@ def test_totals_are_exact_whoever_is_killed(hub, tmp_path, storage, container, k
             owner_id = "ab"[number % 2]
             fleet.kill(owner_id)
             fleet.start(owner_id)
-        until(lambda: len(look()) == len(PARTITIONS))
-        found = look()
+        until(lambda: len(stored_states()) == len(PARTITIONS))
+        found = stored_states()
     finally:
         fleet.close()
     deliveries = fleet.deliveries()
@@ -168,4 +168,6 @@ def test_totals_are_exact_whoever_is_killed(hub, tmp_path, storage, container, k
 
     assert {p: {k: found[p][k] for k in exact} for p in found} == dict.fromkeys(PARTITIONS, exact)
     assert len(set(deliveries)) == sum(EVENTS.values())
-    assert len(deliveries) > len(set(deliveries)), "nothing came twice: the kills proved nothing"
+    assert len(deliveries) > len(set(deliveries)), (
+        "no event was delivered twice, so the kills had no effect"
+    )

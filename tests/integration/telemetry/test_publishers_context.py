@@ -1,4 +1,4 @@
-"""A trace that begins with Azure's own client goes on here, over the wire."""
+"""Trace contexts written by Azure's producer are linked to the spans of a processor."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ NEWER = b"00-1bf7651916cd43dd8448eb211c80319c-c7ad6b7169203331-01"
 
 
 def test_a_span_links_to_the_span_of_azures_producer():
-    """Names and values are bytes on the wire, as Azure's client writes them while tracing is on."""
+    """Names and values of the properties are bytes, as Azure's client writes them."""
     exporter = InMemorySpanExporter()
     tracers = TracerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(exporter))
@@ -29,7 +29,7 @@ def test_a_span_links_to_the_span_of_azures_producer():
             if events[-1].sequence_number == 1:
                 handled.set()
 
-    async def story(connection_string):
+    async def run(connection_string):
         processor = EventProcessor(
             source=EventHubSource.from_connection_string(connection_string),
             store=MemoryCheckpointStore(),
@@ -46,7 +46,7 @@ def test_a_span_links_to_the_span_of_azures_producer():
                 event = EventData(b"order")
                 event.properties = {name: parent}
                 producer.send_event(event)
-        asyncio.run(story(connection_string))
+        asyncio.run(run(connection_string))
     links = [link for span in exporter.get_finished_spans() for link in span.links]
 
     assert [f"{link.context.trace_id:032x}" for link in links] == [

@@ -370,7 +370,7 @@ RUN = guards_in(
     Guard(
         name="a processor that has stopped deletes its member record",
         without_it="the plan goes on giving a share to a processor that has gone",
-        words="await self._control.call(self._balancer.deregister(self.pumps.running))",
+        words="await self._executor.call(self._balancer.deregister(self.pumps.running))",
         mutated="pass",
     ),
     suites=("planned", "safety", "moves"),

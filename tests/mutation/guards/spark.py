@@ -82,11 +82,16 @@ READING = guards_in(
         mutated="",
         is_simulated=False,
     ),
+)
+
+OUTAGE = guards_in(
+    "spark_integration/source/outage.py",
+    ["tests/unit/spark_integration/source/test_outage.py"],
     Guard(
         name="Spark: a task gives up on an outage after operationTimeout",
         without_it="a task waits for ever, without an error",
-        words="        if now + wait_s - outage.begun_at > patience_s:\n",
-        mutated="        if False:\n",
+        words="wait_s if now_s + wait_s - self._began_s <= self._patience_s else None\n",
+        mutated="wait_s\n",
         is_simulated=False,
     ),
 )

@@ -1,4 +1,4 @@
-"""When a fleet of processes counts as balanced, and what counts as handled again."""
+"""When a fleet of processes is balanced, and which events count as redelivered."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -15,15 +15,17 @@ SETTINGS = Settings(
 
 @pytest.fixture(name="fleet")
 def _fleet():
-    """Four partitions and two members that are no processes."""
+    """A fleet of four partitions and two members without processes."""
     fleet = Fleet(SETTINGS, 4)
     fleet.members = [cast("Member", SimpleNamespace(partitions=set())) for _ in range(2)]
     return fleet
 
 
-def say(fleet, number, kind, partitions, at=1e12):
+def send(fleet, number, kind, partitions, at=1e12):
     for partition in partitions:
-        fleet.hear(fleet.members[number], {"kind": kind, "at": at, "partition": partition})
+        fleet.process_report(
+            fleet.members[number], {"kind": kind, "at": at, "partition": partition}
+        )
 
 
 def batch(first, last):
@@ -32,30 +34,30 @@ def batch(first, last):
     return {"kind": "batch", "at": 0.0, "cpu": 0.0, "partition": "0", **numbers}
 
 
-def test_it_is_balanced_when_all_is_served_once_and_evenly(fleet):
-    """Not with a partition that two serve, nor with one that nobody serves."""
-    say(fleet, 0, "open", "012")
+def test_a_fleet_is_balanced_when_each_partition_is_served_once_and_evenly(fleet):
+    """Not if a partition is served twice, or not at all."""
+    send(fleet, 0, "open", "012")
     assert fleet.episode.balanced_at_s is None
-    say(fleet, 1, "open", "23")
+    send(fleet, 1, "open", "23")
     assert fleet.episode.balanced_at_s is None
-    say(fleet, 0, "close", "2", at=2e12)
+    send(fleet, 0, "close", "2", at=2e12)
 
     assert fleet.episode.balanced_at_s == 2e12
 
 
-def test_what_comes_later_takes_the_balance_back(fleet):
-    """So the time until it is balanced is the time until it stays so."""
-    say(fleet, 0, "open", "01")
-    say(fleet, 1, "open", "23")
-    say(fleet, 0, "close", "1")
+def test_a_later_change_revokes_the_time_to_balance(fleet):
+    """So the time to balance is the time until the fleet stays balanced."""
+    send(fleet, 0, "open", "01")
+    send(fleet, 1, "open", "23")
+    send(fleet, 0, "close", "1")
 
     assert fleet.episode.balanced_at_s is None
 
 
-def test_only_what_was_handled_before_is_handled_again(fleet):
-    """The age of an event counts when it is handled for the first time."""
-    fleet.hear(fleet.members[0], batch(0, 4))
-    fleet.hear(fleet.members[1], batch(3, 6))
+def test_only_events_handled_before_count_as_redelivered(fleet):
+    """The age of an event is measured when it is handled first."""
+    fleet.process_report(fleet.members[0], batch(0, 4))
+    fleet.process_report(fleet.members[1], batch(3, 6))
 
     assert fleet.episode.redelivered == 2
     assert fleet.distinct() == 7

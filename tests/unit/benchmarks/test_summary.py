@@ -1,4 +1,4 @@
-"""What is compared with what, in the summary of all benchmarks."""
+"""Which results are compared in the summary of all benchmarks."""
 
 from benchmarks._rows import Row
 from benchmarks._summary import comparisons
@@ -13,8 +13,8 @@ READERS: list[Row] = [
 ]
 
 
-def test_rows_of_one_case_are_compared_by_what_is_better():
-    """More events, less time; beside the first of the others, the best of them, and the limit."""
+def test_results_of_one_case_are_compared():
+    """Higher rates and lower costs are better; there are the best other one and the limit, too."""
     rate, cpu, *_ = comparisons("receive", READERS)
 
     assert (rate.case, rate.figure, rate.other_name) == (
@@ -26,16 +26,16 @@ def test_rows_of_one_case_are_compared_by_what_is_better():
     assert (cpu.times_better, cpu.times_better_than_best, cpu.limit) == (5, 25 / 8, 1)
 
 
-def test_where_ours_is_worse_that_is_said():
-    """And cases are not mixed."""
+def test_a_result_that_is_worse_is_shown_as_such():
+    """Cases are not mixed."""
     _, _, rate, cpu = comparisons("receive", READERS)
 
     assert (rate.case, rate.times_better, rate.best) == ("partitions 32", 0.5, None)
     assert cpu.times_better == 1
 
 
-def test_a_figure_without_a_unit_is_a_setting_and_a_ratio_is_neither():
-    """Else no two rows would ever be alike."""
+def test_figures_without_a_unit_are_settings_and_ratios_are_ignored():
+    """Otherwise no two rows would belong to one case."""
     rows: list[Row] = [
         {"candidate": "eventproc", "cpu_ratio": 1.0, "list_ms": 2.0, "question": "list"},
         {"candidate": "azure", "cpu_ratio": 3.0, "list_ms": 6.0, "question": "list"},
@@ -45,8 +45,8 @@ def test_a_figure_without_a_unit_is_a_setting_and_a_ratio_is_neither():
     assert (found.case, found.figure, found.times_better) == ("list", "list_ms", 3)
 
 
-def test_rows_that_are_comparisons_are_taken_as_they_are():
-    """One side may have nothing, which no ratio tells, or no figure, which cannot be compared."""
+def test_rows_that_are_comparisons_are_not_changed():
+    """A side may have 0, which gives no ratio; without a figure there is no comparison."""
     rows: list[Row] = [
         {"measure": "m", "unit": "s", "eventproc": 0, "azure": 7, "times_better": None},
         {"measure": "n", "unit": "s", "eventproc": 1.0, "azure": None, "times_better": None},

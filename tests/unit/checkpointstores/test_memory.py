@@ -1,4 +1,4 @@
-"""The reference implementation's own settings; the contract says the rest."""
+"""The memory store's own settings. The contract has the rest."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ PARTITIONS = 50
 
 
 async def test_all_times_come_from_the_accounts_clock():
-    """A simulation passes its own clock and moves it."""
+    """A simulation passes its own clock, and moves it."""
     times = [datetime(2026, 1, 1, tzinfo=UTC)]
     async with MemoryCheckpointStore(now=lambda: times[-1]) as store:
         [won] = await store.claim_ownership(GROUP, [CLAIM])
@@ -31,15 +31,15 @@ async def test_all_times_come_from_the_accounts_clock():
     assert snapshot.as_of == times[1]
 
 
-async def test_a_wall_clock_that_is_set_moves_no_time_of_an_account(monkeypatch):
-    """Or every lease in this process would be as old as the step."""
+async def test_a_change_of_the_wall_clock_does_not_change_the_accounts_time(monkeypatch):
+    """Otherwise it would change the age of every lease."""
 
     class SetForward(datetime):
-        """A wall clock that the administrator has set."""
+        """A wall clock that was moved ahead."""
 
         @classmethod
         def now(cls, tz=None):
-            """Ten minutes later than a moment ago."""
+            """Return a time ten minutes ahead."""
             return datetime.now(tz) + timedelta(minutes=10)
 
     async with MemoryCheckpointStore() as store:
@@ -52,27 +52,27 @@ async def test_a_wall_clock_that_is_set_moves_no_time_of_an_account(monkeypatch)
     assert snapshot.as_of - won.ownership.last_modified < timedelta(minutes=5)
 
 
-async def test_stores_of_one_account_share_and_others_do_not():
-    """An account is to memory stores what a container is to blob stores."""
+async def test_stores_of_one_account_share_their_records():
+    """As blob stores of one container do."""
     account = MemoryAccount()
     async with MemoryCheckpointStore(account) as one, MemoryCheckpointStore(account) as two:
         await one.claim_ownership(GROUP, [CLAIM])
         shared = await two.list_ownership(GROUP)
-    async with MemoryCheckpointStore() as stranger:
-        separate = await stranger.list_ownership(GROUP)
+    async with MemoryCheckpointStore() as other:
+        separate = await other.list_ownership(GROUP)
 
     assert [record.owner_id for record in shared.ownerships] == ["a"]
     assert separate.ownerships == ()
 
 
-def test_an_account_brings_its_own_clock():
-    """Two clocks for one account would contradict each other."""
+def test_a_store_of_an_account_takes_no_clock_of_its_own():
+    """The account has one."""
     with pytest.raises(ConfigurationError, match="give account or now"):
         MemoryCheckpointStore(MemoryAccount(), now=lambda: datetime.now(UTC))
 
 
-async def test_a_closed_store_says_so():
-    """As the stores that have something to close."""
+async def test_a_closed_store_raises():
+    """Like stores that have a connection to close."""
     store = MemoryCheckpointStore()
     await store.open()
     await store.close()
@@ -81,11 +81,11 @@ async def test_a_closed_store_says_so():
 
 
 def test_of_two_threads_that_claim_at_once_one_wins():
-    """Each processor has its store in a thread of its own; no two writes get the same etag."""
+    """Each processor's store has a thread of its own. No two writes get the same ETag."""
 
     def now() -> datetime:
         for _ in range(100):
-            os.sched_yield()  # Others get their turn, in the middle of a write.
+            os.sched_yield()  # Let other threads run in the middle of a write.
         return datetime.now(UTC)
 
     account = MemoryAccount(now=now)

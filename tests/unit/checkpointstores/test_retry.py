@@ -1,4 +1,4 @@
-"""The one retry policy."""
+"""The retry policy of all stores."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from eventproc.errors import StoreCorruptError, StoreUnavailableError
 
 
 class Failing:
-    """A call that fails a few times, then answers."""
+    """A call that fails *failures* times, and then returns."""
 
     def __init__(self, failures, error):
         self.failures = failures
@@ -15,14 +15,14 @@ class Failing:
         self.calls = 0
 
     async def __call__(self):
-        """Fail, or answer."""
+        """Fail or return."""
         self.calls += 1
         if self.calls <= self.failures:
             raise self.error
         return "answer"
 
 
-async def test_a_call_is_tried_until_it_answers():
+async def test_a_call_is_repeated_until_it_succeeds():
     """Up to the last attempt."""
     call = Failing(ATTEMPTS - 1, StoreUnavailableError("no answer"))
 
@@ -30,8 +30,8 @@ async def test_a_call_is_tried_until_it_answers():
     assert call.calls == ATTEMPTS
 
 
-async def test_the_last_error_comes_out_as_it_is():
-    """Not wrapped into an error of the retrying library."""
+async def test_the_last_error_is_raised_unchanged():
+    """Not wrapped into an error of the retry library."""
     call = Failing(ATTEMPTS, StoreUnavailableError("no answer"))
     with pytest.raises(StoreUnavailableError, match="no answer"):
         await retried(call)
@@ -40,9 +40,17 @@ async def test_the_last_error_comes_out_as_it_is():
 
 
 async def test_a_refusal_is_not_repeated():
-    """Trying again would only be refused again."""
+    """It would only be refused again."""
     call = Failing(1, StoreCorruptError("refused"))
     with pytest.raises(StoreCorruptError):
         await retried(call)
 
     assert call.calls == 1
+
+
+async def test_a_function_that_returns_an_awaitable_is_awaited():
+    """The stores pass a lambda, which is not a coroutine function."""
+    call = Failing(1, StoreUnavailableError("no answer"))
+
+    assert await retried(lambda: call()) == "answer"  # noqa: PLW0108
+    assert call.calls == 2

@@ -1,4 +1,4 @@
-"""An operator moves checkpoints while a group is at work: it goes on from there, and only there."""
+"""Moving a checkpoint under a running group: its owner continues from there, nowhere else."""
 
 import asyncio
 from collections.abc import Sequence
@@ -38,37 +38,37 @@ EVERY_EVENT = CheckpointPolicy(max_events=1)
 
 
 class Slow(Noting):
-    """Takes a second for each event, and keeps a count."""
+    """Takes a second for each event, and counts events in its state."""
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Count, wait, note."""
+        """Count, wait, record."""
         context.state = str(int(context.state or 0) + len(events)).encode()
         await asyncio.sleep(1.0)
         await super().process_events(context, events)
 
 
 async def move(
-    scene: Scene, to: int, *, is_owner_told: bool = True, **changes: object
+    scene: Scene, to: int, *, notifies_owner: bool = True, **changes: object
 ) -> CheckpointMoved:
     """Move the checkpoint of partition 0 to an event."""
     store = MemoryCheckpointStore(scene.account)
     await store.open()
-    expiration = EXPIRATION if is_owner_told else timedelta(seconds=-1)
+    expiration = EXPIRATION if notifies_owner else timedelta(seconds=-1)
     asked = CheckpointMove(partition_id="0", offset=str(to), sequence_number=to, **changes)  # type: ignore[arg-type] # what a test wants to change
     return await move_checkpoint(store, scene.group, asked, token=str(to), expiration=expiration)
 
 
-class Watch:
-    """Every checkpoint that ever stood in the store, as far as anybody could see."""
+class CheckpointHistory:
+    """Each version of the stored checkpoint."""
 
     def __init__(self, scene: Scene) -> None:
         self.seen: list[Checkpoint] = []
         self._scene = scene
-        self._task = asyncio.create_task(self._look())
+        self._task = asyncio.create_task(self._poll())
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         while True:
             found = self._scene.checkpoint()
             if found is not None and (not self.seen or self.seen[-1].etag != found.etag):
@@ -76,23 +76,23 @@ class Watch:
             await asyncio.sleep(0.001)
 
     def after_the_move(self) -> list[tuple[bool, int | None]]:
-        """From the operator's write on: whether each is of the operator, and its position."""
-        mark = operators_writer("")
+        """From the operator's write on: whether each is the operator's, and its position."""
+        prefix = operators_writer("")
         texts = [checkpoint.writer or "" for checkpoint in self.seen]
-        first = next(at for at, writer in enumerate(texts) if writer.startswith(mark))
+        first = next(at for at, writer in enumerate(texts) if writer.startswith(prefix))
         return [
-            (texts[at].startswith(mark), self.seen[at].sequence_number)
+            (texts[at].startswith(prefix), self.seen[at].sequence_number)
             for at in range(first, len(texts))
         ]
 
 
 COUNT = 60
-TOLD_WITHIN = {LeaseMode.PARTITION: 21, LeaseMode.SESSION: 42}
-"""How many events of a second each are handled at most: a look, or half an expiration later."""
+NOTICED_WITHIN = {LeaseMode.PARTITION: 21, LeaseMode.SESSION: 42}
+"""How many events of one second are handled at most: until the next poll, or the next renewal."""
 
 
 @pytest.mark.parametrize(
-    ("policy", "is_owner_told", "mode"),
+    ("policy", "notifies_owner", "mode"),
     [
         (CheckpointPolicy.manual(), True, LeaseMode.PARTITION),
         (CheckpointPolicy.manual(), True, LeaseMode.SESSION),
@@ -100,41 +100,46 @@ TOLD_WITHIN = {LeaseMode.PARTITION: 21, LeaseMode.SESSION: 42}
     ],
 )
 @pytest.mark.parametrize("to", [4, 49])
-def test_a_running_owner_begins_where_the_operator_says(to, policy, is_owner_told, mode):
-    """Back or forward: told at its next look, or else at its next checkpoint.
+def test_a_running_owner_continues_from_the_operators_checkpoint(to, policy, notifies_owner, mode):
+    """Back or ahead: at its next poll if it is notified, or else at its next checkpoint.
 
-    What it held in flight is dropped, and nothing of it is stored over the operator's word.
+    Events in flight are dropped, and their progress does not replace the operator's checkpoint.
     """
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(COUNT)
         settings = {"checkpoint_policy": policy, "batch_size_max": 1, "lease_mode": mode}
         async with scene.processor(lambda: Slow(scene), **settings):
-            watch = Watch(scene)
+            checkpoint_history = CheckpointHistory(scene)
             while len(scene.handled) < 10:  # noqa: ASYNC110 - on virtual time
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.5)
-            moved = await move(scene, to, is_owner_told=is_owner_told)
+            moved = await move(scene, to, notifies_owner=notifies_owner)
             await seconds(130)
-        return scene.numbers(), watch.after_the_move(), moved.notified_owner_id, scene.checkpoint()
+        return (
+            scene.numbers(),
+            checkpoint_history.after_the_move(),
+            moved.notified_owner_id,
+            scene.checkpoint(),
+        )
 
-    handled, writes, told, last = run_virtual(story())
-    cut = next(at for at, number in enumerate(handled) if at != number)
+    handled, writes, notified, last = run_virtual(scenario())
+    moved_at = next(at for at, number in enumerate(handled) if at != number)
 
-    assert told == ("a" if is_owner_told else None)
-    assert 10 <= cut <= TOLD_WITHIN[mode] if is_owner_told else cut == 11
-    assert handled[cut:] == list(range(to + 1, COUNT))
+    assert notified == ("a" if notifies_owner else None)
+    assert 10 <= moved_at <= NOTICED_WITHIN[mode] if notifies_owner else moved_at == 11
+    assert handled[moved_at:] == list(range(to + 1, COUNT))
     assert writes[:2] == [(True, to), (False, to)]
     assert [number for _, number in writes[1:]] == sorted(number for _, number in writes[1:])
     assert last is not None
     assert (last.sequence_number, last.state) == (COUNT - 1, str(COUNT - 1 - to).encode())
 
 
-def test_nothing_of_another_position_is_left():
-    """Not what was done above it, nor the count of deliveries; the state only if asked for."""
+def test_a_move_drops_completed_ranges_and_the_delivery_count():
+    """They belong to the position before. State is kept only if the operator asks for it."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         store = MemoryCheckpointStore(scene.account)
         await store.open()
@@ -153,7 +158,7 @@ def test_nothing_of_another_position_is_left():
         dropped = (await move(scene, 5)).checkpoint
         return kept, dropped
 
-    kept, dropped = run_virtual(story())
+    kept, dropped = run_virtual(scenario())
 
     assert (kept.completed, kept.delivery_count) == ((), 0)
     assert (kept.sequence_number, kept.state, kept.state_sequence_number) == (3, b"seven", 7)
@@ -161,10 +166,10 @@ def test_nothing_of_another_position_is_left():
 
 
 @pytest.mark.parametrize("is_expired", [True, False])
-def test_only_who_lives_is_told(is_expired):
-    """A touch would give a dead owner's record another life."""
+def test_only_a_live_owner_is_notified(is_expired):
+    """Writing the ownership record of a dead owner would make it look alive again."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         store = MemoryCheckpointStore(scene.account)
         await store.open()
@@ -176,21 +181,21 @@ def test_only_who_lives_is_told(is_expired):
         is_untouched = claimed.ownership is not None and held.etag == claimed.ownership.etag
         return moved.notified_owner_id, held.owner_id, is_untouched
 
-    assert run_virtual(story()) == ((None, "a", True) if is_expired else ("a", "a", False))
+    assert run_virtual(scenario()) == ((None, "a", True) if is_expired else ("a", "a", False))
 
 
 @pytest.mark.parametrize(
-    ("age_s", "status", "is_told"),
+    ("age_s", "status", "is_notified"),
     [
         (59, MemberStatus.ACTIVE, True),
         (61, MemberStatus.ACTIVE, False),
         (59, MemberStatus.DEAD, False),
     ],
 )
-def test_a_session_keeps_its_owner_alive(age_s, status, is_told):
-    """However old the ownership record is: nobody renews that."""
+def test_with_a_session_lease_an_owner_is_alive_if_its_member_record_is(age_s, status, is_notified):
+    """However old the ownership record is, which is not renewed."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         store = MemoryCheckpointStore(scene.account)
         await store.open()
@@ -202,13 +207,13 @@ def test_a_session_keeps_its_owner_alive(age_s, status, is_told):
         await seconds(age_s)
         return (await move(scene, 3)).notified_owner_id
 
-    assert run_virtual(story()) == ("a" if is_told else None)
+    assert run_virtual(scenario()) == ("a" if is_notified else None)
 
 
-def test_an_answer_that_is_lost_does_not_move_it_twice(seed):
-    """Every attempt may fail, before or after it took effect; in the end it stands there once."""
+def test_a_repeated_move_takes_effect_once(seed):
+    """Each attempt may fail before or after it took effect; one write of the operator is stored."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         store = FaultyCheckpointStore(
             MemoryCheckpointStore(scene.account),
@@ -216,7 +221,7 @@ def test_an_answer_that_is_lost_does_not_move_it_twice(seed):
             StoreFaults(request_lost_rate=0.3, answer_lost_rate=0.3),
         )
         await store.open()
-        watch = Watch(scene)
+        checkpoint_history = CheckpointHistory(scene)
         await asyncio.sleep(0.01)
         while True:
             try:
@@ -228,48 +233,48 @@ def test_an_answer_that_is_lost_does_not_move_it_twice(seed):
             except StoreUnavailableError:
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.01)
-        return watch.after_the_move()
+        return checkpoint_history.after_the_move()
 
-    assert run_virtual(story()) == [(True, 3)]
+    assert run_virtual(scenario()) == [(True, 3)]
 
 
-class Refusing(MemoryCheckpointStore):
-    """Takes no checkpoint, or no claim."""
+class RejectingStore(MemoryCheckpointStore):
+    """Rejects checkpoints, or claims."""
 
-    refuses = "checkpoints"
+    rejects = "checkpoints"
     attempt_count = 0
 
     async def update_checkpoint(self, group, update):
-        """Refuse it, or take it."""
-        if self.refuses != "checkpoints":
+        """Write it, or reject it."""
+        if self.rejects != "checkpoints":
             return await super().update_checkpoint(group, update)
         self.attempt_count += 1
         error = StoreRejectedError("no right to write")
         return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
     async def claim_ownership(self, group, claims):
-        """Refuse them, or take them."""
-        if self.refuses != "claims":
+        """Write them, or reject them."""
+        if self.rejects != "claims":
             return await super().claim_ownership(group, claims)
         self.attempt_count += 1
         error = StoreRejectedError("no right to write")
         return [ClaimResult(claim=c, outcome=WriteOutcome.UNKNOWN, error=error) for c in claims]
 
 
-@pytest.mark.parametrize("refuses", ["checkpoints", "claims"])
-def test_a_move_that_the_store_refuses_is_not_tried_again(refuses):
-    """It is no outage: the operator hears what the store said."""
+@pytest.mark.parametrize("rejects", ["checkpoints", "claims"])
+def test_a_move_that_the_store_rejects_is_not_repeated(rejects):
+    """It is not an outage: the error of the store is raised."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
-        store = Refusing(scene.account)
+        store = RejectingStore(scene.account)
         await store.open()
         async with scene.processor():
             await seconds(10)
-            store.refuses = refuses
+            store.rejects = rejects
             asked = CheckpointMove(partition_id="0", offset="3", sequence_number=3)
             with pytest.raises(StoreRejectedError, match="no right to write"):
                 await move_checkpoint(store, scene.group, asked, token="t", expiration=EXPIRATION)
         return store.attempt_count
 
-    assert run_virtual(story()) == 1
+    assert run_virtual(scenario()) == 1

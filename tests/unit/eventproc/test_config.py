@@ -1,4 +1,4 @@
-"""What cannot work is refused when it is built, with the remedy."""
+"""Settings that cannot work raise an error that names the remedy when they are built."""
 
 from datetime import timedelta
 
@@ -25,13 +25,13 @@ SECOND = timedelta(seconds=1)
     ],
 )
 def test_a_config_that_cannot_work_is_refused(settings, word):
-    """The message names what to change."""
+    """The message names the setting to change."""
     with pytest.raises(ConfigurationError, match=word):
         EventProcessorConfig(**settings)
 
 
-def test_an_expiration_of_three_intervals_is_enough():
-    """One look may be missed."""
+def test_an_expiration_of_three_load_balancing_intervals_is_enough():
+    """So one poll may be missed."""
     config = EventProcessorConfig(ownership_expiration=30 * SECOND)
 
     assert config.ownership_expiration == 3 * config.load_balancing_interval
@@ -47,14 +47,14 @@ def test_an_expiration_of_three_intervals_is_enough():
         lambda: Backoff(initial=2 * SECOND, maximum=SECOND),
     ],
 )
-def test_policies_that_would_never_or_always_act_are_refused(build):
-    """A wait is positive, a count at least one."""
+def test_policies_without_positive_counts_and_durations_are_refused(build):
+    """Nor may the initial back-off be longer than the maximum."""
     with pytest.raises(ConfigurationError):
         build()
 
 
-def test_a_partition_may_begin_elsewhere_than_the_others():
-    """By its id; the others begin where the config says."""
+def test_initial_positions_has_a_position_for_single_partitions():
+    """The others begin at ``initial_position``."""
     latest = EventPosition.latest()
     config = EventProcessorConfig(initial_positions={"3": latest})
 

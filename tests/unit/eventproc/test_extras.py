@@ -1,4 +1,4 @@
-"""A package that is missing is named with the command that brings it."""
+"""A missing package raises an error with the command that installs it."""
 
 import importlib
 import subprocess
@@ -11,18 +11,18 @@ from eventproc.extras import needing
 
 
 def test_a_missing_package_is_named_with_its_extra():
-    """Who installed the library without extras learns what to type."""
+    """The message says what to type."""
     with (
         pytest.raises(
-            ConfigurationError, match=r"'blob' .*nobody_has.*install 'eventproc\[blob\]'"
+            ConfigurationError, match=r"'blob' .*is_missing.*install 'eventproc\[blob\]'"
         ),
         needing("blob"),
     ):
-        importlib.import_module("a_package_that_nobody_has")
+        importlib.import_module("package_that_is_missing")
 
 
-def test_a_missing_module_of_our_own_is_a_mistake_of_ours():
-    """No extra brings it."""
+def test_a_missing_module_of_eventproc_raises_module_not_found_error():
+    """No extra would install it."""
     with pytest.raises(ModuleNotFoundError), needing("blob"):
         importlib.import_module("eventproc.a_module_that_is_not_there")
 
@@ -41,8 +41,8 @@ sys.meta_path.insert(0, Missing())
 """A program on a machine that lacks a package."""
 
 
-def said_without(package, action):
-    """Return the last line of what such a program writes to standard error, and its code."""
+def run_without(package, action):
+    """Return the last line of standard error, and the exit code."""
     program = WITHOUT.format(package=package, action=action)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
@@ -62,10 +62,10 @@ def said_without(package, action):
         ("matplotlib", "eventproc.simulation.draw.plot", "plot"),
     ],
 )
-def test_a_module_of_an_extra_says_how_to_install_it(package, module, extra):
-    """In a program of one's own; ``except ImportError`` catches it as any other."""
-    last, _ = said_without(package, f"import {module}")
-    caught, code = said_without(
+def test_importing_a_module_of_a_missing_extra_says_how_to_install_it(package, module, extra):
+    """``except ImportError`` catches the error."""
+    last, _ = run_without(package, f"import {module}")
+    caught, code = run_without(
         package, f"try: import {module}\nexcept ImportError as e: sys.exit(e.name)"
     )
 
@@ -75,15 +75,15 @@ def test_a_module_of_an_extra_says_how_to_install_it(package, module, extra):
     assert code == 1
 
 
-def test_the_command_names_the_extra_in_one_line():
-    """And no module that nobody could install by that name."""
+def test_the_command_reports_a_missing_extra_in_one_line():
+    """With exit code 2, and the module that is missing."""
     action = (
         "from eventproc.cli import main\n"
         "key = 'AccountName=a;AccountKey=a2V5'\n"
         "sys.exit(main(['status', '--eventhub', 'h', '--store', 'blob:abc', "
         "'--namespace', 'n', '--storage-connection-string', key]))"
     )
-    last, code = said_without("azure", action)
+    last, code = run_without("azure", action)
 
     assert last.startswith("eventproc: this needs the extra 'blob' (there is no module 'azure")
     assert last.endswith("pip install 'eventproc[blob]'")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.logs import Condition, JsonLines, TextLines, configure, get_logger
+from eventproc.logs import ConditionLogger, JsonLines, TextLines, configure, get_logger
 
 FAILING = """
 import os, signal
@@ -32,10 +32,10 @@ EventProcessor(
     source=MemoryEventSource(hub), store=MemoryCheckpointStore(), handler=OrderHandler
 ).run()
 """
-"""A program of a user's own whose handler fails at the first event, and which stops then."""
+"""A user's program whose handler fails at the first event, and which stops then."""
 
 
-def said(before: str) -> list[str]:
+def stderr_lines(before: str) -> list[str]:
     """Return the lines that such a program writes to standard error."""
     done = subprocess.run(
         [sys.executable, "-c", FAILING.replace("{before}", before)],
@@ -47,7 +47,7 @@ def said(before: str) -> list[str]:
 
 
 def failure():
-    """Return what ``sys.exc_info`` says of an error."""
+    """Return an error that was raised."""
     try:
         int("oops")
     except ValueError as error:
@@ -57,14 +57,14 @@ def failure():
 
 @pytest.fixture
 def logger(caplog):
-    """A logger of ours whose every event is heard."""
+    """A logger of this library, all of whose events are captured."""
     caplog.set_level(logging.DEBUG, "eventproc")
     return get_logger("eventproc.x", owner_id="a", consumer_group="$Default", partition_id="3")
 
 
 @pytest.fixture
 def unconfigured():
-    """Take back what ``configure`` does to the process."""
+    """Undo what ``configure`` does to the process."""
     ours = logging.getLogger("eventproc")
     handlers, level, propagate = list(ours.handlers), ours.level, ours.propagate
     yield ours
@@ -73,18 +73,18 @@ def unconfigured():
     ours.propagate = propagate
 
 
-def test_a_failing_handler_is_seen_without_any_logging_set_up():
-    """One line each: when, how bad, who says so, which event of which partition, what and where."""
-    (failed,) = said("")
+def test_a_failed_handler_is_logged_without_any_logging_configuration():
+    """In one line: time, level, logger, event, partition, sequence number, error and its place."""
+    (failed,) = stderr_lines("")
 
     assert "WARNING eventproc.processor: handler_failed partition_id=0 " in failed
     assert "sequence_number=0 attempt=1 error=LookupError('no such customer:\\n4711')" in failed
     assert failed.endswith("(raised at <string>:14 in process_event)")
 
 
-def test_pythons_own_set_up_says_it_all_with_the_traceback():
-    """``basicConfig`` and nothing else."""
-    lines = said("import logging; logging.basicConfig()")
+def test_with_basic_config_a_failed_handler_is_logged_with_its_traceback():
+    """Nothing else needs to be configured."""
+    lines = stderr_lines("import logging; logging.basicConfig()")
 
     assert lines[0].startswith("WARNING:eventproc.processor:handler_failed partition_id=0 ")
     assert "LookupError('no such customer" in lines[0]
@@ -102,14 +102,14 @@ def test_pythons_own_set_up_says_it_all_with_the_traceback():
         "import logging; logging.getLogger('eventproc').setLevel('CRITICAL')",
     ],
 )
-def test_a_program_that_wants_silence_has_it(before):
-    """A handler of the program's own takes the place of the last resort, whatever it does."""
-    assert said(before) == []
+def test_a_program_with_a_handler_or_level_of_its_own_gets_no_default_lines(before):
+    """Any handler of the program replaces the default one, which writes warnings."""
+    assert stderr_lines(before) == []
 
 
 def test_configure_writes_text_and_leaves_the_root_logger_alone():
-    """Every event from INFO on; what other libraries log is the program's business."""
-    lines = said(
+    """Each event from INFO on; records of other libraries are not written."""
+    lines = stderr_lines(
         "import logging\nfrom eventproc.logs import configure\nconfigure('text')\n"
         "assert logging.getLogger().handlers == []\nlogging.getLogger('other').info('hidden')"
     )
@@ -119,17 +119,19 @@ def test_configure_writes_text_and_leaves_the_root_logger_alone():
 
 
 def test_configure_writes_json_with_the_traceback_on_the_line():
-    """One object for each event."""
-    told = [json.loads(line) for line in said("import eventproc.logs as l; l.configure('json')")]
-    (failed,) = [each for each in told if each["event"] == "handler_failed"]
+    """One JSON object for each event."""
+    logged = [
+        json.loads(line) for line in stderr_lines("import eventproc.logs as l; l.configure('json')")
+    ]
+    (failed,) = [each for each in logged if each["event"] == "handler_failed"]
 
     assert (failed["level"], failed["logger"]) == ("warning", "eventproc.processor")
     assert (failed["partition_id"], failed["sequence_number"], failed["attempt"]) == ("0", 0, 1)
     assert "LookupError: no such customer" in failed["exception"]
 
 
-def test_configure_counts_once_however_often_it_is_called(unconfigured):
-    """The last call holds, and no line comes twice."""
+def test_configure_may_be_called_again(unconfigured):
+    """The last call counts, and no event is written twice."""
     before = len(unconfigured.handlers)
     configure("text")
     configure("json", level="error")
@@ -139,14 +141,14 @@ def test_configure_counts_once_however_often_it_is_called(unconfigured):
 
 
 @pytest.mark.parametrize("wrong", [{"line_format": "xml"}, {"level": "loud"}, {"level": 30}])
-def test_configure_refuses_what_it_does_not_know(wrong):
-    """With what there is."""
+def test_configure_refuses_an_unknown_format_or_level(wrong):
+    """The message lists the valid values."""
     with pytest.raises(ConfigurationError, match=r"give '(text|debug)'"):
         configure(**wrong)
 
 
 def test_a_record_has_the_event_its_fields_and_the_error(logger, caplog):
-    """As attributes; its message has them as text, but for what is the same on every line."""
+    """As attributes, and as text in the message, except those that every line has."""
     error = failure()
     logger.warning("handler_failed", attempt=2, error="two\nlines", skipped=None, exc_info=error)
     (record,) = caplog.records
@@ -157,48 +159,48 @@ def test_a_record_has_the_event_its_fields_and_the_error(logger, caplog):
     assert record.msg == "handler_failed %s"  # The same for each: tools group by it.
 
 
-def test_a_line_for_people_names_the_logger_and_the_level_once(logger, caplog):
-    """Time, level, logger, event, fields."""
+def test_a_text_line_has_time_level_logger_event_and_fields(logger, caplog):
+    """Each once."""
     logger.info("partition_claimed")
     line = TextLines().format(caplog.records[0])
 
     assert line[12:] == " INFO    eventproc.x: partition_claimed partition_id=3"
 
 
-def test_fields_of_other_libraries_records_are_shown_as_well():
-    """What a handler logs with ``extra=`` by its own logger."""
+def test_a_text_line_shows_extra_fields_of_other_loggers():
+    """For example those that a user's handler logs with ``extra=``."""
     record = logging.makeLogRecord({"name": "orders", "levelname": "INFO", "msg": "paid"})
     record.order = 7
 
     assert TextLines().format(record).endswith("INFO    orders: paid order=7")
 
 
-def test_an_exception_follows_a_line_for_people(logger, caplog):
-    """With its traceback."""
+def test_a_text_line_is_followed_by_the_traceback(logger, caplog):
+    """The last line is the error."""
     logger.warning("handler_failed", exc_info=failure())
     line = TextLines().format(caplog.records[0])
 
     assert line.splitlines()[-1] == "ValueError: invalid literal for int() with base 10: 'oops'"
 
 
-def test_a_line_for_programs_is_one_object(logger, caplog):
-    """Every field beside time, level and event; a traceback stays on the line."""
+def test_a_json_line_is_one_object(logger, caplog):
+    """All fields are beside time, level and event; a traceback stays on the line."""
     logger.warning("partition_claimed", lag=5, exc_info=failure())
     line = JsonLines().format(caplog.records[0])
-    told = json.loads(line)
+    logged = json.loads(line)
 
     assert "\n" not in line
-    assert (told["event"], told["level"], told["owner_id"], told["lag"]) == (
+    assert (logged["event"], logged["level"], logged["owner_id"], logged["lag"]) == (
         "partition_claimed",
         "warning",
         "a",
         5,
     )
-    assert told["exception"].endswith("'oops'")
+    assert logged["exception"].endswith("'oops'")
 
 
-def test_what_json_cannot_say_is_said_as_text(logger, caplog):
-    """A field may be anything."""
+def test_a_field_that_json_cannot_encode_is_logged_as_text(logger, caplog):
+    """A field may have any type."""
     logger.info("partition_claimed", error=ValueError("x"))
 
     assert json.loads(JsonLines().format(caplog.records[0]))["error"] == "x"
@@ -211,7 +213,7 @@ def levels(caplog):
 
 def test_a_condition_is_logged_when_it_begins_and_when_it_ends(logger, caplog):
     """Repetitions are at debug level, and it can begin again."""
-    outage = Condition(logger, "hub_failed", "hub_recovered")
+    outage = ConditionLogger(logger, "hub_failed", "hub_recovered")
 
     outage.end()
     for _ in range(2):
@@ -240,7 +242,7 @@ def test_a_condition_that_becomes_an_error_is_logged_once_more(
     logger, caplog, are_errors, expected
 ):
     """A warning does not hide that an operator has to act from now on."""
-    outage = Condition(logger, "hub_failed", "hub_recovered")
+    outage = ConditionLogger(logger, "hub_failed", "hub_recovered")
 
     for is_error in are_errors:
         outage.note(is_error=is_error)

@@ -1,4 +1,4 @@
-"""A store that forwards to another one behaves as that one, but for the calls that it changes."""
+"""A store that forwards to another one behaves like it, except for the calls that it changes."""
 
 import inspect
 
@@ -35,8 +35,8 @@ CALLS = [
 ]
 
 
-class Recording(ForwardingStore):
-    """Notes the name of each call, and refuses all while it is told so."""
+class RecordingStore(ForwardingStore):
+    """Records the name of each call, and refuses all calls while ``is_refusing`` is set."""
 
     def __init__(self):
         super().__init__(MemoryCheckpointStore())
@@ -44,21 +44,21 @@ class Recording(ForwardingStore):
         self.is_refusing = False
 
     async def forward(self, method, *args, **options):
-        """Note, then refuse or forward."""
+        """Record, then refuse or forward."""
         self.names.append(method.__name__)
         if self.is_refusing:
             raise StoreRejectedError("no right")
         return await super().forward(method, *args, **options)
 
 
-async def test_every_call_goes_to_the_other_store_by_way_of_forward():
-    """All methods of the port except opening and closing; none is forgotten when one is added."""
+async def test_every_call_goes_through_forward():
+    """All methods of the port except opening and closing, also those that are added later."""
     names = [
         name
         for name, value in vars(CheckpointStore).items()
         if inspect.iscoroutinefunction(value) and name not in {"open", "close"}
     ]
-    async with Recording() as store:
+    async with RecordingStore() as store:
         for method, arguments in CALLS:
             await getattr(store, method.__name__)(GROUP, *arguments)
 
@@ -66,8 +66,8 @@ async def test_every_call_goes_to_the_other_store_by_way_of_forward():
     assert sorted(store.names) == sorted(names)
 
 
-async def test_a_store_that_only_forwards_keeps_the_contract():
-    """The contract of the store behind it."""
+async def test_a_forwarding_store_passes_the_contract_of_stores():
+    """If the store behind it does."""
     account = MemoryAccount()
     await check_checkpoint_store(
         lambda: ForwardingStore(MemoryCheckpointStore(account)), records=10, rounds=2
@@ -76,8 +76,8 @@ async def test_a_store_that_only_forwards_keeps_the_contract():
 
 @pytest.mark.parametrize(("method", "arguments"), CALLS)
 async def test_a_write_that_cannot_be_forwarded_is_unknown_and_a_read_raises(method, arguments):
-    """As the port wants it: the caller of a write always gets an outcome."""
-    async with Recording() as store:
+    """The caller of a write always gets an outcome."""
+    async with RecordingStore() as store:
         store.is_refusing = True
         call = getattr(store, method.__name__)(GROUP, *arguments)
         if method.__name__.startswith(("list", "read")):

@@ -1,4 +1,4 @@
-"""A processor's start and stop: refused at the door, within its budget, and again after that."""
+"""Start and stop of a processor: what start refuses, the time limit of stop, starting again."""
 
 import asyncio
 import threading
@@ -27,15 +27,15 @@ TOLERANCE_S = 0.01
 
 
 class Hanging(Noting):
-    """Never comes back."""
+    """Its calls never return."""
 
     async def process_events(self, context, events):
         """Wait for what never comes."""
         await asyncio.Event().wait()
 
 
-class Stubborn(Noting):
-    """Does not even listen to cancellation."""
+class IgnoringCancellation(Noting):
+    """Its calls go on after they were cancelled."""
 
     async def process_events(self, context, events):
         """Wait again after each cancellation, for ever by any processor's measure."""
@@ -48,7 +48,7 @@ class Stubborn(Noting):
 
 
 class HangingInClose(Noting):
-    """Handles what it gets, and never ends."""
+    """Handles its events; ``close`` never returns."""
 
     async def close(self, context, reason):
         """Wait for what never comes."""
@@ -56,37 +56,39 @@ class HangingInClose(Noting):
 
 
 class FailingInClose(Noting):
-    """Handles what it gets, and breaks at the end."""
+    """Handles its events; ``close`` raises."""
 
     async def close(self, context, reason):
         """Break."""
         raise RuntimeError
 
 
-@pytest.mark.parametrize("kind", [Hanging, Stubborn, HangingInClose, FailingInClose, Noting])
+@pytest.mark.parametrize(
+    "kind", [Hanging, IgnoringCancellation, HangingInClose, FailingInClose, Noting]
+)
 @pytest.mark.parametrize("is_store_out", [False, True])
-def test_stop_keeps_its_budget_whatever_the_handler_and_the_store_do(kind, is_store_out):
-    """Nobody waits longer than he said he would."""
+def test_stop_keeps_its_time_limit_whatever_handler_and_store_do(kind, is_store_out):
+    """It returns within ``shutdown_timeout``. If it can, it checkpoints and releases everything."""
 
-    async def story():
+    async def scenario():
         scene = Scene(3)
         for partition_id in ("0", "1", "2"):
             scene.publish(3, partition_id)
         processor = scene.processor(lambda: kind(scene), shutdown_timeout=BUDGET)
         await processor.start()
         await seconds(5)
-        line = scene.store_by_owner["a"]
-        line.is_out = is_store_out
-        line.faults = StoreFaults(silence=timedelta(seconds=1000 if is_store_out else 0))
-        begun_s = asyncio.get_running_loop().time()
+        store = scene.store_by_owner["a"]
+        store.is_out = is_store_out
+        store.faults = StoreFaults(silence=timedelta(seconds=1000 if is_store_out else 0))
+        began_s = asyncio.get_running_loop().time()
         await processor.stop()
-        took_s = asyncio.get_running_loop().time() - begun_s
+        took_s = asyncio.get_running_loop().time() - began_s
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        if tasks and kind is Stubborn:
+        if tasks and kind is IgnoringCancellation:
             await asyncio.wait(tasks)
         return took_s, scene
 
-    took_s, scene = run_virtual(story())
+    took_s, scene = run_virtual(scenario())
 
     assert took_s <= BUDGET.total_seconds() + TOLERANCE_S
     if kind in {Noting, FailingInClose} and not is_store_out:
@@ -95,37 +97,37 @@ def test_stop_keeps_its_budget_whatever_the_handler_and_the_store_do(kind, is_st
         assert scene.account.records(scene.group).member_by_owner == {}
 
 
-def test_it_may_be_started_again_after_it_stopped():
-    """It goes on where it was, and counts anew; what it counted can be read until then."""
+def test_a_stopped_processor_may_be_started_again():
+    """It continues from its checkpoints. Counters can be read until then, and begin at 0 again."""
 
-    async def story():
+    async def scenario():
         scene = Scene(2)
         processor = scene.processor()
-        told = [processor.statistics()]
+        snapshots = [processor.statistics()]
         for _ in range(3):
             scene.publish(2)
             async with processor:
                 await seconds(30)
-                told.append(processor.statistics())
-            told.append(processor.statistics())
-        return scene.numbers(), told
+                snapshots.append(processor.statistics())
+            snapshots.append(processor.statistics())
+        return scene.numbers(), snapshots
 
-    numbers, told = run_virtual(story())
+    numbers, snapshots = run_virtual(scenario())
 
     assert numbers == [0, 1, 2, 3, 4, 5]
-    assert [s.counters.handled_count for s in told] == [0, 2, 2, 2, 2, 2, 2]
-    assert [s.claim_count for s in told] == [0, 2, 2, 2, 2, 2, 2]
-    assert [s.owned for s in told] == [(), ("0", "1"), (), ("0", "1"), (), ("0", "1"), ()]
+    assert [s.counters.handled_count for s in snapshots] == [0, 2, 2, 2, 2, 2, 2]
+    assert [s.claim_count for s in snapshots] == [0, 2, 2, 2, 2, 2, 2]
+    assert [s.owned for s in snapshots] == [(), ("0", "1"), (), ("0", "1"), (), ("0", "1"), ()]
     assert all(
         after.cycle_count >= before.cycle_count
-        for before, after in zip(told[1::2], told[2::2], strict=True)
+        for before, after in zip(snapshots[1::2], snapshots[2::2], strict=True)
     )
 
 
-def test_one_that_runs_is_not_started_again_and_stopping_twice_is_fine():
-    """The second start is refused, the second stop has nothing to do."""
+def test_starting_a_running_processor_raises_and_stopping_twice_does_nothing():
+    """``stop`` may be called before the start, too, and twice at once."""
 
-    async def story():
+    async def scenario():
         processor = Scene().processor()
         await processor.stop()
         await processor.start()
@@ -133,14 +135,14 @@ def test_one_that_runs_is_not_started_again_and_stopping_twice_is_fine():
             await processor.start()
         await asyncio.gather(processor.stop(), processor.stop())
 
-    run_virtual(story())
+    run_virtual(scenario())
 
 
 @pytest.mark.parametrize("what", ["store", "hub", "group"])
-def test_what_fails_at_the_start_leaves_nothing_claimed(what):
-    """One clear error, nothing open, and a later start works."""
+def test_a_failed_start_leaves_nothing_claimed_and_may_be_repeated(what):
+    """It raises one clear error, and everything opened is closed."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         processor = scene.processor()
         expected: type[Exception]
@@ -174,39 +176,39 @@ def test_what_fails_at_the_start_leaves_nothing_claimed(what):
                 await seconds(20)
             assert scene.numbers() == [0]
 
-    run_virtual(story())
+    run_virtual(scenario())
 
 
 @pytest.mark.parametrize("owner_id", ["", " a", "a\n", "é"])
-def test_an_owner_id_that_cannot_be_kept_is_refused(owner_id):
-    """It travels in a header."""
+def test_an_owner_id_that_does_not_fit_into_a_header_is_refused(owner_id):
+    """Blob stores send it in one."""
     with pytest.raises(ConfigurationError):
         Scene().processor(owner_id=owner_id)
 
 
-def test_a_handler_that_is_no_factory_is_refused():
-    """An instance instead of the class is the mistake to expect."""
+def test_a_handler_instance_is_refused():
+    """A class or a function that makes handlers is needed."""
     scene = Scene()
     with pytest.raises(ConfigurationError, match="handler"):
         scene.processor(Noting(scene))  # type: ignore[arg-type]
 
 
 def test_run_inside_an_event_loop_is_refused():
-    """The message names what to use there; nothing is started."""
+    """The message names ``serve``; nothing is started."""
 
-    async def story():
+    async def scenario():
         processor = Scene().processor()
         with pytest.raises(ConfigurationError, match=r"processor\.serve\(\).*async with processor"):
             processor.run()
         return processor.statistics().owned
 
-    assert run_virtual(story()) == ()
+    assert run_virtual(scenario()) == ()
 
 
 def test_serve_returns_after_stop():
     """It starts the processor, and serves events until another task stops it."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(2)
         processor = scene.processor()
@@ -216,13 +218,13 @@ def test_serve_returns_after_stop():
         await serving
         return scene.checkpointed(), scene.owners()
 
-    assert run_virtual(story()) == (1, {"0": None})
+    assert run_virtual(scenario()) == (1, {"0": None})
 
 
 def test_a_cancelled_serve_stops_the_processor():
     """The checkpoint is written and the partition is released."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(2)
         running = asyncio.ensure_future(scene.processor().serve())
@@ -232,41 +234,41 @@ def test_a_cancelled_serve_stops_the_processor():
             await running
         return scene.checkpointed(), scene.owners()
 
-    assert run_virtual(story()) == (1, {"0": None})
+    assert run_virtual(scenario()) == (1, {"0": None})
 
 
 def test_a_handler_that_stops_its_own_processor_does_not_deadlock():
-    """The call is under way while everything is drained; it is cut when its time is up."""
+    """Its call is cancelled when ``shutdown_timeout`` is over."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
 
-        class Suicidal(Noting):
+        class StoppingItself(Noting):
             async def process_events(self, context, events):
                 await super().process_events(context, events)
                 await processor.stop()
 
-        processor = scene.processor(lambda: Suicidal(scene), shutdown_timeout=BUDGET)
+        processor = scene.processor(lambda: StoppingItself(scene), shutdown_timeout=BUDGET)
         scene.publish(1)
         await processor.start()
         await seconds(60)
         await processor.stop()
         return processor.statistics().owned
 
-    assert run_virtual(story()) == ()
+    assert run_virtual(scenario()) == ()
 
 
-def test_statistics_tell_lag_and_progress():
-    """A snapshot that may be kept."""
+def test_statistics_have_lag_and_progress():
+    """In total, and for each pump."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(5)
         async with scene.processor(batch_size_max=1) as processor:
             await seconds(8)
             return processor.statistics()
 
-    now = run_virtual(story())
+    now = run_virtual(scenario())
     (pump,) = now.pumps
 
     assert (now.owner_id, now.owned, now.lag, now.is_balanced) == ("a", ("0",), 0, True)
@@ -278,10 +280,10 @@ def test_statistics_tell_lag_and_progress():
     assert (pump.handler_error_count, pump.receiver_error_count) == (0, 0)
 
 
-def test_what_a_lost_pump_asks_for_is_refused():
-    """A handler that holds on to its context after the end cannot store anything."""
+def test_a_context_cannot_checkpoint_after_its_partition_is_lost():
+    """Even if the handler keeps the context."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         contexts = []
 
@@ -293,38 +295,38 @@ def test_what_a_lost_pump_asks_for_is_refused():
         processor = scene.processor(lambda: Keeping(scene))
         async with processor:
             await seconds(1)
-            assert processor._session is not None
-            processor._session.pumps.lose("0")
+            assert processor._run is not None
+            processor._run.pumps.lose("0")
             await seconds(0.1)
             with pytest.raises(OwnershipLostError):
                 await contexts[0].checkpoint()
 
-    run_virtual(story())
+    run_virtual(scenario())
 
 
-def test_no_thread_stays_behind():
-    """The store's own thread ends with its processor. In real time, hence short."""
+def test_the_stores_thread_ends_with_its_processor():
+    """In real time, hence short."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(1)
         async with scene.processor(uses_store_thread=True):
             await until(lambda: scene.handled)
         return scene.checkpointed()
 
-    assert asyncio.run(story()) == 0
+    assert asyncio.run(scenario()) == 0
 
-    left = [thread for thread in threading.enumerate() if thread.name.startswith("eventproc")]
-    for thread in left:
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("eventproc")]
+    for thread in threads:
         thread.join(timeout=5)
 
-    assert not any(thread.is_alive() for thread in left)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_an_incompatible_processor_leaves_no_member_record():
-    """The others of the group would share partitions with it until the record expires."""
+    """Other members would plan partitions for it until the record expires."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         first = scene.processor(owner_id="a", lease_mode=LeaseMode.PARTITION)
         second = scene.processor(owner_id="b", lease_mode=LeaseMode.SESSION)
@@ -334,14 +336,14 @@ def test_an_incompatible_processor_leaves_no_member_record():
                 await second.start()
             return list(scene.account.records(scene.group).member_by_owner)
 
-    assert run_virtual(story()) == ["a"]
+    assert run_virtual(scenario()) == ["a"]
 
 
 def test_a_store_that_rejects_the_start_is_closed_with_the_source(monkeypatch):
-    """The credential may lack a right: the connections that were opened do not stay open."""
+    """For example because the credential lacks a right. No connection stays open."""
     closed = []
 
-    async def story():
+    async def scenario():
         processor = Scene().processor()
         parts = processor._parts
 
@@ -349,17 +351,17 @@ def test_a_store_that_rejects_the_start_is_closed_with_the_source(monkeypatch):
             raise StoreRejectedError("no right to list")
 
         for part in (parts.store, parts.source):
-            monkeypatch.setattr(part, "close", noting(part.close, part))
+            monkeypatch.setattr(part, "close", recording(part.close, part))
         monkeypatch.setattr(parts.store, "list_members", reject)
         with pytest.raises(ConfigurationError, match="no right to list"):
             await processor.start()
         return [parts.source, parts.store]
 
-    def noting(close, part):
-        async def close_noted():
+    def recording(close, part):
+        async def close_recorded():
             closed.append(part)
             await close()
 
-        return close_noted
+        return close_recorded
 
-    assert run_virtual(story()) == closed
+    assert run_virtual(scenario()) == closed

@@ -1,4 +1,4 @@
-"""Every setting of every public class is held against its annotation when a value is built."""
+"""Each setting of each public class is checked against its annotation when a value is built."""
 
 import inspect
 import math
@@ -56,8 +56,8 @@ GROUP = GroupRecipe(consumer_group="g", connection=SECRET)
 SQLITE = StoreRecipe(spec="sqlite:x")
 
 
-class Nothing(PartitionHandler):
-    """Handles everything."""
+class Idle(PartitionHandler):
+    """Handles events without doing anything."""
 
     async def process_event(self, context, event):
         """Do nothing."""
@@ -87,7 +87,7 @@ CLASSES = [
     (StoreFaults, {}),
     (StoreRecipe, {"spec": "sqlite:x"}),
 ]
-"""Settings classes, each with what it cannot do without."""
+"""Settings classes, each with its required settings."""
 
 BLOB = {"account_url": "https://a.blob.core.windows.net", "container": "abc"}
 HUB = {"fully_qualified_namespace": "n.servicebus.windows.net", "eventhub_name": "h"}
@@ -102,11 +102,11 @@ FUNCTIONS = [
         {
             "source": MemoryEventSource(MemoryHub()),
             "store": MemoryCheckpointStore(),
-            "handler": Nothing,
+            "handler": Idle,
         },
     ),
     (FunctionDeadLetterSink, {"function": print}),
-    (HandlerTestHarness, {"handler": Nothing}),
+    (HandlerTestHarness, {"handler": Idle}),
     (KafkaEventSource, {"bootstrap_servers": "localhost:1", "topic": "t"}),
     (MemoryAccount, {}),
     (MemoryCheckpointStore, {}),
@@ -120,32 +120,32 @@ FUNCTIONS = [
             "processors": 1,
             "source": SourceRecipe(connection=SECRET),
             "store": SQLITE,
-            "handler": Nothing,
+            "handler": Idle,
         },
     ),
 ]
-"""Functions and classes whose arguments are settings, each with what it cannot do without."""
+"""Functions and classes whose arguments are settings, each with its required ones."""
 
 UNCHECKED = {"spark"}
-"""Of a class that is not imported before it is needed."""
+"""Its class is not imported before it is needed."""
 
 
-class Strange:
-    """Of no setting's type."""
+class OfNoSettingsType:
+    """Of a type that no setting has."""
 
 
 def build(what, **settings):
-    """Build it of whatever is given; no type checker looks."""
+    """Build it of values that a type checker would refuse."""
     return what(**settings)
 
 
 def settings_of(what):
-    """Return the names of the settings of a class or a function."""
+    """Return the names of the settings of a class or function."""
     return [each for each in inspect.signature(what).parameters if each not in UNCHECKED]
 
 
 def pairs(table):
-    """Return each class with each of its settings, and what it cannot do without."""
+    """Return each class with each of its settings, and the required ones."""
     return [
         pytest.param(what, name, given, id=f"{what.__name__}-{name}")
         for what, given in table
@@ -154,16 +154,16 @@ def pairs(table):
 
 
 @pytest.mark.parametrize(("what", "name", "given"), pairs(CLASSES + FUNCTIONS))
-def test_a_value_of_a_wrong_type_is_refused_whatever_the_setting(what, name, given):
-    """The message begins with the setting, and says what to give in place of that."""
+def test_each_setting_refuses_a_value_of_the_wrong_type(what, name, given):
+    """The message begins with the setting's name, and says what to give."""
     with pytest.raises(ConfigurationError, match=rf"^{name} is .*: give ."):
-        what(**{**given, name: Strange()})
+        what(**{**given, name: OfNoSettingsType()})
 
 
 REFUSALS = {CheckpointMove: [ValueError]}
-"""What else a class may raise: a checkpoint refuses what it cannot say in its own way."""
+"""What else a class may raise: checkpoint values have checks and errors of their own."""
 
-MISTAKES = st.one_of(
+ARBITRARY_VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
@@ -175,18 +175,18 @@ MISTAKES = st.one_of(
     st.lists(st.integers()),
     st.tuples(st.text()),
     st.dictionaries(st.text(), st.text()),
-    st.sampled_from([int, ValueError, LeaseMode.SESSION, FailurePolicy(), Strange()]),
+    st.sampled_from([int, ValueError, LeaseMode.SESSION, FailurePolicy(), OfNoSettingsType()]),
 )
 
 
-@pytest.mark.parametrize(("what", "given_always"), CLASSES)
+@pytest.mark.parametrize(("what", "required"), CLASSES)
 @given(data=st.data())
-def test_whatever_is_given_is_taken_or_refused_by_name(what, given_always, data):
-    """No value of any kind ends in another error than ours, or stays as what it must not be."""
+def test_any_value_is_accepted_as_it_is_or_refused_with_configuration_error(what, required, data):
+    """No value raises another error or is converted to another type."""
     name = data.draw(st.sampled_from(settings_of(what)))
-    value = data.draw(MISTAKES)
+    value = data.draw(ARBITRARY_VALUES)
     try:
-        built = what(**{**given_always, name: value})
+        built = what(**{**required, name: value})
     except (ConfigurationError, *REFUSALS.get(what, ())):
         return
 
@@ -194,7 +194,7 @@ def test_whatever_is_given_is_taken_or_refused_by_name(what, given_always, data)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (
             {"load_balancing_strategy": "ballanced"},
@@ -220,16 +220,16 @@ def test_whatever_is_given_is_taken_or_refused_by_name(what, given_always, data)
         ({"drain_delay": timedelta(-1)}, "give a timedelta of 0 s or more or None"),
     ],
 )
-def test_what_is_refused_is_told_with_the_value_and_what_is_allowed(given, said):
-    """In the words of a reader who has only this line."""
+def test_the_error_has_the_value_and_what_is_allowed(given, message):
+    """So that one line is enough to correct the setting."""
     with pytest.raises(ConfigurationError) as refused:
         EventProcessorConfig(**given)
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_the_text_of_an_enums_value_is_taken_for_its_member():
-    """``"balanced"`` is BALANCED, and never the strategy of a branch that nobody meant."""
+def test_the_text_of_an_enum_member_is_converted_to_the_member():
+    """For example ``"balanced"``."""
     config = build(EventProcessorConfig, load_balancing_strategy="balanced", lease_mode="session")
 
     assert config.load_balancing_strategy is LoadBalancingStrategy.BALANCED
@@ -245,7 +245,7 @@ def test_transient_errors_are_classes_in_a_tuple():
 
 
 def test_no_message_shows_a_secret():
-    """A key that was put where it does not belong must not reach a log."""
+    """Keys that were given in the wrong place or type do not reach a log."""
     key = "Endpoint=sb://h;SharedAccessKey=hush"
     tries: list[tuple[Any, dict[str, Any]]] = [
         (SourceRecipe, {"connection": key}),
@@ -262,8 +262,8 @@ def test_no_message_shows_a_secret():
         assert "hush" not in str(refused.value)
 
 
-def test_no_message_shows_a_secret_that_may_be_left_out():
-    """``| None`` around a secret, or a place beside other types, makes it no less secret."""
+def test_no_message_shows_an_optional_secret():
+    """``| None`` around the type of a secret does not make it visible."""
 
     @checked
     def connect(key: Annotated[str, HIDDEN] | None = None) -> bool:
@@ -277,8 +277,20 @@ def test_no_message_shows_a_secret_that_may_be_left_out():
     assert (connect(), connect("hush")) == (False, True)
 
 
-def test_a_checked_function_stays_what_it_is():
-    """Its name, its parameters, its defaults, and what Python says of a call that does not fit."""
+@pytest.mark.parametrize("keys", [["hush", 7], {"a": "hush", "b": 7}, b"hush"])
+def test_no_message_shows_a_container_of_secrets(keys):
+    """A list or a mapping that holds secrets is a secret, also if only one of them is wrong."""
+
+    @checked
+    def connect(keys: list[Annotated[str, HIDDEN]] | dict[str, Annotated[str, HIDDEN]]) -> None:
+        """Use the keys."""
+
+    with pytest.raises(ConfigurationError, match=f"keys is a {type(keys).__name__}: give a list"):
+        connect(keys)
+
+
+def test_a_checked_function_keeps_its_signature():
+    """Its name, parameters and defaults, and Python's error for a call that does not fit."""
 
     @checked
     def double(number: int = 2, *others: str) -> int:
@@ -291,23 +303,23 @@ def test_a_checked_function_stays_what_it_is():
         build(double, nothing=1)
 
 
-def test_a_frozen_value_is_checked_once_and_stays_frozen_and_comparable():
-    """What was given as text equals what was given as a member."""
+def test_values_built_from_text_and_from_a_member_are_equal():
+    """Checks add no fields to a settings class."""
     as_text, as_member = {"lease_mode": "session"}, {"lease_mode": LeaseMode.SESSION}
 
     assert build(EventProcessorConfig, **as_text) == build(EventProcessorConfig, **as_member)
     assert {each.name for each in fields(Backoff)} == {"initial", "maximum"}
 
 
-def test_paths_clocks_and_random_sources_of_the_right_kind_are_taken(tmp_path):
-    """A path may be text or a path; a whole number is a number."""
+def test_paths_clocks_random_sources_and_whole_numbers_are_accepted(tmp_path):
+    """A path may be text or a ``Path``, and a whole number is a number."""
     SqliteCheckpointStore(Path(tmp_path) / "a.db")
     MemoryAccount(now=datetime.now)
     config = EventProcessorConfig(rate_max=5)
     processor = EventProcessor(
         source=MemoryEventSource(MemoryHub()),
         store=MemoryCheckpointStore(),
-        handler=Nothing,
+        handler=Idle,
         config=config,
         rng=Random(1),
         clock=time.monotonic,

@@ -1,4 +1,4 @@
-"""A state of a type: what comes back, what is refused, and what a shape may become."""
+"""Typed state: encoding and decoding, what is refused, and how its type may change."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ from tests.stories.scene import Noting, Scene, seconds
 
 
 @dataclass
-class DeliveryCounters:
-    """One line of a sum."""
+class Total:
+    """A count and an amount."""
 
     count: int = 0
     amount: Decimal = Decimal(0)
@@ -37,16 +37,16 @@ class DeliveryCounters:
 class Counts:
     """What a handler might keep."""
 
-    by_customer: dict[str, DeliveryCounters] = field(default_factory=dict)
+    by_customer: dict[str, Total] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     newest: datetime | None = None
     digest: bytes = b""
 
 
-TALLIES = st.builds(DeliveryCounters, st.integers(0, 2**53), st.decimals(0, 10**9, places=2))
+TOTALS = st.builds(Total, st.integers(0, 2**53), st.decimals(0, 10**9, places=2))
 COUNTS = st.builds(
     Counts,
-    st.dictionaries(st.text(), TALLIES, max_size=5),
+    st.dictionaries(st.text(), TOTALS, max_size=5),
     st.sets(st.text(), max_size=5),
     st.none() | st.datetimes(timezones=st.just(UTC)),
     st.binary(max_size=20),
@@ -54,29 +54,29 @@ COUNTS = st.builds(
 
 
 def context(state: bytes | None = None) -> Any:
-    """A context with a state."""
+    """A context with this state."""
     return SimpleNamespace(partition_id="7", state=state)
 
 
 @given(COUNTS)
-def test_any_value_comes_back(value):
-    """With all its parts, of their types."""
+def test_decoding_returns_the_encoded_value(value):
+    """With all its parts, and their types."""
     codec = JsonCodec(Counts)
 
     assert codec.decode(codec.encode(value)) == value
 
 
-@given(st.dictionaries(st.text(), TALLIES, max_size=9))
-def test_equal_values_are_equal_bytes(tallies):
-    """So that nothing is written because a dictionary was filled in another order."""
+@given(st.dictionaries(st.text(), TOTALS, max_size=9))
+def test_equal_values_have_equal_encodings(totals):
+    """So the order in which a dictionary was filled causes no write."""
     codec = JsonCodec(Counts)
-    back = dict(reversed(tallies.items()))
+    back = dict(reversed(totals.items()))
 
-    assert codec.encode(Counts(by_customer=tallies)) == codec.encode(Counts(by_customer=back))
+    assert codec.encode(Counts(by_customer=totals)) == codec.encode(Counts(by_customer=back))
 
 
 @pytest.mark.parametrize(
-    ("state", "sentence"),
+    ("state", "message"),
     [
         (b'{"by_customer": {"a": {"count": "1"}}}', r"'7'.*Expected `int`.*by_customer"),
         (b"12", "Expected `object`, got `int`"),
@@ -85,29 +85,29 @@ def test_equal_values_are_equal_bytes(tallies):
         (b'{"more": ' + b"[" * 40_000, "maximum recursion depth"),
     ],
 )
-def test_what_cannot_be_read_is_not_taken_for_nothing(state, sentence):
-    """To count from nothing at a late position would be wrong without anybody noticing."""
-    with pytest.raises(StateUnreadableError, match=sentence):
+def test_state_that_cannot_be_decoded_raises(state, message):
+    """The initial value would silently count from nothing at a late position."""
+    with pytest.raises(StateUnreadableError, match=message):
         TypedState(Counts).load(context(state))
 
 
-def test_a_shape_may_grow():
-    """What is missing takes its default, and what is not known is passed over."""
+def test_a_type_may_get_new_fields_and_lose_old_ones():
+    """A missing field gets its default, and an unknown one is ignored."""
     old = b'{"seen": ["x"], "colour": "blue"}'
 
     assert TypedState(Counts).load(context(old)) == Counts(seen={"x"})
 
 
-@pytest.mark.parametrize("shape", [Callable[[], int], complex, dict[str, Noting]])
-def test_a_type_that_json_cannot_give_back_is_refused(shape):
+@pytest.mark.parametrize("state_type", [Callable[[], int], complex, dict[str, Noting]])
+def test_a_type_that_json_cannot_restore_is_refused(state_type):
     """When the handler class is made, not at its first event."""
     with pytest.raises(ConfigurationError, match="cannot be kept as JSON"):
-        JsonCodec(shape)
+        JsonCodec(state_type)
 
 
 @pytest.mark.parametrize("state", [None, b""])
 def test_a_partition_without_state_begins_with_the_initial_value(state):
-    """A new one for each partition: they must not share a set."""
+    """A new value for each partition: they must not share a set."""
     made = TypedState(Counts).load(context(state))
     five = TypedState(int, initial=lambda: 5).load(context(state))
 
@@ -115,22 +115,22 @@ def test_a_partition_without_state_begins_with_the_initial_value(state):
     assert TypedState(Counts).load(context(state)).seen is not made.seen
 
 
-def test_an_edit_that_fails_keeps_nothing():
-    """The block that raised did not finish what it counts."""
+def test_an_edit_that_raises_leaves_the_state_unchanged():
+    """The block did not finish its changes."""
     held = context(b'{"count": 1}')
-    tallies = TypedState(DeliveryCounters)
-    with tallies.edit(held) as counters:
+    totals = TypedState(Total)
+    with totals.edit(held) as counters:
         counters.count += 1
     after = held.state
-    with pytest.raises(ZeroDivisionError), tallies.edit(held) as counters:
+    with pytest.raises(ZeroDivisionError), totals.edit(held) as counters:
         counters.count += 1 // 0
 
-    assert tallies.load(held).count == 2
+    assert totals.load(held).count == 2
     assert held.state == after
 
 
-def test_another_codec_may_take_its_place():
-    """Two methods."""
+def test_another_codec_may_replace_json():
+    """It needs two methods."""
 
     class Ascii(StateCodec[int]):
         def encode(self, value):
@@ -148,45 +148,45 @@ def test_another_codec_may_take_its_place():
     assert (held.state, numbers.load(held)) == (b"42", 42)
 
 
-def test_too_large_is_refused_with_the_limit():
-    """By the context, before anything is stored; the handler's call fails and is repeated."""
-    said = []
+def test_saving_state_that_is_too_large_raises_with_the_limit():
+    """In the handler's call, before anything is stored."""
+    messages = []
 
-    class Greedy(Noting):
+    class TooLarge(Noting):
         async def process_events(self, context, events):
             try:
                 TypedState(str).save(context, "x" * STATE_BYTES_MAX)
             except StateTooLargeError as error:
-                said.append(str(error))
+                messages.append(str(error))
 
-    async def story():
+    async def scenario():
         scene = Scene()
         scene.publish(1)
-        async with scene.processor(lambda: Greedy(scene)):
+        async with scene.processor(lambda: TooLarge(scene)):
             await seconds(1)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
-    assert len(said) == 1
-    assert f"has {STATE_BYTES_MAX + 2} bytes, the limit is {STATE_BYTES_MAX}" in said[0]
+    assert len(messages) == 1
+    assert f"has {STATE_BYTES_MAX + 2} bytes, the limit is {STATE_BYTES_MAX}" in messages[0]
 
 
-def test_ordinary_functions_keep_their_state_in_the_same_way():
-    """Their context is another one."""
-    tallies = TypedState(DeliveryCounters)
+def test_a_blocking_handler_keeps_typed_state_in_the_same_way():
+    """Through its own kind of context."""
+    totals = TypedState(Total)
 
     class Counting(BlockingPartitionHandler):
         def process_events(
             self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
         ) -> None:
-            with tallies.edit(context) as counters:
+            with totals.edit(context) as counters:
                 counters.count += len(events)
 
-    with HandlerTestHarness(Counting) as stage:
-        stage.publish("a", "b")
-        stage.kill()
-        stage.settle()
-    state = stage.state()
+    with HandlerTestHarness(Counting) as harness:
+        harness.publish("a", "b")
+        harness.kill()
+        harness.settle()
+    state = harness.state()
 
     assert state is not None
-    assert JsonCodec(DeliveryCounters).decode(state) == DeliveryCounters(count=2)
+    assert JsonCodec(Total).decode(state) == Total(count=2)

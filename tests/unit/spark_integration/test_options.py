@@ -29,7 +29,7 @@ def test_names_may_have_the_scala_connectors_prefix_and_any_case():
     assert options.consumer_group == "audit"
 
 
-def test_a_stream_begins_with_what_is_new_and_a_batch_with_the_oldest():
+def test_a_stream_begins_at_new_events_and_a_batch_at_the_oldest():
     """The defaults are those of the Scala connector."""
     assert parse().starting.otherwise.is_latest
     assert parse(is_stream=False).starting.otherwise.is_earliest
@@ -44,8 +44,8 @@ def test_a_stream_begins_with_what_is_new_and_a_batch_with_the_oldest():
         ("PT60S", timedelta(minutes=1)),
     ],
 )
-def test_forms_of_a_duration(text, span):
-    """Ours, and the Scala connector's."""
+def test_durations_are_parsed_in_all_forms(text, span):
+    """This project's, and the Scala connector's."""
     assert parse(receiverTimeout=text).silence_max == span
 
 
@@ -70,8 +70,8 @@ def test_forms_of_a_duration(text, span):
         ({"alignBy": "time"}, "alignBy is 'time': give backlog or enqueuedTime"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_remedy(options, words):
-    """Parsing raises, and the message does not contain the key."""
+def test_invalid_options_are_refused_with_the_remedy(options, words):
+    """The message does not contain the key."""
     with pytest.raises(ConfigurationError, match=words) as refused:
         parse(**options).hub_options()
 
@@ -112,7 +112,7 @@ def test_an_option_without_effect_is_refused_with_the_remedy(is_stream, options,
         parse_source_options(given, is_stream=is_stream)
 
 
-def test_what_only_a_stream_or_only_a_batch_takes_waits_until_it_is_known():
+def test_options_of_streams_or_batches_alone_are_checked_when_the_kind_is_known():
     """Spark asks for the columns before it says which of the two it reads."""
     options = {"connectionString": CONNECTION, "endingPosition": "5", "maxEventsPerTrigger": "5"}
 
@@ -131,7 +131,7 @@ def test_a_hub_must_be_named():
         parse_source_options({}, is_stream=True)
 
 
-def test_nothing_that_can_be_printed_shows_the_key():
+def test_no_printed_form_of_options_shows_the_key():
     """Options end up in tracebacks and debuggers."""
     options = parse(
         startingPositions="checkpoints",

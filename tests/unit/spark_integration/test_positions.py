@@ -32,7 +32,7 @@ EIGHT = datetime(2026, 1, 31, 8, tzinfo=UTC)
         ),
     ],
 )
-def test_forms_of_a_position(text, position):
+def test_positions_are_parsed_in_all_forms(text, position):
     """Words, numbers, times, and the Scala connector's JSON."""
     assert parse_position("startingPosition", text) == position
 
@@ -59,7 +59,7 @@ def test_a_time_means_the_same_instant_in_every_zone():
         '{"seqNo": true}',
     ],
 )
-def test_what_is_no_position_is_refused(text):
+def test_an_invalid_position_is_refused(text):
     """The message names the option."""
     with pytest.raises(ConfigurationError, match="startingPosition"):
         parse_position("startingPosition", text)
@@ -80,20 +80,20 @@ def test_partitions_may_have_positions_of_their_own():
 
 
 @pytest.mark.parametrize("text", ["earliest", "[1]", '{"{\\"ehName\\": \\"x\\"}": 3}'])
-def test_what_names_no_partitions_is_refused(text):
+def test_positions_without_partition_ids_are_refused(text):
     """The plural option requires partition ids."""
     with pytest.raises(ConfigurationError, match="startingPositions"):
         parse_positions("startingPosition", None, text, otherwise=EventPosition.latest())
 
 
-def test_without_a_checkpoint_nothing_is_missed_either():
-    """Partitions without a checkpoint start at the oldest event, unless another is given."""
+def test_partitions_without_a_checkpoint_start_at_the_oldest_event():
+    """Unless another position is given."""
     latest = EventPosition.latest()
     plain = parse_positions("startingPosition", None, "checkpoints", otherwise=latest)
-    said = parse_positions("startingPosition", "latest", "Checkpoints", otherwise=latest)
+    message = parse_positions("startingPosition", "latest", "Checkpoints", otherwise=latest)
 
     assert (plain.is_by_checkpoints, plain.otherwise) == (True, EventPosition.earliest())
-    assert (said.is_by_checkpoints, said.otherwise) == (True, latest)
+    assert (message.is_by_checkpoints, message.otherwise) == (True, latest)
 
 
 @pytest.mark.parametrize(("offset", "is_refused"), [("kafka:7", True), ("7", False), ("-1", False)])

@@ -17,7 +17,7 @@ assert gc.get_freeze_count() > 0
 """
 
 
-def said(before: str = "") -> list[str]:
+def stderr_lines(before: str = "") -> list[str]:
     """Return the lines that such a process writes to standard error."""
     program = PROGRAM.format(before=before)
     done = subprocess.run(
@@ -28,13 +28,13 @@ def said(before: str = "") -> list[str]:
 
 def test_warnings_are_written_once_with_their_fields():
     """Standard error goes to the executor's log; repeated set-up writes no line twice."""
-    (line,) = said()
+    (line,) = stderr_lines()
 
     assert line.endswith("WARNING eventproc.spark: events_expired partition_id=3 missing_count=40")
 
 
 def test_configured_logging_is_not_changed():
     """For example PySpark's own capture of worker logs."""
-    assert said("logging.basicConfig(format='%(message)s')") == [
+    assert stderr_lines("logging.basicConfig(format='%(message)s')") == [
         "events_expired partition_id=3 missing_count=40"
     ]

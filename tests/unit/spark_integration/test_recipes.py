@@ -31,8 +31,8 @@ def test_a_secret_is_looked_up_where_it_is_used(monkeypatch, tmp_path):
     assert (str(by_name), repr(Secret(CONNECTION))) == ("env:HUB", "Secret()")
 
 
-def test_a_secret_that_is_not_there_is_named_by_its_place(tmp_path):
-    """The message names the variable or the file."""
+def test_the_error_for_a_missing_secret_names_its_variable_or_file(tmp_path):
+    """The message does not contain other secrets."""
     with pytest.raises(ConfigurationError, match="EVENTPROC_NO_SUCH"):
         Secret("env:EVENTPROC_NO_SUCH").read()
     with pytest.raises(ConfigurationError, match="nowhere"):
@@ -56,7 +56,7 @@ def test_a_function_makes_the_source_with_the_options_it_is_given():
         ("json", "no such function"),
     ],
 )
-def test_a_function_that_is_not_there_is_refused(function, words):
+def test_a_function_that_does_not_exist_is_refused(function, words):
     """The message names the option."""
     with pytest.raises(ConfigurationError, match=f"sourceRecipe.*{words}"):
         SourceRecipe(function=function).make(EventHubOptions())

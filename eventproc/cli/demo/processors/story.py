@@ -264,7 +264,7 @@ class DemoRun:
         """Publish the rest, and wait until all is handled or there is no progress any more."""
         self._headline = "the rest is published and handled"
         assert self._publisher is not None
-        self._publisher.tell("hurry")
+        self._publisher.send_line("hurry")
         while self._publisher.exit_code is None:
             await self._poll()
         self._publisher.check()

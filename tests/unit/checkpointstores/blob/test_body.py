@@ -1,4 +1,4 @@
-"""What lies in a checkpoint's body says where it belongs, and whether it is whole."""
+"""The body of a checkpoint blob says which position it belongs to, and whether it is intact."""
 
 import json
 import struct
@@ -34,28 +34,30 @@ BODIES = st.builds(
 
 
 @given(BODIES)
-def test_any_body_comes_back(body):
-    """Byte for byte, with the positions that its parts belong to."""
+def test_any_body_is_restored(body):
+    """Byte for byte, with the positions of its parts."""
     assert unframe_body(frame_body(body), "blob") == body
 
 
 @given(NUMBERS, RANGES.filter(bool), st.integers(0, 9))
-def test_what_is_done_above_needs_no_state(number, completed, count):
-    """Lanes and delivery counts are kept for handlers without state, too."""
+def test_a_body_may_have_completed_ranges_and_a_delivery_count_without_state(
+    number, completed, count
+):
+    """Handlers without state may use key lanes and delivery counts, too."""
     body = CheckpointBody(sequence_number=number, completed=completed, delivery_count=count)
 
     assert unframe_body(frame_body(body), "blob") == body
 
 
-def test_a_body_that_says_nothing_is_empty():
-    """So that the blob is as the Azure SDKs write it."""
+def test_a_body_without_contents_is_empty():
+    """So the blob is the same as from an Azure SDK."""
     assert frame_body(CheckpointBody(sequence_number=7)) == b""
     assert frame_body(CheckpointBody(state=b"", sequence_number=7)) == b""
     assert unframe_body(b"", "blob") is None
 
 
-def test_the_limit_leaves_room_for_everything():
-    """A reader that asks for this much gets any body whole."""
+def test_the_largest_body_is_within_the_limit():
+    """A reader that requests this much gets any body completely."""
     top = 2**63 - 1
     largest = CheckpointBody(
         state=bytes(STATE_BYTES_MAX),
@@ -80,8 +82,8 @@ def test_a_body_of_the_first_version_is_read():
         unframe_body(first[:-1] + b"X", "blob")
 
 
-def test_what_a_later_version_adds_is_passed_over():
-    """As long as it keeps the frame, its bodies are read."""
+def test_unknown_fields_of_a_later_version_are_ignored():
+    """As long as it keeps the frame."""
     head = json.dumps({"sequence_number": 7, "delivery_count": 2, "colour": "blue"}).encode()
     digest = blake2b(head, digest_size=16).digest()
     body = struct.pack(">8sHI16s", b"evpstate", 2, len(head), digest) + head
@@ -90,14 +92,14 @@ def test_what_a_later_version_adds_is_passed_over():
 
 
 @given(st.binary(max_size=200).filter(lambda body: not body.startswith(b"evpstate")))
-def test_a_strangers_body_is_none_of_ours(body):
-    """Nothing but our own frame counts."""
+def test_a_body_of_another_program_is_ignored(body):
+    """Only bodies in this library's frame are read."""
     assert unframe_body(body, "blob") is None
 
 
 @given(st.data(), BODIES)
 def test_a_damaged_body_is_never_returned(data, body):
-    """One byte changed, or the end torn off: an error, or not recognised at all."""
+    """A changed byte or a missing end: an error, or not recognised as this library's."""
     framed = frame_body(body)
     at = data.draw(st.integers(0, len(framed) - 1))
     damaged = data.draw(
@@ -113,7 +115,7 @@ def test_a_damaged_body_is_never_returned(data, body):
     assert found is None
 
 
-def test_a_body_of_a_later_version_is_left_for_it():
+def test_a_body_of_an_unknown_version_raises():
     """An old process must not go on without the state that a new one wrote."""
     body = bytearray(frame_body(CheckpointBody(state=b"state", state_sequence_number=7)))
     body[9] = 3

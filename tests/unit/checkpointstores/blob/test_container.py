@@ -1,4 +1,4 @@
-"""What an answer other than success means."""
+"""The errors for answers of the service other than success."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -43,13 +43,13 @@ meaning = partial(_blob_container.meaning, place=PLACE, right=Right.WRITE)
         (429, "", AGAIN),
     ],
 )
-def test_an_answer_is_a_lost_race_only_if_it_says_so(status, code, kind):
-    """A lease or a vanished container has no winner."""
+def test_only_some_answers_mean_that_another_writer_won(status, code, kind):
+    """Not for example a lease on the blob, or a deleted container."""
     assert type(meaning(status, code)) is kind
 
 
-def test_a_repeated_request_is_remembered():
-    """The second of two equal requests may have failed against the first."""
+def test_the_error_says_if_the_request_was_repeated():
+    """The repetition may have failed because of the first request."""
     error = meaning(412, "ConditionNotMet", was_repeated=True)
 
     assert isinstance(error, ConditionFailedError)
@@ -68,15 +68,15 @@ def test_a_repeated_request_is_remembered():
     ],
 )
 def test_a_refusal_names_the_container_and_what_is_missing(status, code, words):
-    """Whoever reads it has only this line."""
+    """So that one line is enough to correct it."""
     text = str(meaning(status, code))
 
     assert text.startswith(f"blob container {PLACE} cannot be used: ")
     assert words in text
 
 
-def test_a_token_that_expired_is_named_before_anything_else():
-    """The service says no more than that it does not take the credential."""
+def test_the_error_names_an_expired_token():
+    """The service only says that it refuses the credential."""
     text = str(meaning(403, "AuthenticationFailed", expired_at="2026-01-31T11:00:00Z"))
 
     assert "the SAS token expired at 2026-01-31T11:00:00Z (403 AuthenticationFailed)" in text
@@ -93,23 +93,26 @@ def test_a_token_that_expired_is_named_before_anything_else():
         ("", ""),
     ],
 )
-def test_an_expiry_is_read_from_the_url_of_a_request(query, expired_at):
-    """By the service's clock; what cannot be read has not expired."""
+def test_the_expiry_of_a_token_is_read_from_the_url(query, expired_at):
+    """By the service's clock. One that cannot be parsed has not expired."""
     url = f"https://{PLACE}?{query}"
 
     assert expiry_before(url, NOON) == expired_at
     assert not expiry_before(url, None)
 
 
-def test_a_request_without_an_answer_says_why_and_quotes_no_url():
-    """The operating system's reason is told; other texts may hold a SAS token."""
+def test_the_error_for_no_answer_has_the_reason_but_no_url():
+    """Only texts of the operating system are quoted: others may have a SAS token."""
 
     class WrappedError(Exception):
         inner_exception = OSError(111, "Connect call failed ('127.0.0.1', 1)")
 
-    told = str(no_answer(WrappedError("GET https://x?sig=secret"), PLACE))
-    untold = str(no_answer(ValueError("https://x?sig=secret"), PLACE))
+    with_reason = str(no_answer(WrappedError("GET https://x?sig=secret"), PLACE))
+    without_reason = str(no_answer(ValueError("https://x?sig=secret"), PLACE))
 
-    assert f"{PLACE} does not answer (ConnectionRefusedError: Connect call failed" in told
-    assert f"{PLACE} does not answer (ValueError); check the storage account's address" in untold
-    assert "secret" not in told + untold
+    assert f"{PLACE} does not answer (ConnectionRefusedError: Connect call failed" in with_reason
+    assert (
+        f"{PLACE} does not answer (ValueError); check the storage account's address"
+        in without_reason
+    )
+    assert "secret" not in with_reason + without_reason

@@ -1,4 +1,4 @@
-"""The fast reading of a listing page."""
+"""The fast parser of a listing page."""
 
 import codecs
 from datetime import UTC, datetime
@@ -20,8 +20,8 @@ PAGE = b"""<?xml version="1.0" encoding="utf-8"?>
 </Blobs><NextMarker>%s</NextMarker></EnumerationResults>"""
 
 
-def test_a_page_gives_blobs_and_the_next_marker():
-    """Every part that a record needs, etags without quotes, odd names decoded."""
+def test_a_page_has_blobs_and_the_next_marker():
+    """Each part that a record needs; ETags without quotes, encoded names decoded."""
     items, marker = parse_page(PAGE % b"next")
 
     assert marker == "next"
@@ -57,14 +57,14 @@ NO_PARTS = b"<EnumerationResults><Blobs><Blob/></Blobs></EnumerationResults>"
 @pytest.mark.parametrize(
     "page", [b"", b"<html>", b"<html><body/></html>", b"\x00", NO_PROPERTIES, NO_PARTS]
 )
-def test_what_is_no_listing_is_refused(page):
-    """The caller then asks the vendor's own parser."""
+def test_other_xml_raises(page):
+    """The caller then uses the vendor's parser."""
     with pytest.raises(ValueError, match="not a listing"):
         parse_page(page)
 
 
-def test_a_page_with_a_byte_order_mark_and_of_many_pieces_is_read_whole():
-    """As Azure sends it; a piece may end within a name, or within a letter."""
+def test_a_page_with_a_byte_order_mark_is_parsed_in_pieces():
+    """As Azure sends it. A piece may end within a name, or within a character."""
     blob = (
         "<Blob><Name>é%d</Name><Properties>"
         "<Last-Modified>Fri, 20 Nov 2026 20:00:01 GMT</Last-Modified></Properties></Blob>"
@@ -78,8 +78,8 @@ def test_a_page_with_a_byte_order_mark_and_of_many_pieces_is_read_whole():
     assert len(items) == blobs.count("<Blob>")
 
 
-def test_a_stranger_s_metadata_may_be_called_as_the_listing_s_own_parts():
-    """It is his blob's, and neither a blob nor a marker."""
+def test_metadata_may_have_the_names_of_the_listings_elements():
+    """They stay metadata of their blob."""
     entries = b"<Blob>x</Blob><NextMarker>y</NextMarker><Name>z</Name><Etag>w</Etag>"
 
     ((first, second), marker) = parse_page(PAGE.replace(b"<empty />", entries) % b"next")

@@ -1,4 +1,4 @@
-"""Two log lines for an outage, however long."""
+"""Outages and refusals are logged when they begin and when they end, however long they last."""
 
 import logging
 
@@ -6,8 +6,8 @@ from checkpointstores.blob.reachability import Reachability
 from eventproc.logs import get_logger
 
 
-def test_an_outage_is_said_once_and_its_end_once(caplog):
-    """And nothing at all while everything works."""
+def test_an_outage_and_its_end_are_logged_once_each(caplog):
+    """While everything works nothing is logged."""
     caplog.set_level(logging.INFO, "eventproc")
     reachability = Reachability(get_logger("eventproc.stores.test", container="c"))
     reachability.answered("read blobs")
@@ -21,8 +21,8 @@ def test_an_outage_is_said_once_and_its_end_once(caplog):
     assert (second.event, second.failures) == ("store_requests_recovered", 5)
 
 
-def test_a_refusal_is_said_once_for_each_reason_and_its_end_once(caplog):
-    """Calls that are not refused end nothing: the store answers them as before."""
+def test_each_reason_of_a_refusal_and_its_end_are_logged_once(caplog):
+    """Successful calls that need another right do not end it."""
     caplog.set_level(logging.INFO, "eventproc")
     reachability = Reachability(get_logger("eventproc.stores.test"))
     for _ in range(3):
@@ -44,7 +44,7 @@ def test_a_refusal_is_said_once_for_each_reason_and_its_end_once(caplog):
 
 
 def test_a_refusal_ends_an_outage(caplog):
-    """The store answers again, if only to refuse."""
+    """The store answers again, even if it refuses."""
     caplog.set_level(logging.INFO, "eventproc")
     reachability = Reachability(get_logger("eventproc.stores.test"))
     reachability.failed(RuntimeError("gone"))

@@ -1,4 +1,4 @@
-"""A group under another spelling of its namespace is told for each time that it appears."""
+"""A group under another spelling of its namespace is logged each time it appears."""
 
 from datetime import UTC, datetime
 
@@ -16,21 +16,21 @@ THEIRS = BlobItem(
 )
 
 
-async def test_another_spelling_that_went_and_came_back_is_told_again(caplog):
-    """While it stays it is told once; its blobs were deleted, so somebody has started anew."""
+async def test_another_spelling_is_logged_again_if_it_disappeared_meanwhile(caplog):
+    """Once while it exists. Its blobs were deleted, so it was created anew."""
     found: tuple[BlobItem, ...] = ()
     now_s = 0.0
 
     async def list_below(_: str) -> Listing:
-        return Listing(items=found, as_of=None)
+        return Listing(items=found, as_of=datetime(2026, 1, 1, tzinfo=UTC))
 
     watch = SpellingWatch(list_below, get_logger("eventproc.test"), clock=lambda: now_s)
-    told = []
+    counts = []
     for items in ((THEIRS,), (THEIRS,), (), (THEIRS,)):
         found = items
         await watch.check(GROUP)
-        told.append(len(caplog.records))
+        counts.append(len(caplog.records))
         now_s += CHECK_EVERY_S
 
-    assert told == [1, 1, 1, 2]
+    assert counts == [1, 1, 1, 2]
     assert {vars(record)["event"] for record in caplog.records} == {"group_spelled_otherwise"}

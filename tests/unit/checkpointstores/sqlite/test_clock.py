@@ -1,4 +1,4 @@
-"""The SQLite store's clock: what the processes of a machine agree on, and what moves it."""
+"""The SQLite store's clock: all processes of a machine agree on it, despite their wall clocks."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,13 +17,13 @@ TEN_MINUTES = timedelta(minutes=10)
 
 
 def in_us(time: timedelta) -> int:
-    """So many microseconds."""
+    """The number of microseconds."""
     return time // timedelta(microseconds=1)
 
 
 @dataclass
 class Machine:
-    """What the processes of one machine have in common."""
+    """What the processes of one machine share."""
 
     uptime: timedelta = timedelta(hours=1)
     wall: datetime = NOON
@@ -35,7 +35,7 @@ class Machine:
         self.wall += time
 
     def reboot(self, off: timedelta) -> None:
-        """Stop, rest, and start."""
+        """Be off for this time, and start again."""
         self.wall += off
         self.uptime = timedelta(seconds=5)
         self.boot_id += "+" if self.boot_id else ""
@@ -43,7 +43,7 @@ class Machine:
 
 @dataclass
 class Process(HostClock):
-    """One process: what its clocks say may be off, each by something of its own."""
+    """One process, whose clocks may be off."""
 
     machine: Machine
     wall_off: timedelta = timedelta(0)
@@ -64,18 +64,18 @@ class Process(HostClock):
 
 @pytest.fixture
 def machine() -> Machine:
-    """A machine that runs since an hour."""
+    """A machine that was started an hour ago."""
     return Machine()
 
 
 @pytest.fixture
 def path(tmp_path):
-    """Where the file is."""
+    """The path of the store's file."""
     return tmp_path / "store.db"
 
 
 async def claimed_at(path, process: HostClock) -> datetime:
-    """Let a process write a record; return the time on it."""
+    """Let a process write a record; return the time in it."""
     async with SqliteCheckpointStore(path, host_clock=process) as store:
         found = await store.list_ownership(GROUP)
         etag = found.ownerships[0].etag if found.ownerships else None
@@ -85,8 +85,8 @@ async def claimed_at(path, process: HostClock) -> datetime:
     return result.ownership.last_modified
 
 
-async def seen_at(path, process: HostClock) -> datetime:
-    """Let a process look; return the time of its listing."""
+async def listed_at(path, process: HostClock) -> datetime:
+    """Let a process list records; return the time of the listing."""
     async with SqliteCheckpointStore(path, host_clock=process) as store:
         as_of = (await store.list_ownership(GROUP)).as_of
     assert as_of is not None
@@ -94,37 +94,37 @@ async def seen_at(path, process: HostClock) -> datetime:
 
 
 @pytest.mark.parametrize("off", [TEN_MINUTES, -TEN_MINUTES, timedelta(days=20_000)])
-async def test_a_wall_clock_that_is_off_changes_nothing(machine, path, off):
-    """Two processes of one machine agree, whatever one of them takes for the time of day."""
+async def test_a_wall_clock_that_is_off_does_not_matter(machine, path, off):
+    """Two processes of one machine agree on the store's time."""
     written = await claimed_at(path, Process(machine))
     machine.wait(timedelta(seconds=20))
-    seen = await seen_at(path, Process(machine, wall_off=off))
+    listed = await listed_at(path, Process(machine, wall_off=off))
 
     assert written == NOON
-    assert seen - written == timedelta(seconds=20)
+    assert listed - written == timedelta(seconds=20)
 
 
-async def test_a_wall_clock_that_is_set_moves_nothing(machine, path):
-    """The administrator, or NTP, sets it under all of them; leases live as long as before."""
+async def test_setting_the_wall_clock_does_not_change_the_stores_time(machine, path):
+    """So leases last as long as before."""
     written = await claimed_at(path, Process(machine))
     machine.wait(timedelta(seconds=20))
     machine.wall += TEN_MINUTES
-    seen = await seen_at(path, Process(machine))
+    listed = await listed_at(path, Process(machine))
 
-    assert seen - written == timedelta(seconds=20)
+    assert listed - written == timedelta(seconds=20)
 
 
-async def test_a_process_in_a_time_namespace_agrees(machine, path):
-    """Its uptime begins elsewhere, and the system says where."""
+async def test_a_process_in_a_time_namespace_agrees_on_the_time(machine, path):
+    """Its uptime has another beginning, which the system reports."""
     written = await claimed_at(path, Process(machine))
     machine.wait(timedelta(seconds=20))
-    seen = await seen_at(path, Process(machine, uptime_off=TEN_MINUTES))
+    listed = await listed_at(path, Process(machine, uptime_off=TEN_MINUTES))
 
-    assert seen - written == timedelta(seconds=20)
+    assert listed - written == timedelta(seconds=20)
 
 
 async def test_a_process_with_faked_clocks_follows_the_others(machine, path):
-    """It begins where the newest record stands, and is never ahead of those that know better."""
+    """It begins at the time of the newest record, and is never ahead of the other processes."""
     faked = Process(machine, wall_off=TEN_MINUTES, uptime_off=timedelta(days=20_000))
     faked.knows_boot = False
     async with SqliteCheckpointStore(path, host_clock=Process(machine)) as store:
@@ -145,58 +145,58 @@ async def test_a_process_with_faked_clocks_follows_the_others(machine, path):
     assert caught_up == second.ownership.last_modified == NOON + timedelta(seconds=25)
 
 
-async def test_faked_clocks_alone_still_see_that_somebody_died(machine, path):
-    """The rate is right, and that is all that an expiration needs."""
+async def test_with_faked_clocks_only_records_still_expire(machine, path):
+    """Their rate is right, which is enough."""
     faked = Process(machine, uptime_off=timedelta(days=20_000), knows_boot=False)
     written = await claimed_at(path, faked)
     async with SqliteCheckpointStore(path, host_clock=faked) as store:
         machine.wait(TEN_MINUTES)
-        seen = (await store.list_ownership(GROUP)).as_of
+        listed = (await store.list_ownership(GROUP)).as_of
 
-    assert seen is not None
-    assert seen - written == TEN_MINUTES
+    assert listed is not None
+    assert listed - written == TEN_MINUTES
 
 
 @pytest.mark.parametrize("boot_id", ["first", ""])
 @pytest.mark.parametrize(
     ("wall_off", "age"), [(timedelta(0), timedelta(hours=2)), (-timedelta(hours=9), timedelta(0))]
 )
-async def test_after_a_reboot_the_wall_clock_says_how_long_it_was_off(
+async def test_after_a_reboot_the_wall_clock_decides_how_long_it_took(
     machine, path, boot_id, wall_off, age
 ):
-    """Nobody of the group survived it. Where the wall clock was set back, time stands still."""
+    """No process survived it. If the wall clock was set back, the store's time stands still."""
     machine.boot_id = boot_id
     written = await claimed_at(path, Process(machine))
     machine.reboot(off=timedelta(hours=2))
-    seen = await seen_at(path, Process(machine, wall_off=wall_off))
+    listed = await listed_at(path, Process(machine, wall_off=wall_off))
     machine.wait(timedelta(seconds=20))
-    other = await seen_at(path, Process(machine))
+    other = await listed_at(path, Process(machine))
 
-    assert seen - written == age
-    assert other - seen == timedelta(seconds=20)
+    assert listed - written == age
+    assert other - listed == timedelta(seconds=20)
 
 
-async def test_time_in_one_process_never_goes_back(machine, path):
-    """Also where its own clocks do."""
+async def test_the_stores_time_in_one_process_never_goes_back(machine, path):
+    """Even if the clocks of the process do."""
     process = Process(machine)
     async with SqliteCheckpointStore(path, host_clock=process) as store:
         [claim] = await store.claim_ownership(GROUP, [CLAIM])
         process.uptime_off = -TEN_MINUTES
-        seen = (await store.list_ownership(GROUP)).as_of
+        listed = (await store.list_ownership(GROUP)).as_of
 
     assert claim.ownership is not None
-    assert seen == claim.ownership.last_modified
+    assert listed == claim.ownership.last_modified
 
 
-async def test_who_cannot_tell_the_uptime_says_so(machine, path, caplog):
-    """Its view of the others lags until it sees them write."""
-    await seen_at(path, Process(machine, knows_boot=False))
+async def test_a_process_that_cannot_read_the_uptime_logs_it(machine, path, caplog):
+    """Its time is behind until it sees other processes write."""
+    await listed_at(path, Process(machine, knows_boot=False))
 
     assert [getattr(r, "event", "") for r in caplog.records] == ["store_clock_followed"]
 
 
 def test_the_clocks_of_this_machine_agree_with_its_uptime():
-    """As long as nobody fakes them."""
+    """Unless they are faked."""
     host = HostClock()
     before = host.elapsed_us()
     boot = host.boot()
@@ -207,8 +207,8 @@ def test_the_clocks_of_this_machine_agree_with_its_uptime():
 
 
 @pytest.mark.parametrize("off_s", [-2.0, 600.0, 1.8e9])
-def test_a_clock_that_the_system_contradicts_is_not_believed(tmp_path, monkeypatch, off_s):
-    """A preloaded library fakes clocks, and some containers an uptime; neither fakes both."""
+def test_a_clock_that_contradicts_the_uptime_is_not_used(tmp_path, monkeypatch, off_s):
+    """A preloaded library fakes clocks, and some containers an uptime; none fakes both."""
     uptime = tmp_path / "uptime"
     uptime.write_text(f"{HostClock().elapsed_us() / 1e6 - off_s:.2f} 1.0\n")
     monkeypatch.setattr(_sqlite_clock, "_UPTIME", uptime)
@@ -216,8 +216,8 @@ def test_a_clock_that_the_system_contradicts_is_not_believed(tmp_path, monkeypat
     assert HostClock().boot() is None
 
 
-def test_a_time_namespace_is_taken_into_account(tmp_path, monkeypatch):
-    """Its offset is what the system says of it."""
+def test_the_offset_of_a_time_namespace_is_read(tmp_path, monkeypatch):
+    """From the system."""
     offsets = tmp_path / "timens_offsets"
     offsets.write_text("monotonic           600         0\nboottime           -600 500000000\n")
     monkeypatch.setattr(_sqlite_clock, "_NAMESPACE_OFFSETS", offsets)
@@ -227,8 +227,8 @@ def test_a_time_namespace_is_taken_into_account(tmp_path, monkeypatch):
     assert boot.began_us == -599_500_000
 
 
-async def test_a_follower_goes_on_from_the_time_that_it_read(machine, path):
-    """Between two writes of the others its own clock counts, from the later of both times."""
+async def test_a_process_with_faked_clocks_counts_on_from_the_time_it_read(machine, path):
+    """Between writes of others its own clock counts, from the later of both times."""
     follower = Process(machine, knows_boot=False)
     async with (
         SqliteCheckpointStore(path, host_clock=Process(machine)) as store,

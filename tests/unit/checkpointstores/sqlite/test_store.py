@@ -1,4 +1,4 @@
-"""Opening the SQLite store: each thing that can be wrong with a path has its own sentence."""
+"""The SQLite store: one error message for each thing that can be wrong with a path or file."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
 
 
 async def filled(path, *, records=1):
-    """Make a store's file with some records and close it."""
+    """Make a store's file with some records, and close it."""
     async with SqliteCheckpointStore(path) as store:
         for number in range(records):
             await store.update_checkpoint(
@@ -51,24 +51,24 @@ async def filled(path, *, records=1):
 
 
 def a_directory(path):
-    """The path is taken by a directory."""
+    """Make a directory at the path."""
     path.mkdir()
 
 
 def a_text_file(path):
-    """The path is taken by something else."""
-    path.write_text("this is no database, and it is long enough to be looked at\n" * 20)
+    """Make a text file at the path."""
+    path.write_text("not a database, but as long as one\n" * 20)
 
 
-def another_programs(path):
-    """The path is taken by another program's database."""
+def another_programs_database(path):
+    """Make another program's database at the path."""
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
     connection.close()
 
 
 def a_later_version(path):
-    """The file was written by an eventproc of the future."""
+    """Make a file as a later version of eventproc might."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA application_id = 1702260850")
     connection.execute("PRAGMA user_version = 99")
@@ -76,38 +76,38 @@ def a_later_version(path):
 
 
 @pytest.mark.parametrize(
-    ("prepare", "sentence"),
+    ("prepare", "message"),
     [
         (a_directory, "is a directory: give the path of a file in it"),
         (a_text_file, "is not an SQLite database"),
-        (another_programs, "is a database of another program"),
+        (another_programs_database, "is a database of another program"),
         (a_later_version, "was written by another version of eventproc"),
     ],
 )
-async def test_a_path_that_cannot_work_is_refused_and_left_alone(tmp_path, prepare, sentence):
-    """The message says what is there and what to do; nothing is changed."""
+async def test_a_path_that_cannot_work_is_refused_and_not_changed(tmp_path, prepare, message):
+    """The message says what is there, and what to do."""
     path = tmp_path / "store.db"
     prepare(path)
     before = path.read_bytes() if path.is_file() else None
-    with pytest.raises(ConfigurationError, match=sentence):
+    with pytest.raises(ConfigurationError, match=message):
         await SqliteCheckpointStore(path).open()
 
     assert (path.read_bytes() if path.is_file() else None) == before
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-async def test_a_missing_directory_is_named(tmp_path):
-    """SQLite itself would only say that it cannot open the file."""
+async def test_the_error_for_a_missing_directory_names_it(tmp_path):
+    """SQLite would only say that it cannot open the file."""
     with pytest.raises(ConfigurationError, match=r"the directory .*/not-there does not exist"):
         await SqliteCheckpointStore(tmp_path / "not-there" / "store.db").open()
 
 
-async def test_a_file_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
-    """SQLite opens it for reading, without a word; the first lease would be the first to fail."""
+async def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
+    """SQLite opens it silently, and the first write would fail."""
     path = tmp_path / "store.db"
     await filled(path)
     connect = sqlite3.connect
-    # Rights do not bind the administrator, as whom tests may run: SQLite is told to do the same.
+    # File modes do not bind root, as which tests may run: so SQLite opens the file read-only.
     monkeypatch.setattr(
         sqlite3, "connect", lambda at, **how: connect(f"file:{at}?mode=ro", uri=True, **how)
     )
@@ -117,8 +117,8 @@ async def test_a_file_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("change", ["deleted", "replaced", "directory moved"])
-async def test_a_file_that_goes_away_while_it_is_open_is_noticed(tmp_path, change):
-    """The system lets a process go on in a file that nobody else can find any more."""
+async def test_a_file_that_was_deleted_or_replaced_while_open_raises(tmp_path, change):
+    """The system would let a process go on in a file that no other process can find."""
     folder = tmp_path / "group"
     folder.mkdir()
     path = folder / "store.db"
@@ -139,8 +139,8 @@ async def test_a_file_that_goes_away_while_it_is_open_is_noticed(tmp_path, chang
     assert claim.outcome is WriteOutcome.UNKNOWN
 
 
-async def test_a_change_of_directory_is_no_change_of_the_file(tmp_path, monkeypatch):
-    """A relative path means the file that it led to when the store was opened."""
+async def test_a_relative_path_is_resolved_when_the_store_is_opened(tmp_path, monkeypatch):
+    """A later change of the working directory does not matter."""
     monkeypatch.chdir(tmp_path)
     async with SqliteCheckpointStore("store.db") as store:
         monkeypatch.chdir(tmp_path.parent)
@@ -150,27 +150,27 @@ async def test_a_change_of_directory_is_no_change_of_the_file(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("path", ["", ":memory:"])
-def test_no_file_at_all_is_refused(path):
-    """Each process would have a database of its own."""
+def test_a_database_in_memory_is_refused(path):
+    """Each process would have one of its own."""
     with pytest.raises(ConfigurationError, match="use MemoryCheckpointStore"):
         SqliteCheckpointStore(path)
 
 
 def test_a_timeout_must_be_positive(tmp_path):
-    """Zero would make every collision an unknown outcome."""
+    """With 0, every collision would be an unknown outcome."""
     with pytest.raises(ConfigurationError, match="busy_timeout is 0 s: give a timedelta above 0 s"):
         SqliteCheckpointStore(tmp_path / "x.db", busy_timeout=timedelta(0))
 
 
 def damage(path):
-    """Overwrite everything but the first page, which has the header and the tables' names."""
+    """Overwrite all but the first page, which has the header and the names of tables."""
     content = bytearray(path.read_bytes())
     content[4096:] = b"\xa5" * (len(content) - 4096)
     path.write_bytes(content)
 
 
 async def test_a_damaged_file_is_refused_when_it_is_opened(tmp_path):
-    """A processor that begins on it would stop serving somewhere in the middle."""
+    """A processor that started with it would fail later."""
     path = tmp_path / "store.db"
     await filled(path, records=200)
     damage(path)
@@ -179,8 +179,8 @@ async def test_a_damaged_file_is_refused_when_it_is_opened(tmp_path):
         await SqliteCheckpointStore(path).open()
 
 
-async def test_a_file_damaged_later_is_corrupt_for_reads_and_unknown_for_writes(tmp_path, caplog):
-    """Retrying does not help; nobody can say what a write did, and the log says why, once."""
+async def test_after_later_damage_reads_raise_and_writes_have_an_unknown_outcome(tmp_path, caplog):
+    """The reason is logged once. Retries do not help."""
     path = tmp_path / "store.db"
     await filled(path, records=200)
     caplog.set_level(logging.INFO, "eventproc.stores.sqlite")
@@ -192,14 +192,14 @@ async def test_a_file_damaged_later_is_corrupt_for_reads_and_unknown_for_writes(
         update = replace(an_update("7", 2), replaces=known[0], state=b"y" * 1000)
         results = [await store.update_checkpoint(GROUP, update) for _ in range(3)]
 
-    told = [r for r in caplog.records if getattr(r, "event", "") == "store_write_unknown"]
+    logged = [r for r in caplog.records if getattr(r, "event", "") == "store_write_unknown"]
     assert {result.outcome for result in results} == {WriteOutcome.UNKNOWN}
-    assert [r.levelname for r in told] == ["ERROR"]
-    assert "restore a backup" in told[0].__dict__["error"]
+    assert [r.levelname for r in logged] == ["ERROR"]
+    assert "restore a backup" in logged[0].__dict__["error"]
 
 
-def test_a_failure_of_another_kind_is_logged_too(tmp_path, caplog):
-    """A file that was busy and is now damaged needs somebody; the same again is not news."""
+def test_each_kind_of_write_failure_is_logged_once(tmp_path, caplog):
+    """A busy file that is damaged later needs an operator."""
     store = SqliteCheckpointStore(tmp_path / "store.db")
     for error in (StoreUnavailableError("busy"), StoreCorruptError("damaged")):
         store._note_failure(error)
@@ -209,7 +209,7 @@ def test_a_failure_of_another_kind_is_logged_too(tmp_path, caplog):
 
 
 async def test_records_survive_closing(tmp_path):
-    """Everything is in one file, and closing twice is fine."""
+    """All are in one file. Opening and closing twice does nothing."""
     path = tmp_path / "store.db"
     await filled(path)
     store = SqliteCheckpointStore(path)
@@ -223,8 +223,8 @@ async def test_records_survive_closing(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-async def test_a_store_travels_until_it_is_opened(tmp_path):
-    """A recipe crosses process boundaries, a connection never does."""
+async def test_a_store_that_is_not_open_can_be_pickled(tmp_path):
+    """For other processes, which open it themselves."""
     copy = pickle.loads(pickle.dumps(SqliteCheckpointStore(tmp_path / "store.db")))
     async with copy:
         [result] = await copy.claim_ownership(GROUP, [CLAIM])
@@ -232,8 +232,8 @@ async def test_a_store_travels_until_it_is_opened(tmp_path):
     assert result.outcome is WriteOutcome.WON
 
 
-async def test_a_closed_store_says_so(tmp_path):
-    """Not an error from deep inside, and not one that would be retried."""
+async def test_a_closed_store_raises(tmp_path):
+    """``RuntimeError``, and not one that would be retried."""
     store = SqliteCheckpointStore(tmp_path / "store.db")
     with pytest.raises(RuntimeError, match="the store is not open") as caught:
         await store.list_ownership(GROUP)
@@ -242,7 +242,7 @@ async def test_a_closed_store_says_so(tmp_path):
 
 
 def an_update(partition_id, delivery_count=0):
-    """A first checkpoint."""
+    """A first checkpoint of this partition."""
     return CheckpointUpdate(
         partition_id=partition_id,
         offset="1",
@@ -253,8 +253,8 @@ def an_update(partition_id, delivery_count=0):
     )
 
 
-async def test_a_value_that_sqlite_cannot_keep_harms_nobody_else(tmp_path):
-    """Writes that are made at once share a transaction, not their fate."""
+async def test_a_value_that_sqlite_cannot_store_fails_only_its_own_write(tmp_path):
+    """Concurrent writes share a transaction, but each has an outcome of its own."""
     async with SqliteCheckpointStore(tmp_path / "store.db") as store:
         results = await asyncio.gather(
             store.update_checkpoint(GROUP, an_update("0")),
@@ -269,8 +269,8 @@ async def test_a_value_that_sqlite_cannot_keep_harms_nobody_else(tmp_path):
     assert {checkpoint.partition_id for checkpoint in listed} == {"0", "2"}
 
 
-async def test_a_cancelled_write_harms_nobody_else(tmp_path):
-    """One who no longer waits may have written; the others get their own answers."""
+async def test_a_cancelled_write_does_not_affect_concurrent_writes(tmp_path):
+    """It may take effect or not; the others return their own outcomes."""
     async with SqliteCheckpointStore(tmp_path / "store.db") as store:
         calls = [
             asyncio.ensure_future(store.update_checkpoint(GROUP, an_update(str(number))))
@@ -339,8 +339,8 @@ def update_to(number: int, replaces: Checkpoint | None, **changes: Any) -> Check
     return CheckpointUpdate(**(values | changes))
 
 
-async def test_a_file_of_the_first_version_goes_on(tmp_path):
-    """Everything in it is found, and it takes what the next version writes."""
+async def test_a_file_of_the_first_version_is_migrated(tmp_path):
+    """Its records are kept, and fields of the present version can be written."""
     path = tmp_path / "store.db"
     connection = sqlite3.connect(path)
     connection.executescript(VERSION_1)
@@ -348,25 +348,25 @@ async def test_a_file_of_the_first_version_goes_on(tmp_path):
     done = (SequenceRange(9, 9),)
     async with SqliteCheckpointStore(path) as store:
         owned = await store.list_ownership(GROUP)
-        newcomer = await store.announce_member(GROUP, Member(owner_id="a", incarnation="1"))
+        member = await store.announce_member(GROUP, Member(owner_id="a", incarnation="1"))
         found = await store.read_checkpoint(GROUP, "0")
         update = update_to(8, found, completed=done, delivery_count=2)
         await store.update_checkpoint(GROUP, update)
     async with SqliteCheckpointStore(path) as store:
-        again = await store.read_checkpoint(GROUP, "0")
+        reread = await store.read_checkpoint(GROUP, "0")
 
     assert found is not None
-    assert again is not None
-    assert newcomer.outcome is WriteOutcome.WON
+    assert reread is not None
+    assert member.outcome is WriteOutcome.WON
     assert [(o.owner_id, o.etag) for o in owned.ownerships] == [("a", "e1")]
     assert (found.sequence_number, found.state, found.completed) == (7, b"seven", ())
-    assert (again.completed, again.delivery_count, again.state) == (done, 2, b"seven")
+    assert (reread.completed, reread.delivery_count, reread.state) == (done, 2, b"seven")
 
 
-async def test_a_file_of_an_earlier_version_gets_a_clock_that_is_behind_none_of_its_records(
+async def test_the_clock_of_a_migrated_file_is_not_behind_its_records(
     tmp_path,
 ):
-    """They were stamped by wall clocks; one that was fast must not make records of the future."""
+    """They have times of wall clocks, which may have been ahead."""
     path = tmp_path / "store.db"
     connection = sqlite3.connect(path)
     connection.executescript(VERSION_1)
@@ -381,7 +381,7 @@ async def test_a_file_of_an_earlier_version_gets_a_clock_that_is_behind_none_of_
 
 
 async def test_a_process_of_the_first_version_may_still_write(tmp_path):
-    """One that had the file open meanwhile knows nothing of what lies beside the position."""
+    """It may have the file open. Completed ranges are cut at its position."""
     path = tmp_path / "store.db"
     async with SqliteCheckpointStore(path) as store:
         done = (SequenceRange(9, 10), SequenceRange(12, 12))

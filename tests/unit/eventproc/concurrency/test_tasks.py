@@ -1,4 +1,4 @@
-"""Tasks that are begun together end together, and no outcome is reported as never seen."""
+"""Tasks that were started together end together, and no error stays unretrieved."""
 
 import asyncio
 from contextlib import suppress
@@ -9,25 +9,25 @@ from eventproc.concurrency.tasks import cancellation_kept, end, together
 
 
 async def give(value: int, after_s: float = 0.0) -> int:
-    """Return it, later."""
+    """Return the value after a while."""
     await asyncio.sleep(after_s)
     return value
 
 
 async def fail() -> int:
-    """Raise, at the next turn."""
+    """Raise after one turn of the loop."""
     await asyncio.sleep(0)
     raise ValueError("the first") from KeyError("its cause")
 
 
-async def test_all_results_come_in_order():
-    """Whoever is ready first."""
+async def test_together_returns_all_results_in_the_order_of_its_arguments():
+    """Whichever task ends first."""
     assert await together(give(1, 0.01), give(2)) == [1, 2]
     assert await together() == []
 
 
-async def test_the_first_error_ends_the_others_and_comes_out_as_it_is():
-    """No group of errors, and its cause is kept; nobody is still at work then."""
+async def test_the_first_error_ends_the_other_tasks_and_is_raised_as_it_is():
+    """Not in a group, and with its cause. The other tasks have ended by then."""
     ended = []
 
     async def last() -> int:
@@ -45,8 +45,8 @@ async def test_the_first_error_ends_the_others_and_comes_out_as_it_is():
     assert isinstance(raised.value.__cause__, KeyError)
 
 
-async def test_who_cancels_the_whole_cancels_its_parts():
-    """And waits for them."""
+async def test_cancelling_together_cancels_its_tasks():
+    """And waits for their end."""
     ended = []
 
     async def wait() -> None:
@@ -65,8 +65,8 @@ async def test_who_cancels_the_whole_cancels_its_parts():
     assert ended == ["one", "one"]
 
 
-async def test_what_is_ended_has_ended_whatever_it_raises():
-    """A failure at the end, and one from before, are nobody's business any more."""
+async def test_end_waits_for_all_tasks_whatever_they_raise():
+    """Errors at the end, and from before, are discarded."""
 
     async def stubborn() -> None:
         try:
@@ -109,7 +109,7 @@ async def test_a_suppressed_cancellation_is_raised_after_the_block(then):
 
 
 async def test_a_block_that_is_not_cancelled_keeps_its_error():
-    """And an expired time limit inside the block is no cancellation of the task."""
+    """And an expired time limit inside the block does not count as a cancellation."""
     with pytest.raises(ValueError, match="the first"), cancellation_kept():
         await fail()
     with cancellation_kept():

@@ -1,4 +1,4 @@
-"""Strategies that more than one file of these tests draws from."""
+"""Hypothesis strategies shared by tests of the emulator."""
 
 import string
 
@@ -25,7 +25,7 @@ from eventproc.emulator.amqp.values import (
 
 
 def integers(kind, bits, *, signed):
-    """Numbers of one of AMQP's sizes, its edges more often than chance has it."""
+    """Draw AMQP integers of one size, its limits more often."""
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     edges = st.sampled_from([low, high, 0, min(high, 255), min(high, 256)])
     return (edges | st.integers(low, high)).map(kind)
@@ -59,7 +59,7 @@ scalars = st.one_of(
 
 
 def arrays(elements):
-    """Several of one type: those that share the constructor of the first."""
+    """Draw AMQP arrays: elements that share the type of the first."""
 
     def of_one_kind(values):
         code = encode(values[0])[0]

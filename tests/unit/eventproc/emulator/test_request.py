@@ -1,4 +1,4 @@
-"""Requests to the control endpoint: whatever comes is a value within bounds, or one sentence."""
+"""Requests to the control endpoint: each gives valid values, or an error of one sentence."""
 
 import json
 from datetime import timedelta
@@ -36,7 +36,7 @@ READS = {
 
 
 def is_within_bounds(read, found):
-    """Whether what was read is what the reader promises."""
+    """Whether the value is one that this method may return."""
     match read:
         case "whole_number":
             return type(found) is int and 0 <= found <= 9
@@ -50,8 +50,8 @@ def is_within_bounds(read, found):
 
 @pytest.mark.parametrize("read", READS)
 @given(body=st.binary() | values.map(json.dumps).map(str.encode), value=values)
-def test_whatever_is_given_is_read_or_refused_in_a_sentence(read, body, value):
-    """Nothing else is ever raised, and what is read is within its bounds."""
+def test_any_body_gives_valid_values_or_a_short_error(read, body, value):
+    """No other error is raised."""
     for sent in (body, json.dumps({"p": value}).encode()):
         found, refusal = None, ""
         try:
@@ -64,8 +64,8 @@ def test_whatever_is_given_is_read_or_refused_in_a_sentence(read, body, value):
 
 
 @given(head=st.binary() | st.text().map(lambda line: f"Content-Length: {line}").map(str.encode))
-def test_whatever_the_head_is_it_is_read_or_refused_in_a_sentence(head):
-    """After a good request line, and without one."""
+def test_any_head_gives_valid_values_or_a_short_error(head):
+    """With or without a valid request line before it."""
     for sent in (head, b"POST /x HTTP/1.1\r\n" + head):
         found, refusal = None, ""
         try:
@@ -77,14 +77,14 @@ def test_whatever_the_head_is_it_is_read_or_refused_in_a_sentence(head):
         assert refusal or (found and 0 <= found.body_size <= REQUEST_MAX)
 
 
-def test_a_head_tells_method_path_and_size():
-    """Names of fields are of any case."""
+def test_a_head_has_method_path_and_body_size():
+    """Names of header fields may be in any case."""
     assert parse_head(b"POST /a HTTP/1.1\r\ncontent-LENGTH: 7\r\n\r\n") == Head("POST", "/a", 7)
     assert parse_head(b"GET / HTTP/1.0\r\n\r\n") == Head("GET", "/", 0)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("Content-Length: -5", "number of bytes"),
         ("Content-Length: 1_0", "number of bytes"),
@@ -94,14 +94,14 @@ def test_a_head_tells_method_path_and_size():
         ("Transfer-Encoding: chunked", "give the body's size"),
     ],
 )
-def test_a_size_that_cannot_be_is_refused(line, said):
-    """A body that was not read must not count as one that gives nothing."""
-    with pytest.raises(MalformedRequestError, match=said):
+def test_an_invalid_body_size_is_refused(line, message):
+    """Otherwise a body that was not read would count as an empty one."""
+    with pytest.raises(MalformedRequestError, match=message):
         parse_head(f"POST /x HTTP/1.1\r\n{line}\r\n\r\n".encode())
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"[" * 40_000, "nested too deeply"),
         (b'{"p": ' + b"[" * 40_000 + b"]" * 40_000 + b"}", "nested too deeply"),
@@ -117,14 +117,14 @@ def test_a_size_that_cannot_be_is_refused(line, said):
         (b"null", "a JSON object"),
     ],
 )
-def test_a_duration_that_cannot_be_is_refused(body, said):
-    """By its name, with what may be given."""
-    with pytest.raises(MalformedRequestError, match=said):
+def test_an_invalid_duration_is_refused(body, message):
+    """The message says what may be given."""
+    with pytest.raises(MalformedRequestError, match=message):
         Parameters.parse(body).duration("p")
 
 
-def test_a_parameter_of_another_name_is_refused():
-    """A slip of the pen must not become a fault of everything."""
+def test_an_unknown_parameter_is_refused():
+    """Ignoring a misspelt one would apply the fault to everything."""
     with pytest.raises(
         MalformedRequestError, match="'hubs' is not a parameter here; there are: hub"
     ):

@@ -1,4 +1,4 @@
-"""An update that no store could keep, or no reader could use, is refused when it is built."""
+"""A checkpoint update that a store or reader could not use raises when it is built."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +29,7 @@ def update(**changes: Any) -> CheckpointUpdate:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         ({"offset": ""}, "needs an offset"),
         ({"offset": "1\r\n2"}, "printable ASCII"),
@@ -47,21 +47,21 @@ def update(**changes: Any) -> CheckpointUpdate:
         ({"completed": MANY}, f"1001 ranges of completed events, the limit is {len(MANY) - 1}"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(changes, sentence):
-    """With a sentence that says what is wrong."""
-    with pytest.raises(ValueError, match=sentence):
+def test_an_update_that_cannot_be_stored_is_refused(changes, message):
+    """The message says what is wrong."""
+    with pytest.raises(ValueError, match=message):
         update(**changes)
 
 
 @pytest.mark.parametrize("state", ["text", bytearray(b"x"), 7, {}])
-def test_a_state_that_is_no_bytes_is_refused(state):
-    """Before any store is asked to write it."""
+def test_a_state_that_is_not_bytes_is_refused(state):
+    """Before a store is asked to write it."""
     with pytest.raises(TypeError, match=r"state of partition '0' is a .*: give bytes"):
         update(state=state)
 
 
-def test_an_update_that_goes_back_is_refused():
-    """But an operator's reset may."""
+def test_an_update_to_a_lower_position_is_refused():
+    """Except an operator's reset."""
     stored = Checkpoint(
         partition_id="0",
         offset="800",
@@ -76,8 +76,8 @@ def test_an_update_that_goes_back_is_refused():
     assert update(replaces=stored, sequence_number=8).sequence_number == 8
 
 
-def test_what_can_be_kept_is_not():
-    """Up to the limits; ranges may touch each other, and the position."""
+def test_updates_up_to_the_limits_are_accepted():
+    """Ranges may be adjacent to each other, and to the position."""
     touching = (SequenceRange(8, 9), SequenceRange(10, 12))
 
     assert update(completed=touching).completed == touching
@@ -85,8 +85,8 @@ def test_what_can_be_kept_is_not():
     assert update(state=bytes(STATE_BYTES_MAX)).state == bytes(STATE_BYTES_MAX)
 
 
-def test_a_range_has_both_its_ends():
-    """And at least one number."""
+def test_a_range_includes_both_its_ends():
+    """So it has at least one number."""
     assert [number in SequenceRange(3, 5) for number in (2, 3, 5, 6)] == [False, True, True, False]
     with pytest.raises(ValueError, match="nothing in it"):
         SequenceRange(5, 4)

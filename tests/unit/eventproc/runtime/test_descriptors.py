@@ -1,4 +1,4 @@
-"""The limit of open files: warned of by the library, raised by the command."""
+"""The limit of open files: the library warns if it is too low, the command raises it."""
 
 import subprocess
 import sys
@@ -25,30 +25,30 @@ def _limit():
 
 
 @pytest.mark.parametrize(
-    ("partition_count", "per_partition", "is_told"),
+    ("partition_count", "per_partition", "is_logged"),
     [(LIMIT - SPARE, 1, False), (LIMIT - SPARE + 1, 1, True), (LIMIT, 0, False)],
 )
-def test_a_limit_that_does_not_do_for_all_partitions_is_told(
-    limit, caplog, monkeypatch, partition_count, per_partition, is_told
+def test_a_limit_below_the_number_of_partitions_is_logged_at_the_start(
+    limit, caplog, monkeypatch, partition_count, per_partition, is_logged
 ):
-    """At the start, and not when the last process that is left runs out of them."""
+    """Not when the last process that is left runs out of descriptors."""
     monkeypatch.setattr(
         MemoryEventSource, "descriptors_per_partition", property(lambda _: per_partition)
     )
 
-    async def story():
+    async def scenario():
         async with Scene(partition_count).processor():
             return soft_limit()
 
-    unchanged = run_virtual(story())
-    told = [record for record in caplog.records if "descriptors_scarce" in record.getMessage()]
+    unchanged = run_virtual(scenario())
+    logged = [record for record in caplog.records if "descriptors_scarce" in record.getMessage()]
 
     assert unchanged == limit
-    assert bool(told) == is_told
+    assert bool(logged) == is_logged
 
 
-def test_each_partition_of_an_event_hub_takes_one():
-    """A link has a connection of its own."""
+def test_an_event_hub_needs_one_descriptor_per_partition():
+    """Each link has a connection of its own."""
     source = EventHubSource.from_connection_string(
         "Endpoint=sb://localhost;SharedAccessKeyName=a;SharedAccessKey=b;EntityPath=hub"
     )
@@ -65,8 +65,8 @@ print(soft_limit(), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 """
 
 
-def test_the_command_raises_its_own_limit_as_far_as_it_may():
-    """Up to the hard limit, which stays what it is: nobody could raise that again."""
+def test_the_command_raises_the_soft_limit_up_to_the_hard_limit():
+    """The hard limit stays: a process could not raise it again."""
     hard = 400
     done = subprocess.run(
         [sys.executable, "-c", RAISING, str(hard)], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""What a store of the user's raises, though no store may: it ends no processor, and is told."""
+"""Unexpected exceptions of a user's store end no processor, and are logged."""
 
 import asyncio
 import logging
@@ -35,12 +35,12 @@ WRITES = ("claim_ownership", "announce_member", "update_checkpoint", "withdraw_m
 
 @pytest.mark.parametrize("fail", [_raise_foreign, _end_as_if_cancelled])
 @pytest.mark.parametrize("name", [*READS, *WRITES])
-def test_what_a_store_of_the_users_raises_ends_no_processor(
+def test_an_unexpected_exception_of_a_store_does_not_end_the_processor(
     name: str, fail: Callable[[], Awaitable[None]], caplog: Any
 ) -> None:
-    """Whatever it is, in any method, by day and at a stop; it is told once, and all is handled."""
+    """In any method, while running or stopping. It is logged once, and every event is handled."""
 
-    async def story():
+    async def scenario():
         scene = Scene(2)
         processor = scene.processor(
             checkpoint_policy=CheckpointPolicy(max_events=1),
@@ -49,14 +49,14 @@ def test_what_a_store_of_the_users_raises_ends_no_processor(
         store: Any = scene.store_by_owner["a"]
         works = getattr(store, name)
 
-        async def broken(*_):
+        async def failing(*_):
             await fail()
 
         for round_number in range(2):
             async with processor:
                 setattr(store, name, works)
                 await seconds(10)
-                setattr(store, name, broken)
+                setattr(store, name, failing)
                 scene.publish(2)
                 await seconds(30)
                 if round_number == 0:
@@ -71,19 +71,19 @@ def test_what_a_store_of_the_users_raises_ends_no_processor(
 
     caplog.set_level(logging.INFO, "eventproc")
 
-    assert run_virtual(story()) == 3
+    assert run_virtual(scenario()) == 3
     assert not [
         r for r in caplog.records if getattr(r, "event", "") in {"processor_failed", "pump_failed"}
     ]
-    told = [r for r in caplog.records if getattr(r, "event", "") == "store_call_failed"]
-    assert {(r.levelname, r.call) for r in told} <= {("ERROR", name)}
-    assert len(told) <= 2
+    logged = [r for r in caplog.records if getattr(r, "event", "") == "store_call_failed"]
+    assert {(r.levelname, r.call) for r in logged} <= {("ERROR", name)}
+    assert len(logged) <= 2
 
 
-def test_what_a_store_of_the_users_raises_at_the_start_is_named():
-    """With the class, the method and the remedy; the cause is chained."""
+def test_an_unexpected_exception_of_a_store_at_the_start_names_the_method():
+    """The error has the class and the method, and the cause is chained."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         processor = scene.processor()
         store: Any = scene.store_by_owner["a"]
@@ -96,13 +96,13 @@ def test_what_a_store_of_the_users_raises_at_the_start_is_named():
             await processor.start()
         return caught.value.__cause__
 
-    assert isinstance(run_virtual(story()), ConnectionResetError)
+    assert isinstance(run_virtual(scenario()), ConnectionResetError)
 
 
-def test_a_store_that_cannot_be_closed_spoils_no_stop(caplog):
-    """All was handed over before; it is told."""
+def test_an_exception_of_a_stores_close_does_not_fail_stop(caplog):
+    """It is logged; all partitions were released before."""
 
-    async def story():
+    async def scenario():
         scene = Scene()
         processor = scene.processor()
         store: Any = scene.store_by_owner["a"]
@@ -110,30 +110,30 @@ def test_a_store_that_cannot_be_closed_spoils_no_stop(caplog):
             await seconds(5)
             store.close = _raise_foreign
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert lines_of(caplog, "store_close_failed") == [("WARNING", "store_close_failed")]
 
 
-def test_what_a_store_raises_again_after_it_worked_is_told_again(caplog):
-    """Once for each time that it begins, and its end once."""
+def test_failures_of_a_store_call_are_logged_when_they_begin_and_end(caplog):
+    """Once each, and again if the call fails again after it worked."""
     store: Any = MemoryCheckpointStore()
     guarded = GuardedStore(store, get_logger("eventproc.test"))
     group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 
-    async def broken(*_):
+    async def failing(*_):
         await _raise_foreign()
 
-    async def story():
+    async def scenario():
         async with guarded:
             works = store.list_members
-            for method in (broken, works, works, broken):
+            for method in (failing, works, works, failing):
                 store.list_members = method
                 with suppress(StoreError):
                     await guarded.list_members(group)
 
     caplog.set_level(logging.INFO, "eventproc")
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert lines_of(caplog, "store_call_failed", "store_call_recovered") == [
         ("ERROR", "store_call_failed"),

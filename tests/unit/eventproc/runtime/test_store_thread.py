@@ -1,4 +1,4 @@
-"""What passes between the two sides of a processor."""
+"""Calls between a processor's event loop and the thread of its store."""
 
 import asyncio
 import gc
@@ -10,81 +10,81 @@ from eventproc.errors import StoreUnavailableError
 from eventproc.runtime.store_thread import InlineExecutor, ThreadExecutor
 
 
-class Closing:
-    """A loop that is closed between the question whether it is, and the call."""
+class ClosingLoop:
+    """A loop that is closed between ``is_closed`` and the call."""
 
     def is_closed(self) -> bool:
-        """Not yet."""
+        """Return that it is open."""
         return False
 
     def call_soon_threadsafe(self, function):
-        """Now it is."""
+        """Raise, because it has been closed."""
         raise RuntimeError("Event loop is closed")
 
 
-async def test_what_is_told_to_a_loop_that_closes_is_told_to_nobody():
-    """The control side may be at work when the program ends without waiting for it."""
-    control = ThreadExecutor("test")
-    home, control._home = control._home, cast("asyncio.AbstractEventLoop", Closing())
-    control.tell(bool)
-    control._home = home
-    await control.close()
+async def test_a_notification_to_a_loop_that_closes_is_dropped():
+    """The store's thread may be at work when the program ends without waiting for it."""
+    executor = ThreadExecutor("test")
+    home, executor._home = executor._home, cast("asyncio.AbstractEventLoop", ClosingLoop())
+    executor.call_soon(bool)
+    executor._home = home
+    await executor.close()
 
 
 @pytest.mark.parametrize("make", [InlineExecutor, lambda: ThreadExecutor("test")])
-async def test_what_is_asked_after_the_end_is_refused(make):
-    """A handler that outlives its processor gets an error, and waits for nothing for ever."""
-    control = make()
-    asked = []
+async def test_a_call_after_the_close_raises(make):
+    """A handler that outlives its processor gets an error instead of waiting for ever."""
+    executor = make()
+    calls = []
 
-    async def ask() -> None:
-        asked.append("something")
+    async def call() -> None:
+        calls.append("something")
 
-    await control.call(ask())
-    closing = asyncio.create_task(control.close())
+    await executor.call(call())
+    closing = asyncio.create_task(executor.close())
     await asyncio.sleep(0)
 
     with pytest.raises(StoreUnavailableError, match="has stopped"):
-        await control.call(ask())
+        await executor.call(call())
     await closing
     with pytest.raises(StoreUnavailableError, match="has stopped"):
-        await control.call(ask())
-    assert asked == ["something"]
+        await executor.call(call())
+    assert calls == ["something"]
 
 
 @pytest.mark.parametrize("make", [InlineExecutor, lambda: ThreadExecutor("test")])
-async def test_who_waits_for_an_answer_when_it_closes_is_let_go(make):
-    """What was asked just before is cancelled with the rest."""
-    control = make()
-    waiting = asyncio.create_task(control.call(asyncio.Event().wait()))
+async def test_a_call_under_way_at_the_close_is_cancelled(make):
+    """Its caller does not wait for ever."""
+    executor = make()
+    waiting = asyncio.create_task(executor.call(asyncio.Event().wait()))
     await asyncio.sleep(0)
-    await control.close()
+    await executor.close()
     await asyncio.wait([waiting], timeout=20)
 
     assert waiting.cancelled()
 
 
 @pytest.mark.parametrize("kind", [lambda: ThreadExecutor("test"), InlineExecutor])
-async def test_an_error_that_nobody_waits_for_any_more_is_not_left_behind(kind):
-    """The caller was cancelled; what it had asked for fails later, and asyncio has no complaint."""
-    complaints = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
-    control, begun = kind(), asyncio.Event()
+async def test_the_error_of_a_call_whose_caller_was_cancelled_is_retrieved(kind):
+    """So asyncio does not report it as never retrieved."""
+    reports = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
+    executor, started = kind(), asyncio.Event()
 
     async def fail() -> None:
-        control.tell(begun.set)
+        executor.call_soon(started.set)
         await asyncio.sleep(0.05)
         raise OSError("too late")
 
-    caller = asyncio.create_task(control.call(fail()))
-    await begun.wait()
+    caller = asyncio.create_task(executor.call(fail()))
+    await started.wait()
     caller.cancel()
     await asyncio.wait([caller])
     await asyncio.sleep(0.1)
-    await control.close()
+    await executor.close()
     was_cancelled = caller.cancelled()
-    del caller  # It knows the answer as long as it lives.
+    del caller  # It refers to the result.
     gc.collect()
 
     assert was_cancelled
-    assert complaints == []
+    assert reports == []

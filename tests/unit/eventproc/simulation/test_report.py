@@ -1,4 +1,4 @@
-"""The figures of a history that was written by hand."""
+"""The figures of a history that is written by hand."""
 
 from eventproc.simulation.history import (
     Change,
@@ -13,7 +13,7 @@ from eventproc.simulation.report import report_of, spread_over_time
 
 
 def history_of_a_join() -> History:
-    """Two partitions of A; B joins at 10 and has one of them at 12."""
+    """A has two partitions; B joins at 10 s and gets one of them at 12 s."""
     ids = ("0", "1")
     return History(
         duration_s=3600,
@@ -37,8 +37,8 @@ def history_of_a_join() -> History:
     )
 
 
-def test_a_join_is_reckoned_apart_from_the_start():
-    """Moves, time, looks and operations belong to the window in which they were."""
+def test_each_event_of_a_script_has_figures_of_its_own():
+    """Moves, durations, polls and operations belong to the event that they follow."""
     start, join = report_of(history_of_a_join()).events
 
     assert (start.moves, start.moves_minimum, start.seconds_to_balance) == (2, 2, 1)
@@ -47,8 +47,8 @@ def test_a_join_is_reckoned_apart_from_the_start():
     assert (join.lists, join.writes, join.worst_gap_seconds, join.spread_final) == (2, 1, 1.5, 0)
 
 
-def test_a_partition_that_moves_on_was_moved_twice():
-    """One move more than the minimum, and the partition that made it is counted."""
+def test_partitions_that_moved_more_than_once_are_counted():
+    """One move more than the minimum each."""
     history = history_of_a_join()
     history.changes += [
         Change(at_s=14, partition_id="1", owner_id="A"),
@@ -60,8 +60,8 @@ def test_a_partition_that_moves_on_was_moved_twice():
     assert join.seconds_to_balance == 5
 
 
-def test_what_stays_uneven_was_never_balanced():
-    """Without the hand-over the newcomer has nothing."""
+def test_a_group_that_stays_uneven_has_no_time_to_balance():
+    """Without the hand-over the new processor owns nothing."""
     history = history_of_a_join()
     del history.changes[-1]
     join = report_of(history).events[1]
@@ -69,13 +69,13 @@ def test_what_stays_uneven_was_never_balanced():
     assert (join.seconds_to_balance, join.cycles_to_balance, join.spread_final) == (None, None, 2)
 
 
-def test_the_spread_is_none_while_a_partition_is_nobodys():
-    """Each change of ownership or membership is a step."""
+def test_the_spread_is_none_while_a_partition_has_no_owner():
+    """It changes with each change of ownership or membership."""
     assert spread_over_time(history_of_a_join()) == [(0, None), (1, 0), (10, 2), (12, 0)]
 
 
-def test_operations_are_told_for_an_hour():
-    """Two hours halve what is counted."""
+def test_totals_are_operations_per_hour():
+    """The same operations in two hours give half the rate."""
     history = history_of_a_join()
     history.duration_s = 7200
     totals = report_of(history).totals

@@ -1,4 +1,4 @@
-"""A connection string is checked at the door, and its key stays there."""
+"""Connection strings are checked when they are parsed, and no message shows their key."""
 
 from contextlib import suppress
 
@@ -25,7 +25,7 @@ OF_EMULATOR = (
 )
 
 
-def test_a_hub_s_own_string_names_the_hub():
+def test_the_connection_string_of_a_hub_names_it():
     """``EntityPath`` is enough."""
     parsed = parse_connection_string(OF_HUB)
 
@@ -34,33 +34,33 @@ def test_a_hub_s_own_string_names_the_hub():
     assert not parsed.is_emulator
 
 
-def test_a_namespace_s_string_needs_the_hub_beside_it():
-    """The portal's namespace policy has no ``EntityPath``."""
+def test_the_connection_string_of_a_namespace_needs_a_hub_name():
+    """The portal's string of a namespace has no ``EntityPath``."""
     assert parse_connection_string(OF_NAMESPACE, "orders").eventhub_name == "orders"
 
 
-def test_hub_and_entity_path_may_say_the_same():
-    """Event hubs are compared without regard to case."""
+def test_hub_name_and_entity_path_may_be_equal():
+    """Names of event hubs are compared without regard to case."""
     assert parse_connection_string(OF_HUB, "Orders").eventhub_name == "Orders"
 
 
-def test_the_emulator_keeps_its_port_and_has_no_tls():
-    """The port is a part of the records' key, as Azure's own processors write it."""
+def test_the_namespace_of_the_emulator_has_its_port():
+    """It is part of the keys of records, as Azure SDK processors write them."""
     parsed = parse_connection_string(OF_EMULATOR, "hub")
 
     assert parsed.fully_qualified_namespace == "127.0.0.1:40299"
     assert parsed.is_emulator
 
 
-def test_a_signature_stands_for_a_key():
-    """Its blank and its equals signs are its own."""
+def test_a_signature_may_replace_the_key():
+    """Its blanks and equals signs are kept."""
     string = f"Endpoint=sb://{NAMESPACE};SharedAccessSignature={SIGNATURE};EntityPath=orders"
 
     assert parse_connection_string(string).signature == SIGNATURE
 
 
-def test_names_of_parts_are_compared_without_regard_to_case():
-    """As Azure's client compares them."""
+def test_the_case_of_names_of_parts_does_not_matter():
+    """As in Azure's client."""
     assert parse_connection_string(OF_HUB.replace("EntityPath", "entitypath")) is not None
 
 
@@ -111,8 +111,8 @@ def test_a_wrong_string_is_refused_with_a_remedy_and_without_the_key(
 
 
 @given(st.text(alphabet=st.characters(codec="ascii"), max_size=80))
-def test_whatever_is_pasted_gives_a_source_or_one_clear_error(text):
-    """Nothing but ``ConfigurationError`` leaves the parser."""
+def test_any_text_is_parsed_or_raises_configuration_error(text):
+    """No other error is raised."""
     with suppress(ConfigurationError):
         parsed = parse_connection_string(f"Endpoint=sb://h/;{text}", "hub")
 
@@ -120,24 +120,24 @@ def test_whatever_is_pasted_gives_a_source_or_one_clear_error(text):
 
 
 @given(st.data())
-def test_no_damage_to_a_string_makes_it_show_its_key(data):
-    """Cut it anywhere, and lose any one character: the key is not in the message."""
+def test_the_error_for_a_damaged_string_does_not_show_its_key(data):
+    """Wherever it was cut, and whichever character is missing."""
     begin = data.draw(st.integers(0, len(OF_HUB) - len(KEY)))
     end = data.draw(st.integers(begin, len(OF_HUB)))
-    lost = data.draw(st.integers(0, len(OF_HUB)))
-    damaged = OF_HUB[:lost] + OF_HUB[lost + 1 :]
+    missing = data.draw(st.integers(0, len(OF_HUB)))
+    damaged = OF_HUB[:missing] + OF_HUB[missing + 1 :]
     for string in (OF_HUB[begin:end], damaged):
-        said = ""
+        message = ""
         try:
             parse_connection_string(string)
         except ConfigurationError as error:
-            said = str(error)
+            message = str(error)
 
-        assert KEY[:8] not in said
+        assert KEY[:8] not in message
 
 
-def test_neither_repr_nor_the_parsed_string_shows_the_key():
-    """They end up in logs."""
+def test_the_repr_of_a_source_or_parsed_string_does_not_show_the_key():
+    """They may be logged."""
     parsed = parse_connection_string(OF_HUB)
     source = EventHubSource.from_connection_string(OF_HUB)
 
@@ -147,8 +147,8 @@ def test_neither_repr_nor_the_parsed_string_shows_the_key():
 
 
 @pytest.mark.parametrize("namespace", ["", "sb://contoso", "a/b", " contoso", OF_HUB])
-def test_a_namespace_is_a_bare_host_name(namespace):
-    """A connection string in its place is refused without being shown."""
+def test_a_namespace_that_is_not_a_host_name_is_refused(namespace):
+    """A connection string given in its place is not shown."""
     with pytest.raises(ConfigurationError) as caught:
         EventHubSource(namespace, "orders", AzureSasCredential(SIGNATURE))
 

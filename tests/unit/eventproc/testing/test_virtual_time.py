@@ -1,4 +1,4 @@
-"""The clock that jumps, and the processes that stand still on it."""
+"""Virtual time, and processes that may be paused on it."""
 
 import asyncio
 import time
@@ -16,77 +16,79 @@ from eventproc.testing.virtual_time import (
 )
 
 
-def test_hours_pass_at_once():
-    """Only work takes real time."""
+def test_sleeping_on_virtual_time_takes_no_real_time():
+    """Only work does."""
 
-    async def story():
+    async def scenario():
         await asyncio.gather(*(asyncio.sleep(3600 * n) for n in range(5)))
         return asyncio.get_running_loop().time()
 
-    begun_s = time.monotonic()
+    began_s = time.monotonic()
 
-    assert run_virtual(story()) == 4 * 3600
-    assert time.monotonic() - begun_s < 5
+    assert run_virtual(scenario()) == 4 * 3600
+    assert time.monotonic() - began_s < 5
 
 
-def test_waiting_for_ever_is_reported():
+def test_waiting_for_ever_raises_deadlock_error():
     """A test that would hang fails instead."""
 
-    async def story():
+    async def scenario():
         await asyncio.Event().wait()
 
     with pytest.raises(DeadlockError):
-        run_virtual(story())
+        run_virtual(scenario())
 
 
-def test_going_round_and_round_is_reported(monkeypatch):
-    """No timer can ever be due while somebody is always busy at the same moment."""
+def test_turning_without_time_passing_raises_livelock_error(monkeypatch):
+    """No timer can become due while a task is ready in every turn."""
     monkeypatch.setattr(VirtualTimeLoop, "turns_max", 1000)
 
-    async def story():
+    async def scenario():
         while True:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
     with pytest.raises(LivelockError, match="1000 turns at 0"):
-        run_virtual(story())
+        run_virtual(scenario())
 
 
-def test_what_lasts_too_long_is_named():
-    """Not waited for: each task with the calls in which it waits."""
+def test_tasks_that_last_too_long_are_listed():
+    """Each with the calls in which it waits."""
 
     async def poll():
         while True:  # noqa: ASYNC110
             await asyncio.sleep(1)
 
-    async def story():
+    async def scenario():
         await poll()
 
-    with pytest.raises(OverdueError, match=r"not over after 100 s.*story:\d+ > .*poll:\d+ > sleep"):
-        run_processes(story(), within_s=100)
+    with pytest.raises(
+        OverdueError, match=r"not over after 100 s.*scenario:\d+ > .*poll:\d+ > sleep"
+    ):
+        run_processes(scenario(), within_s=100)
 
 
-def test_what_does_not_end_when_it_is_cancelled_is_named():
-    """A world that is over must leave nothing behind that waits for ever."""
+def test_a_task_that_ignores_its_cancellation_is_listed():
+    """Nothing may be left waiting when the processes have ended."""
 
     async def never_end():
         while True:
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(1)
 
-    async def story():
-        deaf = asyncio.create_task(never_end(), name="deaf")
-        # It is left behind on purpose, and asyncio shall not say so.
-        deaf._log_destroy_pending = False  # type: ignore[attr-defined]
+    async def scenario():
+        never_ending = asyncio.create_task(never_end(), name="never ending")
+        # It is left behind on purpose, so asyncio must not report it.
+        never_ending._log_destroy_pending = False  # type: ignore[attr-defined]
         await asyncio.sleep(1)
 
-    with pytest.raises(OverdueError, match=r"deaf in .*never_end:\d+ > sleep"):
-        run_processes(story())
+    with pytest.raises(OverdueError, match=r"never ending in .*never_end:\d+ > sleep"):
+        run_processes(scenario())
 
 
-def test_a_paused_process_stands_still_and_catches_up():
-    """What came due meanwhile runs when it is resumed, in its order; a killed one never runs."""
+def test_a_resumed_process_runs_what_became_due_while_it_was_paused():
+    """In order. A killed process never runs again."""
 
-    async def story():
+    async def scenario():
         seen = []
 
         async def count(name):
@@ -104,14 +106,14 @@ def test_a_paused_process_stands_still_and_catches_up():
         paused.resume()
         killed.resume()
         await task
-        left = not dead.done()
+        is_pending = not dead.done()
         killed.run_out()
         dead.cancel()
         await asyncio.wait([dead])
-        return seen, left
+        return seen, is_pending
 
-    seen, left = run_processes(story())
+    seen, is_pending = run_processes(scenario())
 
     assert [s for s in seen if s[0] == "k"] == [("k", 0, 1.0)]
     assert [s[2] for s in seen if s[0] == "p"] == [1.0, 11.5, 12.5, 13.5]
-    assert left
+    assert is_pending

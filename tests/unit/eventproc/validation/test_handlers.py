@@ -1,4 +1,4 @@
-"""Handlers that can never work are refused at the start, with the remedy; all others pass."""
+"""Handlers that can never work are refused at the start with the remedy; others are accepted."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from eventproc.testing import HandlerTestHarness, run_virtual
 
 @dataclass
 class Total:
-    """What is counted."""
+    """What a handler counts."""
 
     count: int = 0
 
@@ -92,7 +92,7 @@ class WithMore(PartitionHandler):
         pass
 
 
-class Stranger:
+class OfNoHandlerClass:
     async def process_event(self, context, event):
         pass
 
@@ -109,7 +109,10 @@ BAD: list[tuple[type, str]] = [
     (Mistyped, r"Mistyped handles nothing"),
     (WithoutContext, r"WithoutContext.process_event cannot be called with \(context, event\)"),
     (WithMore, r"WithMore.process_events cannot be called with \(context, events\)"),
-    (Stranger, r"Stranger is not a handler: let it inherit from PartitionHandler or"),
+    (
+        OfNoHandlerClass,
+        r"OfNoHandlerClass is not a handler: let it inherit from PartitionHandler or",
+    ),
     (PartitionHandler, r"PartitionHandler handles nothing"),
 ]
 
@@ -126,30 +129,32 @@ def processor(handler, **settings):
     )
 
 
-@pytest.mark.parametrize(("handler", "said"), BAD, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_handler_that_can_never_work_is_refused(handler, said):
-    """When the processor is built, and so is the stage of a test."""
-    with pytest.raises(ConfigurationError, match=said):
+@pytest.mark.parametrize(
+    ("handler", "message"), BAD, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_a_handler_that_can_never_work_is_refused(handler, message):
+    """When a processor or a test harness is built."""
+    with pytest.raises(ConfigurationError, match=message):
         processor(handler)
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         HandlerTestHarness(handler)
 
 
-@pytest.mark.parametrize(("handler", "said"), BAD[1:], ids=lambda v: getattr(v, "__name__", ""))
-def test_what_a_function_makes_is_refused_when_the_processor_starts(handler, said):
-    """Its class is not known before; nothing is claimed yet."""
+@pytest.mark.parametrize(("handler", "message"), BAD[1:], ids=lambda v: getattr(v, "__name__", ""))
+def test_a_handler_made_by_a_function_is_checked_when_the_processor_starts(handler, message):
+    """Its class is not known before. Nothing is claimed yet."""
     subject = processor(lambda *_: handler())
 
-    async def story():
+    async def scenario():
         await subject.start()
 
-    with pytest.raises(ConfigurationError, match=said):
-        run_virtual(story())
+    with pytest.raises(ConfigurationError, match=message):
+        run_virtual(scenario())
     assert subject.statistics().owned == ()
 
 
-def test_a_partial_is_judged_by_its_class():
-    """As arguments are often given."""
+def test_a_partial_is_checked_by_its_class():
+    """So arguments may be given with ``functools.partial``."""
     with pytest.raises(ConfigurationError, match="handles nothing"):
         processor(partial(Empty))
     with pytest.raises(ConfigurationError, match="Needy cannot be made"):
@@ -200,8 +205,8 @@ class Counting(PartitionHandler):
 
 
 @pytest.mark.parametrize("handler", [Direct, InThread, Typed, OwnTyped, Initializing, Counting])
-def test_a_handler_that_sets_state_is_refused_with_lanes(handler):
-    """There, no state belongs to a position. Without lanes it is welcome."""
+def test_a_handler_that_sets_state_is_refused_with_key_lanes(handler):
+    """With key lanes, state belongs to no position. Without them it is accepted."""
     with pytest.raises(
         ConfigurationError, match=r"sets the state, and key_concurrency is 4: .* to 1"
     ):
@@ -209,8 +214,8 @@ def test_a_handler_that_sets_state_is_refused_with_lanes(handler):
     assert processor(handler)
 
 
-def passing_on(function: Callable) -> Callable:
-    """Decorate as many do."""
+def forwarding(function: Callable) -> Callable:
+    """A decorator like many others."""
 
     @wraps(function)
     def call(*args, **kwargs):
@@ -220,7 +225,7 @@ def passing_on(function: Callable) -> Callable:
 
 
 class Decorated(PartitionHandler):
-    @passing_on
+    @forwarding
     async def process_event(self, context, event):
         pass
 
@@ -235,7 +240,7 @@ class Generous(PartitionHandler):
 
 
 class ReadsState(PartitionHandler):
-    """Sets a state of its own, and reads what was stored without lanes."""
+    """Sets an attribute called state, and reads what was stored without lanes."""
 
     async def process_event(self, context, event):
         self.state = context.state
@@ -243,7 +248,7 @@ class ReadsState(PartitionHandler):
 
 
 class Conditional(PartitionHandler):
-    """Leaves out the state where it is told so."""
+    """Sets the state only if an attribute says so."""
 
     keeps_state = False
 
@@ -315,43 +320,43 @@ class WithDefault(PartitionHandler):
         lambda: Needy("database"),
     ],
 )
-def test_whatever_may_work_passes(handler):
-    """Decorators, subclasses, odd parameters, what is made with arguments; also with lanes."""
+def test_handlers_that_may_work_are_accepted(handler):
+    """Decorators, subclasses, odd parameters, constructor arguments; with key lanes, too."""
 
-    async def story():
+    async def scenario():
         async with processor(handler, key_concurrency=2) as subject:
             await asyncio.sleep(1)
             return subject.statistics().counters
 
-    counters = run_virtual(story())
+    counters = run_virtual(scenario())
 
     assert (counters.handled_count, counters.handler_error_count) == (1, 0)
 
 
-def test_a_static_method_takes_no_self():
+def test_a_static_method_is_accepted():
     """It is called with two arguments all the same."""
     assert processor(Static)
 
 
-def test_the_first_that_a_function_makes_is_used():
-    """No handler is made for the check alone."""
+def test_the_handler_that_was_checked_is_used():
+    """The function is not called for the check alone."""
     made = []
 
     def make():
         made.append(Decorated())
         return made[-1]
 
-    async def story():
+    async def scenario():
         async with processor(make):
             await asyncio.sleep(1)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert len(made) == 1
 
 
-def test_a_function_that_fails_is_tried_again():
-    """A database may be away at the start: that is no reason to refuse the handler for good."""
+def test_a_handler_function_that_raises_is_called_again():
+    """A database may be away at the start, which is no reason to refuse the handler."""
     failures = [OSError("away")]
 
     def make():
@@ -359,17 +364,19 @@ def test_a_function_that_fails_is_tried_again():
             raise failures.pop()
         return Decorated()
 
-    async def story():
+    async def scenario():
         async with processor(make) as subject:
             await asyncio.sleep(5)
             return subject.statistics().counters.handled_count
 
-    assert run_virtual(story()) == 1
+    assert run_virtual(scenario()) == 1
 
 
-def test_the_command_ends_with_code_2_and_the_remedy(tmp_path, monkeypatch, capsys):
-    """A supervisor must not start it again and again."""
-    (tmp_path / "door_handlers.py").write_text(
+def test_the_command_exits_with_code_2_for_a_handler_that_can_never_work(
+    tmp_path, monkeypatch, capsys
+):
+    """So a supervisor does not start it again."""
+    (tmp_path / "my_handlers.py").write_text(
         "from eventproc import PartitionHandler\n"
         "class Plain(PartitionHandler):\n    def process_event(self, context, event): pass\n"
     )
@@ -377,7 +384,7 @@ def test_the_command_ends_with_code_2_and_the_remedy(tmp_path, monkeypatch, caps
     monkeypatch.syspath_prepend(str(tmp_path))
     connection = "Endpoint=sb://localhost;SharedAccessKeyName=a;SharedAccessKey=b;EntityPath=h"
     store = f"sqlite:{tmp_path / 'group.db'}"
-    code = main(["run", "door_handlers:Plain", "--store", store, "--connection-string", connection])
+    code = main(["run", "my_handlers:Plain", "--store", store, "--connection-string", connection])
 
     assert code == 2
     assert "Plain.process_event is `def`" in capsys.readouterr().err

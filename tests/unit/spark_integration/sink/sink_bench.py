@@ -61,7 +61,7 @@ def rows(begin: int, end: int) -> Rows:
     return EventRows(events(begin, end))
 
 
-class Seen(PartitionHandler):
+class RecordingHandler(PartitionHandler):
     """Records its events, and counts them in its state."""
 
     def __init__(self) -> None:

@@ -27,14 +27,14 @@ from spark_integration.errors import (
 from spark_integration.sink.records import commit_update
 from tests.unit.spark_integration.sink.sink_bench import (
     TASK,
-    Seen,
+    RecordingHandler,
     rows,
     sink_harness,
 )
 
 
-class Fails(Seen):
-    """Fails on one event, the first so many times."""
+class FailingHandler(RecordingHandler):
+    """Fails on one event, the first *times* times."""
 
     def __init__(self, number: int, times: int) -> None:
         super().__init__()
@@ -48,9 +48,9 @@ class Fails(Seen):
                 raise BatchError([(event, ValueError("odd"))], untried=batch[index + 1 :])
 
 
-async def test_a_failure_is_tried_again_in_place():
+async def test_a_failed_call_is_retried_in_place():
     """Handled events are not repeated, and the state includes each event once."""
-    harness, seen = await sink_harness(), Fails(2, 2)
+    harness, seen = await sink_harness(), FailingHandler(2, 2)
     partition = harness.partition(seen)
     await partition.take(rows(0, 5))
     await harness.commit(partition)
@@ -64,10 +64,10 @@ async def test_a_handler_that_fails_for_good_fails_the_task():
     harness = await sink_harness()
     policy = FailurePolicy(attempts_max=2)
     with pytest.raises(HandlerFailedError, match="odd") as caught:
-        await harness.partition(Fails(2, 9), failure_policy=policy).take(rows(0, 5))
+        await harness.partition(FailingHandler(2, 9), failure_policy=policy).take(rows(0, 5))
     assert isinstance(caught.value.__cause__, ValueError)
     partition = harness.partition(
-        seen := Fails(2, 9), failure_policy=replace(policy, action=FailureAction.SKIP)
+        seen := FailingHandler(2, 9), failure_policy=replace(policy, action=FailureAction.SKIP)
     )
     await partition.take(rows(0, 5))
     await harness.commit(partition)
@@ -148,8 +148,8 @@ async def test_a_state_that_is_not_bytes_is_refused_when_it_is_set():
     assert "is a str: give bytes" in str(failed.value.__cause__)
 
 
-async def test_an_event_that_is_given_up_goes_to_the_dead_letters():
-    """It is stored before the position passes over it."""
+async def test_an_event_that_is_given_up_is_stored_as_a_dead_letter():
+    """Before the position passes it."""
     harness = await sink_harness()
     letters: list[int] = []
 
@@ -163,7 +163,7 @@ async def test_an_event_that_is_given_up_goes_to_the_dead_letters():
 
     policy = FailurePolicy(attempts_max=1, action=FailureAction.DEAD_LETTER)
     partition = harness.partition(
-        Fails(2, 9), failure_policy=policy, dead_letters="x:y", letters=Letters()
+        FailingHandler(2, 9), failure_policy=policy, dead_letters="x:y", letters=Letters()
     )
     await partition.take(rows(0, 5))
     report = await partition.finish(CloseReason.SHUTDOWN)
@@ -176,8 +176,8 @@ async def test_an_event_that_is_given_up_goes_to_the_dead_letters():
 class CountsAtOnce(PartitionHandler):
     """Counts a call's events in its state and then fails; may call done() before."""
 
-    def __init__(self, *, tells: bool) -> None:
-        self.tells, self.is_healthy = tells, False
+    def __init__(self, *, reports_done: bool) -> None:
+        self.reports_done, self.is_healthy = reports_done, False
         self.calls: list[list[int]] = []
 
     async def process_events(self, context: Any, batch: Sequence[ReceivedEvent]) -> None:
@@ -186,14 +186,14 @@ class CountsAtOnce(PartitionHandler):
         if self.is_healthy:
             return
         self.is_healthy = True
-        if self.tells:
+        if self.reports_done:
             await context.checkpoint(batch[-1])
         raise ValueError("odd")
 
 
 async def test_a_failed_call_does_not_change_the_state():
     """Its events are delivered again and would be counted twice."""
-    harness, handler = await sink_harness(), CountsAtOnce(tells=False)
+    harness, handler = await sink_harness(), CountsAtOnce(reports_done=False)
     partition = harness.partition(handler)
     await partition.take(rows(0, 3))
     await harness.commit(partition)
@@ -202,9 +202,9 @@ async def test_a_failed_call_does_not_change_the_state():
     assert await harness.position() == (2, b"3", 0)
 
 
-async def test_what_a_deferred_checkpoint_covers_does_not_come_again():
-    """Within the task: its events count as handled, though the checkpoint is not stored yet."""
-    harness, handler = await sink_harness(), CountsAtOnce(tells=True)
+async def test_events_covered_by_a_deferred_checkpoint_are_not_delivered_again():
+    """Within the task, although the checkpoint is not stored yet."""
+    harness, handler = await sink_harness(), CountsAtOnce(reports_done=True)
     partition = harness.partition(handler, defers_checkpoints=True)
     await partition.take(rows(0, 3))
     await harness.commit(partition)
@@ -213,7 +213,7 @@ async def test_what_a_deferred_checkpoint_covers_does_not_come_again():
     assert await harness.position() == (2, b"3", 0)
 
 
-class Columns(Seen):
+class Columns(RecordingHandler):
     """Takes whole batches."""
 
     async def process_columns(self, context: Any, columns: Any) -> None:

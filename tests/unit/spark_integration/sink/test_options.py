@@ -100,14 +100,14 @@ def test_every_option_is_parsed():
         ({"storageConnectionString": "x"}, "no effect on checkpointStore=sqlite:group.db: remove"),
     ],
 )
-def test_what_cannot_work_is_refused(change, words):
-    """Invalid options raise when the query starts, and the message names the option."""
+def test_invalid_options_are_refused(change, words):
+    """When the query starts. The message names the option."""
     given = {name: value for name, value in {**LEAST, **change}.items() if value is not None}
     with pytest.raises(ConfigurationError, match=words):
         parse_sink_options(given)
 
 
-def test_a_factory_of_something_else_than_a_handler_is_refused():
+def test_a_factory_that_returns_no_handler_is_refused():
     """When the handler is made; the message names the type of the result."""
     options = parse_sink_options({**LEAST, "handler": "builtins:dict"})
     with pytest.raises(ConfigurationError, match="dict is not a handler: let it inherit"):
@@ -138,7 +138,7 @@ def test_options_without_effect_on_a_handler_of_columns_are_refused(option):
         options.make_handler()
 
 
-def test_spark_s_own_options_are_refused_where_they_do_not_come_from_spark():
+def test_sparks_own_options_are_refused_outside_of_spark():
     """``CheckpointingSink`` would ignore a checkpointLocation, so it is an error there."""
     with pytest.raises(ConfigurationError, match="'checkpointlocation' is not an option"):
         CheckpointingSink(Orders, checkpointStore="sqlite:x", checkpointLocation="/tmp/x")

@@ -26,16 +26,16 @@ from spark_integration.sink.store import Checkpoints
 from tests.unit.spark_integration.sink.sink_bench import (
     GROUP,
     TASK,
-    Seen,
+    RecordingHandler,
     SinkHarness,
     rows,
     sink_harness,
 )
 
 
-async def test_what_is_handled_is_reported_and_committed():
+async def test_handled_rows_are_reported_and_committed():
     """The commit has position and state of the last event, and a delivery count of 0."""
-    harness, seen = await sink_harness(), Seen()
+    harness, seen = await sink_harness(), RecordingHandler()
     partition = harness.partition(seen)
     await partition.take(rows(0, 3))
     await partition.take(rows(3, 5))
@@ -50,9 +50,9 @@ async def test_what_is_handled_is_reported_and_committed():
 
 
 @pytest.mark.parametrize("begin", [0, 3])
-async def test_rows_that_a_checkpoint_covers_are_not_handed_over(begin):
+async def test_rows_covered_by_a_checkpoint_are_not_delivered(begin):
     """Rows below its position, and completed ranges of a processor with key lanes above it."""
-    harness, seen = await sink_harness(), Seen()
+    harness, seen = await sink_harness(), RecordingHandler()
     await harness.write(2, completed=(SequenceRange(5, 6),))
     partition = harness.partition(seen)
     await partition.take(rows(begin, 9))
@@ -63,12 +63,12 @@ async def test_rows_that_a_checkpoint_covers_are_not_handed_over(begin):
     assert await harness.position() == (8, b"4", 0)
 
 
-async def test_a_batch_without_anything_new_leaves_no_trace():
+async def test_a_batch_without_new_rows_writes_nothing():
     """No begin record is written and no handler made; the next batch is not a replay."""
     harness = await sink_harness()
     await harness.write(9)
     before = await harness.read()
-    partition = harness.partition(Seen())
+    partition = harness.partition(RecordingHandler())
     await partition.take(rows(0, 10))
     await harness.commit(partition)
 
@@ -76,7 +76,7 @@ async def test_a_batch_without_anything_new_leaves_no_trace():
 
 
 @pytest.mark.parametrize("begin", [0, 10])
-async def test_what_was_begun_and_not_committed_is_a_replay(begin):
+async def test_a_batch_that_was_begun_but_not_committed_is_a_replay(begin):
     """In another run of the query and in another attempt; the state starts as committed."""
     harness = await sink_harness()
     if begin:
@@ -84,12 +84,12 @@ async def test_what_was_begun_and_not_committed_is_a_replay(begin):
     tasks = (TASK, TASK, replace(TASK, run_id="later"))
     marks = []
     for task in tasks:
-        seen = Seen()
+        seen = RecordingHandler()
         partition = harness.partition(seen, task)
         await partition.take(rows(begin, begin + 3))
         await partition.finish(CloseReason.HANDLER_FAILED)
         marks.append(seen.replays)
-    again = Seen()
+    again = RecordingHandler()
     partition = harness.partition(again, TASK)
     await partition.take(rows(begin, begin + 3))
     await harness.commit(partition)
@@ -102,7 +102,10 @@ async def test_a_frozen_task_is_fenced_by_a_later_begin_record():
     """Whether or not the other task has committed; its checkpoint is not overwritten."""
     for has_committed in (False, True):
         harness, later = await sink_harness(), replace(TASK, run_id="later")
-        sleeper, other = harness.partition(Seen()), harness.partition(Seen(), later)
+        sleeper, other = (
+            harness.partition(RecordingHandler()),
+            harness.partition(RecordingHandler(), later),
+        )
         await sleeper.take(rows(0, 5))
         await other.take(rows(0, 5))
         if has_committed:
@@ -117,7 +120,7 @@ async def test_a_frozen_task_is_fenced_by_a_later_begin_record():
 async def test_a_processor_that_writes_meanwhile_fences_a_batch():
     """The processor works for the same consumer group; the batch's commit raises."""
     harness = await sink_harness()
-    partition = harness.partition(Seen())
+    partition = harness.partition(RecordingHandler())
     await partition.take(rows(0, 5))
     await harness.write(2)
     with pytest.raises(FencedError, match="owner/0/pump"):
@@ -128,9 +131,9 @@ async def test_a_processor_that_writes_meanwhile_fences_a_batch():
 
 async def test_an_old_driver_is_refused_before_it_handles_anything():
     """The checkpoint names a later batch of the query."""
-    harness, seen = await sink_harness(), Seen()
+    harness, seen = await sink_harness(), RecordingHandler()
     later = replace(TASK, batch_id=8, run_id="later")
-    partition = harness.partition(Seen(), later)
+    partition = harness.partition(RecordingHandler(), later)
     await partition.take(rows(0, 5))
     await harness.commit(partition, later)
     with pytest.raises(FencedError, match="batch 8"):
@@ -139,10 +142,10 @@ async def test_an_old_driver_is_refused_before_it_handles_anything():
     assert seen.numbers == []
 
 
-async def test_a_commit_that_comes_twice_is_done():
+async def test_a_repeated_commit_succeeds():
     """For example because the answer to the first one was lost."""
     harness = await sink_harness()
-    partition = harness.partition(Seen())
+    partition = harness.partition(RecordingHandler())
     await partition.take(rows(0, 5))
     report = await partition.finish(CloseReason.SHUTDOWN)
     assert report is not None
@@ -155,19 +158,19 @@ async def test_a_commit_that_comes_twice_is_done():
 async def test_rows_out_of_order_are_refused():
     """Within a task, and if two tasks have rows of one partition."""
     harness = await sink_harness()
-    partition = harness.partition(Seen())
+    partition = harness.partition(RecordingHandler())
     await partition.take(rows(5, 7))
     with pytest.raises(OrderLostError, match="row 3 came after 6"):
         await partition.take(rows(3, 4))
     other = replace(TASK, task=1)
     harness = await sink_harness()
-    await harness.partition(Seen()).take(rows(0, 3))
+    await harness.partition(RecordingHandler()).take(rows(0, 3))
     with pytest.raises(OrderLostError, match="tasks 0 and 1"):
-        await harness.partition(Seen(), other).take(rows(3, 5))
+        await harness.partition(RecordingHandler(), other).take(rows(3, 5))
     harness = await sink_harness()
     reports = []
     for task, begin in ((TASK, 3), (other, 6)):  # A group without a checkpoint, so without marks.
-        partition = harness.partition(Seen(), task)
+        partition = harness.partition(RecordingHandler(), task)
         await partition.take(rows(begin, begin + 3))
         report = await partition.finish(CloseReason.SHUTDOWN)
         assert report is not None
@@ -187,8 +190,8 @@ def test_writers_other_than_tasks_are_not_parsed(writer):
     assert parse_writer(TASK.writer) == TASK
 
 
-class Doubtful(MemoryCheckpointStore):
-    """Answers no write, or carries it out and does not answer, so many times."""
+class LosingWrites(MemoryCheckpointStore):
+    """Loses the request or the answer of the first writes."""
 
     unanswered = 0
     is_carried_out = True
@@ -205,9 +208,9 @@ class Doubtful(MemoryCheckpointStore):
 
 
 @pytest.mark.parametrize("is_carried_out", [True, False])
-async def test_an_answer_that_is_lost_changes_nothing(is_carried_out):
+async def test_a_lost_answer_changes_nothing(is_carried_out):
     """A task's own begin record is not a replay, and its own commit does not fence it."""
-    store, seen = Doubtful(), Seen()
+    store, seen = LosingWrites(), RecordingHandler()
     await store.open()
     store.is_carried_out = is_carried_out
     harness = SinkHarness(store)
@@ -223,19 +226,19 @@ async def test_an_answer_that_is_lost_changes_nothing(is_carried_out):
 
 async def test_a_store_that_stays_unreachable_fails_the_batch():
     """After ``operationTimeout``; the batch is delivered again later."""
-    store = Doubtful()
+    store = LosingWrites()
     await store.open()
     store.unanswered = 1_000
     harness = SinkHarness(store)
     harness.checkpoints = Checkpoints(store, GROUP, timedelta(milliseconds=1))
     with pytest.raises(StoreUnavailableError, match="does not answer"):
-        await harness.partition(Seen()).take(rows(0, 5))
+        await harness.partition(RecordingHandler()).take(rows(0, 5))
 
 
 async def test_two_attempts_at_a_task_share_a_begin_record():
     """Either report can be committed: a speculative attempt does not fence the other one."""
     harness = await sink_harness()
-    slow, fast = harness.partition(Seen()), harness.partition(Seen())
+    slow, fast = harness.partition(RecordingHandler()), harness.partition(RecordingHandler())
     await slow.take(rows(0, 2))
     await fast.take(rows(0, 5))
     await slow.take(rows(2, 5))
@@ -244,10 +247,10 @@ async def test_two_attempts_at_a_task_share_a_begin_record():
     assert await harness.position() == (4, b"5", 0)
 
 
-async def test_what_another_attempt_at_the_task_committed_is_not_taken_for_the_commit():
+async def test_the_commit_of_another_attempt_at_the_task_does_not_count():
     """It has the same writer but another position, so later rows are not committed."""
     harness = await sink_harness()
-    whole, part = harness.partition(Seen()), harness.partition(Seen())
+    whole, part = harness.partition(RecordingHandler()), harness.partition(RecordingHandler())
     await whole.take(rows(0, 5))
     await part.take(rows(0, 3))
     await harness.commit(part)
@@ -259,7 +262,7 @@ async def test_what_another_attempt_at_the_task_committed_is_not_taken_for_the_c
 
 async def test_events_that_a_processor_handles_before_the_begin_record_are_not_repeated():
     """The checkpoint moved between the read and the begin record; covered rows are left out."""
-    harness, seen = await sink_harness(), Seen()
+    harness, seen = await sink_harness(), RecordingHandler()
     await harness.write(1)
     partition = harness.partition(seen)
     await partition.take(rows(0, 2))
@@ -276,6 +279,6 @@ async def test_begin_records_keep_the_delivery_count():
     harness = await sink_harness()
     await harness.write(1, delivery_count=3)
     for _ in range(2):
-        await harness.partition(Seen()).take(rows(2, 4))
+        await harness.partition(RecordingHandler()).take(rows(2, 4))
 
     assert (await harness.position())[2] == 3

@@ -47,8 +47,8 @@ def test_partitions_of_unequal_rate_end_at_one_time():
     assert ends["1"] == -(-ends["0"] // 100)
 
 
-def test_a_partition_that_has_nothing_of_that_time_is_left_alone():
-    """It is not looked up until a batch reaches its time."""
+def test_a_partition_without_events_of_the_batchs_time_is_not_queried():
+    """It is not queried until a batch reaches its time."""
     search = search_in({"0": range(1000), "1": range(5000, 5010)}, 100)
     instant_ms = search.guess()
 
@@ -57,8 +57,8 @@ def test_a_partition_that_has_nothing_of_that_time_is_left_alone():
     assert found({"0": range(1000), "1": range(5000, 5010)}, 100).ends()["1"] == 0
 
 
-def test_events_of_one_millisecond_are_read_together_though_they_are_too_many():
-    """A batch ends at an instant and has at least one event, so the limit is exceeded."""
+def test_all_events_of_one_millisecond_are_in_one_batch():
+    """A batch ends at an instant and has at least one event, so the limit may be exceeded."""
     assert found({"0": [7] * 50 + [9], "1": [7] * 50}, 10).ends() == {"0": 50, "1": 50}
 
 
@@ -91,8 +91,8 @@ def test_a_clock_that_went_back_loses_nothing():
     ),
     st.integers(1, 100),
 )
-def test_properties_of_alignment(times, room):
-    """A batch has all events before one instant and none after; within the limit; few steps."""
+def test_a_batch_has_exactly_the_events_before_one_instant(times, room):
+    """Within the limit, and found in few steps."""
     total = sum(map(len, times.values()))
     if total <= room:
         return

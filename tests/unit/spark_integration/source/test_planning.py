@@ -33,7 +33,7 @@ def test_without_a_limit_a_batch_ends_where_the_hub_does():
     assert advance({"0": 3}, {"0": span(0, 10)}) == {"0": 10}
 
 
-def test_a_limit_is_shared_in_proportion_to_what_each_has():
+def test_a_limit_is_shared_in_proportion_to_the_backlogs():
     """So partitions of unequal rates advance at the same pace in time, within one event."""
     spans = {"0": span(0, 1000), "1": span(0, 250), "2": span(0, 750)}
 
@@ -54,8 +54,8 @@ def test_unequal_rates_stay_aligned_in_time_from_batch_to_batch():
     assert max(drifts) < 0.001
 
 
-def test_no_partition_starves_beside_long_backlogs():
-    """Each gets at least one event in a batch, even if the limit is below their number."""
+def test_each_partition_gets_an_event_beside_long_backlogs():
+    """At least one in a batch, even if the limit is below their number."""
     spans = {"0": span(0, 10**6), "1": span(0, 1), "2": span(0, 10**6), "3": span(4, 4)}
     start = {"0": 0, "1": 0, "2": 0, "3": 4}
 
@@ -133,8 +133,8 @@ wants = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 50))
 
 
 @given(wants, st.integers(1, 300))
-def test_properties_of_sharing(wanted, most):
-    """The limit is used up, each share is proportional within one event, none is zero."""
+def test_shares_are_proportional_and_use_up_the_limit(wanted, most):
+    """Each share is within one event of proportional, and none is zero."""
     given_out = share(wanted, most)
     total, wanting = sum(wanted.values()), sum(want > 0 for want in wanted.values())
 
@@ -160,8 +160,8 @@ def hubs(draw):
 
 
 @given(hubs(), st.none() | st.integers(1, 60))
-def test_properties_of_batches(hub, most):
-    """Successive batches read every event that still exists exactly once, then none."""
+def test_successive_batches_read_every_event_once(hub, most):
+    """Every event that still exists, and then none."""
     spans, start = hub
     left = sum(span.next - max(start.get(p, 0), span.first) for p, span in spans.items())
     seen: set[tuple[str, int]] = set()
@@ -188,8 +188,8 @@ def test_properties_of_batches(hub, most):
     st.none() | st.integers(1, 8),
     st.none() | st.integers(1, 30),
 )
-def test_properties_of_tasks(sizes, tasks_max, per_task):
-    """Each event is in exactly one task, and no limit is exceeded."""
+def test_each_event_is_in_exactly_one_task(sizes, tasks_max, per_task):
+    """And no limit is exceeded."""
     ranges = [planned(str(number), 5, 5 + size) for number, size in enumerate(sizes)]
     tasks = tasks_of(ranges, tasks_max=tasks_max, events_per_task_max=per_task)
     events = [

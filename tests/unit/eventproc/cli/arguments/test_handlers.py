@@ -1,4 +1,4 @@
-"""``module:Handler``: what is found, and what people are told when it is not."""
+"""``module:Handler`` arguments: what is found, and the errors for what is not."""
 
 import sys
 import textwrap
@@ -19,7 +19,7 @@ class Outer:
     class Inner(PartitionHandler):
         pass
 
-class Stranger:
+class OfNoHandlerClass:
     pass
 
 def factory():
@@ -32,10 +32,10 @@ one = Good()
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path, monkeypatch):
-    """Go to a folder with a module in it, and forget it all afterwards."""
+    """Change to a folder with modules in it, and remove them from ``sys.modules`` afterwards."""
     (tmp_path / "shop_handlers.py").write_text(MODULE)
     (tmp_path / "shop_broken.py").write_text("1 / 0")
-    (tmp_path / "shop_needy.py").write_text("import a_package_that_nobody_has")
+    (tmp_path / "shop_needy.py").write_text("import a_package_that_is_missing")
     (tmp_path / "shop_empty.py").write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -45,38 +45,38 @@ def _folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["Good", "Outer.Inner"])
-def test_a_class_in_this_folder_is_found(folder, name):
-    """Nothing needs to be installed, and a class may lie in another."""
+def test_a_class_in_the_current_folder_is_found(folder, name):
+    """Without installing anything. It may be an inner class."""
     loaded = load_handler(f"shop_handlers:{name}")
 
     assert isinstance(loaded, type)
     assert issubclass(loaded, PartitionHandler)
 
 
-def test_a_function_that_makes_handlers_will_do(folder):
+def test_a_function_that_makes_handlers_is_accepted(folder):
     """For handlers that need arguments."""
     assert isinstance(load_handler("shop_handlers:factory")(), PartitionHandler)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("orders", "give MODULE:CLASS"),
         (":Good", "give MODULE:CLASS"),
         ("shop_absent:Good", "there is no module 'shop_absent': run this in the folder"),
         ("shop_absent.deep:Good", "there is no module 'shop_absent.deep'"),
         ("shop_broken:Good", "cannot be imported: ZeroDivisionError"),
-        ("shop_needy:Good", "imports 'a_package_that_nobody_has', which is not installed"),
+        ("shop_needy:Good", "imports 'a_package_that_is_missing', which is not installed"),
         ("shop_handlers:Goood", "has no 'Goood'; it has Good"),
         ("shop_empty:Good", "has no 'Good'; it has no handler class at all"),
-        ("shop_handlers:Stranger", "let it inherit from eventproc.PartitionHandler"),
+        ("shop_handlers:OfNoHandlerClass", "let it inherit from eventproc.PartitionHandler"),
         ("shop_handlers:number", "is int, not a handler"),
         ("shop_handlers:one", "every partition needs its own: name its class"),
     ],
 )
-def test_what_is_no_handler_is_refused_with_the_remedy(folder, spec, said):
-    """The message names what was given and what to do."""
+def test_an_argument_that_names_no_handler_is_refused_with_the_remedy(folder, spec, message):
+    """The message repeats the argument and says what to do."""
     with pytest.raises(ConfigurationError) as refused:
         load_handler(spec)
 
-    assert said in textwrap.shorten(str(refused.value), 400)
+    assert message in textwrap.shorten(str(refused.value), 400)

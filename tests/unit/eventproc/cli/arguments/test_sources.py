@@ -1,4 +1,4 @@
-"""A connection string tells which protocol to read over."""
+"""The connection string selects the protocol."""
 
 import pytest
 
@@ -11,13 +11,13 @@ KEY = "c2VjcmV0LWtleQ=="
 HUB = f"Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey={KEY}"
 
 
-def test_the_string_of_a_namespace_is_read_over_amqp():
-    """A connection string without a prefix is of Event Hubs."""
+def test_a_connection_string_without_prefix_is_read_over_amqp():
+    """It is one of Event Hubs."""
     assert make_source(HUB, "orders").offset_format is OffsetFormat.AMQP
 
 
-def test_with_kafka_before_it_the_kafka_endpoint_is_read():
-    """In a group of the same names, which tells the two apart."""
+def test_the_prefix_kafka_selects_the_kafka_endpoint():
+    """Names stay the same, and the offset format tells the two apart."""
     source = make_source(f"kafka+{HUB}", "orders")
 
     assert source.offset_format is OffsetFormat.KAFKA
@@ -25,8 +25,8 @@ def test_with_kafka_before_it_the_kafka_endpoint_is_read():
     assert source.eventhub_name == "orders"
 
 
-def test_brokers_are_named_with_their_settings():
-    """A password with signs in it comes through as it is."""
+def test_a_kafka_url_has_brokers_and_their_settings():
+    """Special characters in a password are decoded."""
     source = make_source(
         "kafka://a:9092,b:9092?namespace=plant&security.protocol=SASL_SSL&sasl.password=p%26+w=",
         "t",
@@ -38,7 +38,7 @@ def test_brokers_are_named_with_their_settings():
 
 
 @pytest.mark.parametrize(
-    ("text", "topic", "said"),
+    ("text", "topic", "message"),
     [
         ("kafka://localhost:9092", "", "--eventhub"),
         ("kafka://localhost", "t", "host:port"),
@@ -47,9 +47,9 @@ def test_brokers_are_named_with_their_settings():
         ("", "t", "kafka://HOST:PORT"),
     ],
 )
-def test_what_cannot_work_is_refused(text, topic, said):
-    """With the remedy, and without a secret."""
-    with pytest.raises(ConfigurationError, match=said) as caught:
+def test_a_source_that_cannot_work_is_refused(text, topic, message):
+    """The message has the remedy, and no secret."""
+    with pytest.raises(ConfigurationError, match=message) as caught:
         make_source(text, topic)
 
     assert KEY.rstrip("=") not in str(caught.value)

@@ -1,4 +1,4 @@
-"""``--store``: what it may be, and what people are told when it cannot be used."""
+"""``--store`` arguments: what they may be, and the errors for others."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from eventproc.errors import ConfigurationError
 STORAGE = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2VjcmV0;"
 
 
-def test_sqlite_is_a_file(tmp_path):
+def test_a_sqlite_store_is_a_path(tmp_path):
     """Nothing is created before the store is opened."""
     store = open_store(f"sqlite:{tmp_path / 'group.db'}", storage_connection_string="")
 
@@ -18,15 +18,15 @@ def test_sqlite_is_a_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_blob_is_a_container():
+def test_a_blob_store_is_a_container_name():
     """The account comes from the connection string."""
     store = open_store("blob:checkpoints", storage_connection_string=STORAGE)
 
     assert isinstance(store, BlobCheckpointStore)
 
 
-def test_the_blobs_of_a_container_may_begin_with_another_namespace():
-    """For a group that is shared with processors that spell it otherwise."""
+def test_a_blob_store_may_name_the_namespace_of_its_blobs():
+    """For a group shared with processors that spell the namespace differently."""
     store = open_store("blob:checkpoints?namespace=localhost", storage_connection_string=STORAGE)
 
     assert vars(store)["_namespace"] == "localhost"
@@ -34,13 +34,13 @@ def test_the_blobs_of_a_container_may_begin_with_another_namespace():
 
 @pytest.mark.parametrize("setting", ["?", "?namespace=", "?prefix=x", "?namespace"])
 def test_another_setting_of_a_container_is_refused(setting):
-    """The message says which one there is."""
+    """The message says which setting there is."""
     with pytest.raises(ConfigurationError, match="give namespace=HOST"):
         open_store(f"blob:checkpoints{setting}", storage_connection_string=STORAGE)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("group.db", "give sqlite:PATH"),
         ("sqlite:", "give sqlite:PATH"),
@@ -49,12 +49,12 @@ def test_another_setting_of_a_container_is_refused(setting):
         ("sqlite:/nowhere/at/all/group.db", "there is no folder /nowhere/at/all"),
     ],
 )
-def test_another_store_is_refused_with_the_remedy(spec, said):
+def test_another_store_is_refused_with_the_remedy(spec, message):
     """The message names the option."""
     with pytest.raises(ConfigurationError, match=r"--store") as refused:
         open_store(spec, storage_connection_string="")
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_verb_that_only_reads_creates_no_file(tmp_path):
@@ -65,8 +65,8 @@ def test_a_verb_that_only_reads_creates_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_wrong_connection_string_is_not_repeated():
-    """Keys do not belong into messages."""
+def test_the_error_for_a_wrong_connection_string_does_not_repeat_it():
+    """It may contain a key."""
     with pytest.raises(ConfigurationError) as refused:
         open_store("blob:checkpoints", storage_connection_string="AccountKey=hush;oops")
 

@@ -1,82 +1,21 @@
-"""Option values: what people write, and what they are told when it cannot be read."""
+"""Hubs on the command line, and durations in its output."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from eventproc.cli.arguments.values import (
-    format_duration,
-    parse_duration,
-    parse_hub,
-    parse_position,
-)
+from eventproc.cli.arguments.values import format_duration, parse_hub
 from eventproc.errors import ConfigurationError
-from eventproc.models import EventPosition
-
-
-@pytest.mark.parametrize(
-    ("text", "span"),
-    [
-        ("500ms", timedelta(milliseconds=500)),
-        ("10s", timedelta(seconds=10)),
-        ("10", timedelta(seconds=10)),
-        ("1.5 m", timedelta(seconds=90)),
-        ("2h", timedelta(hours=2)),
-    ],
-)
-def test_a_duration_is_a_number_and_a_unit(text, span):
-    """Seconds need no unit."""
-    assert parse_duration("--interval", text) == span
-
-
-@pytest.mark.parametrize("text", ["", "soon", "-1s", "10 days", "1e3", "10s 5ms"])
-def test_another_duration_is_refused_by_the_option_s_name(text):
-    """The message names the option, repeats the text and shows the form."""
-    with pytest.raises(ConfigurationError, match=r"--interval is .*500ms, 10s, 2m or 1h"):
-        parse_duration("--interval", text)
-
-
-@pytest.mark.parametrize(
-    ("text", "position"),
-    [
-        ("earliest", EventPosition.earliest()),
-        ("Latest", EventPosition.latest()),
-        ("4711", EventPosition.from_sequence_number(4711, is_inclusive=True)),
-        (
-            "2026-01-31T08:00:00Z",
-            EventPosition(enqueued_time=datetime(2026, 1, 31, 8, tzinfo=UTC), is_inclusive=True),
-        ),
-        ("2026-01-31", EventPosition.from_enqueued_time(datetime(2026, 1, 31, tzinfo=UTC))),
-    ],
-)
-def test_a_position_is_a_word_a_number_or_a_time(text, position):
-    """A time without a zone is UTC, and a sequence number names the first event to read."""
-    assert parse_position("--start", text) == position
-
-
-@pytest.mark.parametrize("text", ["", "yesterday", "-5", "31.01.2026", "²"])
-def test_another_position_is_refused_by_the_option_s_name(text):
-    """The message names the option and all that is possible."""
-    with pytest.raises(ConfigurationError, match=r"--start is .*earliest, latest, a sequence"):
-        parse_position("--start", text)
-
-
-@pytest.mark.parametrize("text", [str(2**63), "9" * 5_000])
-def test_a_number_above_any_event_s_is_refused(text):
-    """With the largest there may be."""
-    with pytest.raises(ConfigurationError, match=r"--start is 9.*end at 9223372036854775807"):
-        parse_position("--start", text)
-    assert parse_position("--start", str(2**63 - 1)).sequence_number == 2**63 - 1
 
 
 @pytest.mark.parametrize("text", ["orders", "orders:", ":8", "orders:many", "orders:-1"])
-def test_a_hub_needs_a_name_and_a_count(text):
+def test_a_hub_without_name_or_partition_count_is_refused(text):
     """The message shows the form."""
     with pytest.raises(ConfigurationError, match=r"--hub is .*NAME:PARTITIONS"):
         parse_hub("--hub", text)
 
 
-def test_a_hub_is_a_name_and_a_count():
+def test_a_hub_is_a_name_and_a_partition_count():
     """As in ``orders:8``."""
     assert parse_hub("--hub", "orders:8") == ("orders", 8)
 
@@ -92,6 +31,6 @@ def test_a_hub_is_a_name_and_a_count():
         (432_000, "5 days"),
     ],
 )
-def test_spans_are_spoken_as_people_do(seconds, text):
-    """One figure and one unit, as fine as it matters."""
+def test_durations_are_printed_with_one_figure_and_one_unit(seconds, text):
+    """With as many digits as matter."""
     assert format_duration(timedelta(seconds=seconds)) == text

@@ -1,4 +1,4 @@
-"""The data set and its figures: real, and sensitive to everything that can go wrong."""
+"""The demo's data set and figures: genuine data, and figures that change with every mistake."""
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,8 @@ flights = st.lists(
 )
 
 
-def test_the_data_is_the_real_one():
-    """The first flight of 2013 went from Newark to Houston, and was eleven minutes late."""
+def test_the_data_file_has_the_genuine_flights():
+    """The first one of 2013 went from Newark to Houston, and was eleven minutes late."""
     (first,) = read_flights(find_data_file(), 1)
 
     assert first == {
@@ -38,12 +38,12 @@ def test_the_data_is_the_real_one():
 
 
 def test_all_flights_can_be_read():
-    """Those that took place: the option's limit is their number."""
+    """The option's limit is the number of flights that took place."""
     assert sum(1 for _ in read_flights(find_data_file(), FLIGHT_COUNT_MAX + 1)) == FLIGHT_COUNT_MAX
 
 
-def test_figures_of_one_aircraft():
-    """Flights, miles, minutes late, the run of flights on time now, and the longest."""
+def test_an_aircraft_has_five_figures():
+    """Flights, miles, minutes late, flights on time in a row now, and the most in a row."""
     late = [0, 14, 15, -5, 3]
     logbook = computed_directly({"aircraft": "N1", "late_min": m, "miles": 100} for m in late)
 
@@ -51,8 +51,8 @@ def test_figures_of_one_aircraft():
 
 
 @given(flights)
-def test_a_logbook_survives_being_stored(given_flights):
-    """Taken up from its state, it is what it was."""
+def test_a_logbook_restored_from_its_state_is_equal(given_flights):
+    """All figures are in the state."""
     logbook, restored = computed_directly(given_flights), Logbook()
     restored.take_in(logbook.as_state())
 
@@ -69,8 +69,8 @@ def test_batches_keep_each_aircraft_s_order(given_flights):
 
 
 @pytest.mark.parametrize("change", ["lost", "twice", "out of order"])
-def test_the_figures_notice(change):
-    """A flight that is lost, counted twice or taken out of turn changes them."""
+def test_a_lost_repeated_or_reordered_flight_changes_the_figures(change):
+    """So the demo would notice any of them."""
     right = [{"aircraft": "N1", "late_min": m, "miles": 100} for m in (0, 60, 0, 0)]
     wrong = {
         "lost": right[1:],
@@ -83,8 +83,8 @@ def test_the_figures_notice(change):
     )
 
 
-def test_the_top_is_by_miles():
-    """And by name where miles are equal."""
+def test_the_top_aircraft_are_those_with_the_most_miles():
+    """By name if miles are equal."""
     logbook = Logbook()
     for aircraft, miles in (("N2", 5), ("N1", 5), ("N3", 9)):
         logbook.add({"aircraft": aircraft, "late_min": 0, "miles": miles})

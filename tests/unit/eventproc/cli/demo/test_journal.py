@@ -1,4 +1,4 @@
-"""The demo's accounts: against counting one by one, and over a journal cut off anywhere."""
+"""The demo's accounts: compared with counting one by one, and with journals that were cut off."""
 
 from collections import Counter
 from itertools import pairwise
@@ -13,15 +13,15 @@ ranges = st.tuples(st.integers(0, 30), st.integers(0, 10)).map(lambda r: (r[0], 
 
 @given(st.lists(ranges))
 def test_covered_counts_every_number_once(given_ranges):
-    """However the ranges overlap, touch or repeat."""
+    """However the ranges overlap or repeat."""
     numbers = {n for first, last in given_ranges for n in range(first, last + 1)}
 
     assert covered(given_ranges) == len(numbers)
 
 
 @given(st.sets(st.integers(0, 40)).map(sorted))
-def test_runs_are_the_same_numbers(numbers):
-    """In fewer words."""
+def test_runs_contain_exactly_the_given_numbers(numbers):
+    """In as few ranges as possible."""
     joined = runs(numbers)
 
     assert [n for first, last in joined for n in range(first, last + 1)] == numbers
@@ -33,7 +33,7 @@ def test_runs_are_the_same_numbers(numbers):
     st.lists(st.tuples(st.sampled_from("0123"), ranges)),
 )
 def test_accounts_agree_with_counting_one_by_one(published, handled):
-    """Each published event is handled or lost, and every delivery beyond the first is counted."""
+    """Each published event is handled or lost; each delivery beyond the first is a duplicate."""
     events = {(p, n) for p, (first, last) in published.items() for n in range(first, last + 1)}
     deliveries = Counter(
         (p, n) for p, (first, last) in handled for n in range(first, last + 1) if (p, n) in events
@@ -46,8 +46,8 @@ def test_accounts_agree_with_counting_one_by_one(published, handled):
     assert accounts.duplicates == deliveries.total() - len(deliveries)
 
 
-def test_what_was_written_is_read_once(tmp_path):
-    """By name of the writer, in its order, and only what is new."""
+def test_each_journal_entry_is_read_once(tmp_path):
+    """With its writer's name, in order."""
     reader = JournalReader(tmp_path)
     writer = JournalWriter(tmp_path / "A.journal")
     writer.note("3", [5, 6, 7, 9])
@@ -61,8 +61,8 @@ def test_what_was_written_is_read_once(tmp_path):
     assert reader.read() == []
 
 
-def test_half_a_line_waits_for_its_other_half(tmp_path):
-    """A process may be killed, or just be writing."""
+def test_an_incomplete_line_is_read_when_it_is_complete(tmp_path):
+    """Its process may be writing, or was killed."""
     path = tmp_path / "A.journal"
     reader = JournalReader(tmp_path)
     path.write_text("0 1 2\n0 3")

@@ -1,4 +1,4 @@
-"""The stage knows when a process may be frozen."""
+"""The stage finds out when a process may be frozen."""
 
 import sqlite3
 from contextlib import closing
@@ -6,9 +6,9 @@ from contextlib import closing
 from eventproc.cli.demo.stage import SQLITE_FILE, Stage, StoreChoice
 
 
-def test_a_file_is_locked_while_a_process_writes_to_it(tmp_path):
+def test_the_sqlite_file_is_locked_during_a_write(tmp_path):
     """A process that is frozen during a write would block all others."""
-    stage = Stage(partition_count=1, store=StoreChoice.SQLITE, tell=print)
+    stage = Stage(partition_count=1, store=StoreChoice.SQLITE, print_line=print)
     stage.folder = tmp_path
     before = stage.is_file_locked()
     with closing(sqlite3.connect(tmp_path / SQLITE_FILE, isolation_level=None)) as writer:

@@ -1,4 +1,4 @@
-"""What a reset would change, what it does, and how far everything is behind."""
+"""Resetting checkpoints and reading lag: what would change, what is done, and the output."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -45,10 +45,10 @@ LIFE = timedelta(seconds=60)
 
 
 def with_group(
-    story: Callable[[Scene, Connection], Awaitable[T]],
+    scenario: Callable[[Scene, Connection], Awaitable[T]],
     source: type[MemoryEventSource] = MemoryEventSource,
 ) -> T:
-    """Tell a story of two partitions: 20 events a second apart, and one that was never used."""
+    """Run a scenario on a hub of two partitions: 20 events a second apart, and an empty one."""
 
     async def run() -> T:
         scene = Scene(2)
@@ -57,7 +57,7 @@ def with_group(
             await seconds(1)
         store = MemoryCheckpointStore(scene.account)
         async with store, source(scene.hub) as opened:
-            return await story(scene, Connection(group=scene.group, store=store, source=opened))
+            return await scenario(scene, Connection(group=scene.group, store=store, source=opened))
 
     return run_virtual(run())
 
@@ -75,9 +75,9 @@ async def checkpoint(connection: Connection, number: int, **changes: object) -> 
     await connection.store.update_checkpoint(connection.group, update)
 
 
-def as_read(told: dict[str, object]) -> Any:
-    """What a program makes of it."""
-    return json.loads(json.dumps(told))
+def as_read(output: dict[str, object]) -> Any:
+    """Return what a program reads from the JSON output."""
+    return json.loads(json.dumps(output))
 
 
 async def own(connection: Connection, owner_id: str = "a") -> None:
@@ -113,10 +113,10 @@ async def plan(
         ("2026-01-01T00:00:30Z", 20, 12),
     ],
 )
-def test_the_next_event_is_the_one_that_was_asked_for(to, first, events):
-    """Whatever it was named by; the checkpoint is one that any reader can begin after."""
+def test_after_a_reset_the_group_continues_at_the_requested_event(to, first, events):
+    """In every form in which an event can be named."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await checkpoint(connection, 7)
         (change,) = changes = await plan(connection, to)
         await carry_out(connection, changes, expiration=LIFE)
@@ -124,25 +124,25 @@ def test_the_next_event_is_the_one_that_was_asked_for(to, first, events):
             await seconds(5)
         return change.events, scene.numbers()
 
-    assert with_group(story) == (events, list(range(first, 20)))
+    assert with_group(scenario) == (events, list(range(first, 20)))
 
 
-class Gappy(MemoryEventSource):
-    """A hub that lacks the events 5 to 11 in the middle of partition 0."""
+class HubWithGap(MemoryEventSource):
+    """A hub without the events 5 to 11 of partition 0."""
 
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
-        """Open one that leaves them out."""
+        """Open a receiver that leaves them out."""
         link = self.hub.attach(consumer_group, partition_id, position)
-        return GappyReceiver(self.hub, link)
+        return ReceiverWithGap(self.hub, link)
 
 
-class GappyReceiver(MemoryReceiver):
-    """Leaves out what the hub lacks."""
+class ReceiverWithGap(MemoryReceiver):
+    """Leaves out the events that the hub lacks."""
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
-        """As if they never were there."""
+        """Return the other events."""
         events = await super().receive(events_max=1, wait_max=wait_max)
         found = [event for event in events if event.sequence_number not in range(5, 12)]
         if events and not found:
@@ -151,20 +151,20 @@ class GappyReceiver(MemoryReceiver):
 
 
 @pytest.mark.parametrize(("to", "number"), [("12", 4), ("8", 4), ("5", 4), ("13", 12), ("14", 13)])
-def test_over_a_gap_the_event_before_it_is_found(to, number):
-    """A reader could not start after an event that does not exist."""
+def test_a_checkpoint_at_a_gap_names_the_last_event_before_it(to, number):
+    """A reader could not begin after an event that does not exist."""
 
-    async def story(_, connection):
+    async def scenario(_, connection):
         (change,) = await plan(connection, to)
         return change.move.sequence_number, change.move.offset
 
-    assert with_group(story, Gappy) == (number, str(4096 + 57 * number))
+    assert with_group(scenario, HubWithGap) == (number, str(4096 + 57 * number))
 
 
-def test_a_change_is_shown_before_it_is_made():
-    """From where to where, what that means in events, and what becomes of the state."""
+def test_planned_changes_are_shown_and_nothing_is_written():
+    """Positions, the number of events between them, and whether state is dropped."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await checkpoint(connection, 7, state=b"1234")
         await own(connection)
         before = scene.checkpoint()
@@ -174,14 +174,14 @@ def test_a_change_is_shown_before_it_is_made():
             console.print(changes_table(connection.group, changes))
         return scene.checkpoint() == before, capture.get(), changes_json(scene.group, changes, {})
 
-    is_untouched, table, told = with_group(story)
+    is_untouched, table, output = with_group(scenario)
     lines = [line.split() for line in table.splitlines()]
 
     assert is_untouched
     assert ["0", "7", "-1", "8", "again", "dropped", "(4", "bytes)", "a"] in lines
     assert ["1", "none", "-1", "?"] in lines
     assert ["all", "8", "again"] in lines
-    assert told["changes"][0] == {
+    assert output["changes"][0] == {
         "partition_id": "0",
         "from_sequence_number": 7,
         "to_sequence_number": -1,
@@ -192,15 +192,15 @@ def test_a_change_is_shown_before_it_is_made():
         "owner_id": "a",
         "is_needed": True,
         "is_moved": False,
-        "told_owner_id": None,
+        "notified_owner_id": None,
         "error": None,
     }
 
 
-def test_what_stands_there_already_is_left_alone():
-    """An owner need not begin anew for nothing; but for a count or a state it must."""
+def test_a_checkpoint_at_the_requested_position_is_not_written():
+    """Its owner would restart for nothing. A delivery count or state to drop makes it necessary."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await checkpoint(connection, 7)
         again = await plan(connection, "8")
         done = await carry_out(connection, again, expiration=LIFE)
@@ -212,17 +212,17 @@ def test_what_stands_there_already_is_left_alone():
         await carry_out(connection, kept, expiration=LIFE)
         return done, writer, needed, scene.checkpoint()
 
-    done, writer, needed, stored = with_group(story)
+    done, writer, needed, stored = with_group(scenario)
 
     assert (done, writer) == ({}, "a/1/1")
     assert needed == [True, True]
     assert (stored.delivery_count, stored.state) == (0, b"s")
 
 
-def test_an_owner_of_another_sdk_is_warned_of():
+def test_a_foreign_owner_causes_a_warning():
     """It has no member record, and writes checkpoints unconditionally."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await own(connection, "azure")
         foreign = warnings_for(await plan(connection, "5"))
         scene.account.records(scene.group).ownership_by_partition.clear()
@@ -231,29 +231,29 @@ def test_an_owner_of_another_sdk_is_warned_of():
             ours = warnings_for(await plan(connection, "5"))
         return [text.plain.split()[0] for text in foreign], ours
 
-    assert with_group(story) == (["azure"], [])
+    assert with_group(scenario) == (["azure"], [])
 
 
-def test_a_look_at_an_event_may_go_through_another_group():
-    """Reading through another group does not interrupt the owner."""
+def test_events_may_be_looked_up_through_another_consumer_group():
+    """So that the owner's link is not stolen."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         async with scene.processor() as processor:
             await seconds(5)
-            await plan(connection, "5", lookup_group="nobody")
+            await plan(connection, "5", lookup_group="unused")
             await seconds(5)
-            quiet = processor.statistics().pumps[0].receiver_error_count
+            unaffected = processor.statistics().pumps[0].receiver_error_count
             await plan(connection, "5")
             await seconds(5)
-            return quiet, processor.statistics().pumps[0].receiver_error_count
+            return unaffected, processor.statistics().pumps[0].receiver_error_count
 
-    assert with_group(story) == (0, 1)
+    assert with_group(scenario) == (0, 1)
 
 
-def test_if_one_change_fails_the_others_are_made():
+def test_if_one_change_fails_the_others_are_still_made():
     """The result of the failed one is its error."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         changes = await plan(connection, "earliest", "0", "1")
         records = scene.account.records(scene.group)
 
@@ -267,40 +267,40 @@ def test_if_one_change_fails_the_others_are_made():
         await half.open()
         connection = Connection(group=scene.group, store=half, source=connection.source)
         results = await carry_out(connection, changes, expiration=LIFE)
-        told = as_read(changes_json(scene.group, changes, results))["changes"]
-        return [c["error"] for c in told], sorted(records.checkpoint_by_partition)
+        output = as_read(changes_json(scene.group, changes, results))["changes"]
+        return [c["error"] for c in output], sorted(records.checkpoint_by_partition)
 
-    assert with_group(story) == (["no", None], ["1"])
+    assert with_group(scenario) == (["no", None], ["1"])
 
 
-def test_lag_is_events_and_the_age_of_the_oldest():
-    """An age is read only where that does not interrupt an owner."""
+def test_lag_is_a_number_of_events_and_the_age_of_the_oldest():
+    """The age is read only if that does not steal an owner's link."""
 
-    async def story(scene, connection):
+    async def scenario(scene, connection):
         await checkpoint(connection, 7)
 
-        async def look(lookup_group: str = "") -> list[tuple[int, float | None]]:
+        async def read(lookup_group: str = "") -> list[tuple[int, float | None]]:
             lags = await read_lags(
                 connection, [], lookup_group=lookup_group, expiration=LIFE, now=scene.now()
             )
-            told = as_read(lags_json(scene.group, lags))
+            output = as_read(lags_json(scene.group, lags))
             console = Console(width=100)
             with console.capture() as capture:
                 console.print(lags_table(scene.group, lags))
             shown.append(capture.get())
-            parts = [*told["partitions"], told]
+            parts = [*output["partitions"], output]
             return [(part["lag"], part["lag_s"]) for part in parts]
 
         shown: list[str] = []
-        free = await look()
+        free = await read()
         await own(connection)
-        held = await look()
-        through = await look("nobody")
+        held = await read()
+        through = await read("unused")
         scene.hub.trim("0", before=15)
-        trimmed = await look("nobody")
+        trimmed = await read("unused")
         return free, held, through, trimmed, shown
 
-    free, held, through, trimmed, shown = with_group(story)
+    free, held, through, trimmed, shown = with_group(scenario)
 
     assert free == [(12, 12.0), (0, 0.0), (12, 12.0)]
     assert held == [(12, None), (0, 0.0), (12, None)]
@@ -310,10 +310,10 @@ def test_lag_is_events_and_the_age_of_the_oldest():
     assert shown[1].splitlines()[-1].split() == ["all", "12", "?"]
 
 
-def test_a_list_tells_all_parts_of_a_checkpoint():
-    """Also what lies beside the position."""
+def test_the_list_of_checkpoints_shows_all_their_parts():
+    """State, completed ranges, delivery count and writer, too."""
 
-    async def story(_, connection):
+    async def scenario(_, connection):
         done = (SequenceRange(9, 10), SequenceRange(15, 15))
         await checkpoint(connection, 7, state=b"1234", completed=done, delivery_count=2)
         console = Console(width=140)
@@ -324,30 +324,30 @@ def test_a_list_tells_all_parts_of_a_checkpoint():
             console.print(records_table(connection.group, await read_records(connection)))
         return capture.get().splitlines()[-1], moved.get().splitlines()[-1]
 
-    row, moved = with_group(story)
+    row, moved = with_group(scenario)
     day, time = "2026-01-01", "00:00:20"
 
     assert row.split() == f"0 7 4495 {day} {time} 4 bytes 3 2 times a".split()
     assert moved.split() == f"0 4 4324 {day} {time} an operator".split()
 
 
-def test_a_partition_that_is_not_there_is_refused():
-    """With those that are."""
+def test_a_partition_that_does_not_exist_is_refused():
+    """The message lists those that do."""
 
-    async def story(_, connection):
+    async def scenario(_, connection):
         with pytest.raises(ConfigurationError, match=r"--partition 7.*there are 0, 1"):
             await plan(connection, "earliest", "0", "7")
 
-    with_group(story)
+    with_group(scenario)
 
 
 def test_a_moved_checkpoint_names_the_notified_owner():
     """The result has the owner that begins again from the new position."""
 
-    async def story(_, connection):
+    async def scenario(_, connection):
         await own(connection)
         changes = await plan(connection, "5")
         (result,) = (await carry_out(connection, changes, expiration=LIFE)).values()
         return result.notified_owner_id if isinstance(result, CheckpointMoved) else None
 
-    assert with_group(story) == "a"
+    assert with_group(scenario) == "a"

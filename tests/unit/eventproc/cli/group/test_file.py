@@ -8,7 +8,7 @@ from eventproc.models import SequenceRange
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"sequence_number": -7}, "sequence number -7"),
         ({"completed": [(3, 4)]}, "does not lie above"),
@@ -17,17 +17,17 @@ from eventproc.models import SequenceRange
         ({"offset": ""}, "lacks offset or sequence number"),
     ],
 )
-def test_a_position_that_cannot_be_is_refused(wrong, told):
-    """With the partition, so that it can be found in the file."""
+def test_an_invalid_position_is_refused(wrong, message):
+    """The message names the partition, so that it can be found in the file."""
     good = {"partition_id": "5", "offset": "4096", "sequence_number": 7}
     checkpoint = ExportedCheckpoint(**{**good, **wrong})
 
-    with pytest.raises(ConfigurationError, match=f"partition 5.*{told}"):
+    with pytest.raises(ConfigurationError, match=f"partition 5.*{message}"):
         checkpoint.as_move()
 
 
-def test_a_good_one_is_moved_as_it_stands():
-    """What is done above the position comes along; a state of another position does not."""
+def test_a_valid_checkpoint_is_moved_with_its_completed_ranges():
+    """State of another position is dropped."""
     checkpoint = ExportedCheckpoint(
         partition_id="5",
         offset="4096",

@@ -1,4 +1,4 @@
-"""What people write after --to, and which checkpoint that is."""
+"""Values of ``--to``, and the checkpoints that they mean."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ NEVER_USED = PartitionProperties(
     last_enqueued_time=None,
     is_empty=True,
 )
-RUN_DRY = replace(END, is_empty=True)
+EXPIRED = replace(END, is_empty=True)
 AT_50 = Checkpoint(
     partition_id="0", offset="5000", sequence_number=50, etag="e", last_modified=NEWEST
 )
@@ -52,18 +52,18 @@ AT_50 = Checkpoint(
         ("latest", NEVER_USED, -1),
         ("0", NEVER_USED, -1),
         ("2026-01-31", NEVER_USED, -1),
-        ("earliest", RUN_DRY, 99),
-        ("latest", RUN_DRY, 99),
-        ("-20", RUN_DRY, 99),
+        ("earliest", EXPIRED, 99),
+        ("latest", EXPIRED, 99),
+        ("-20", EXPIRED, 99),
     ],
 )
-def test_a_target_is_the_first_event_to_come(text, end, expected):
-    """The checkpoint names the one before, within what the hub still has."""
+def test_a_target_is_the_first_event_to_deliver(text, end, expected):
+    """The checkpoint names the event before it, within the events that the hub still has."""
     assert last_handled(parse_target("--to", text), end, AT_50) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "end", "checkpoint", "sentence"),
+    ("text", "end", "checkpoint", "message"),
     [
         ("101", END, AT_50, "no event 101 yet, its last one is 99"),
         ("1", NEVER_USED, AT_50, "no event 1 yet"),
@@ -71,14 +71,14 @@ def test_a_target_is_the_first_event_to_come(text, end, expected):
         ("-20", END, replace(AT_50, sequence_number=None), "no checkpoint to count from"),
     ],
 )
-def test_a_target_that_cannot_be_is_refused(text, end, checkpoint, sentence):
-    """The event does not exist yet, or there is no position to count from."""
-    with pytest.raises(ConfigurationError, match=sentence):
+def test_a_target_that_does_not_exist_is_refused(text, end, checkpoint, message):
+    """Its event does not exist yet, or there is no position to count from."""
+    with pytest.raises(ConfigurationError, match=message):
         last_handled(parse_target("--to", text), end, checkpoint)
 
 
-def test_what_is_no_target_is_refused():
-    """With all that would be one."""
+def test_an_invalid_target_is_refused():
+    """The message lists all forms."""
     with pytest.raises(ConfigurationError, match=r"--to is 'soon'.*earliest.*-100"):
         parse_target("--to", "soon")
     with pytest.raises(ConfigurationError, match="--to is"):
@@ -95,9 +95,9 @@ def test_what_is_no_target_is_refused():
         (9, END, "-1"),
         (60, END, None),
         (-1, NEVER_USED, "-1"),
-        (99, RUN_DRY, "9900"),
+        (99, EXPIRED, "9900"),
     ],
 )
-def test_an_offset_is_read_only_where_it_must_be(number, end, expected):
+def test_the_offset_of_an_event_is_looked_up_only_if_unknown(number, end, expected):
     """Those of the ends and of the checkpoint are known."""
     assert known_offset(number, end, AT_50) == expected

@@ -1,4 +1,4 @@
-"""A group from outside: ages by the store's clock, lag, who is there."""
+"""The view of a group: ages by the store's clock, lag, members."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,19 +27,19 @@ GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
 
 
 def ago(seconds):
-    """Return the time so many seconds before now."""
+    """Return the time *seconds* before ``NOW``."""
     return NOW - timedelta(seconds=seconds)
 
 
 def owned(partition_id, owner_id, age_s):
-    """Make an ownership record."""
+    """Return an ownership record."""
     return PartitionOwnership(
         partition_id=partition_id, owner_id=owner_id, etag="e", last_modified=ago(age_s)
     )
 
 
 def end(partition_id, last, first=0):
-    """Say where a partition ends."""
+    """Return the properties of a partition that ends here."""
     return PartitionProperties(
         partition_id=partition_id,
         beginning_sequence_number=first,
@@ -51,7 +51,7 @@ def end(partition_id, last, first=0):
 
 
 def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None):
-    """Put readings together as the command does."""
+    """Return the view of such records, as the command does."""
     readings = Readings(
         owned=OwnershipSnapshot(ownerships=tuple(ownerships), as_of=NOW),
         present=MembershipSnapshot(members=tuple(members), as_of=NOW),
@@ -67,14 +67,14 @@ def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None):
     return view_of(GROUP, readings, expiration=timedelta(seconds=60))
 
 
-def test_partitions_stand_in_the_order_of_their_numbers():
-    """Two comes before ten, and what is no number comes last."""
+def test_partitions_are_sorted_by_number():
+    """2 comes before 10, and an id that is not a number comes last."""
     found = view([owned(p, "a", 1) for p in ("10", "x", "2")])
 
     assert [row.partition_id for row in found.partitions] == ["2", "10", "x"]
 
 
-def test_a_record_that_was_not_renewed_is_expired():
+def test_an_ownership_record_that_was_not_renewed_is_expired():
     """A released partition has no owner, however old its record is."""
     found = view([owned("0", "a", 61), owned("1", "a", 59), owned("2", None, 999)])
 
@@ -82,7 +82,7 @@ def test_a_record_that_was_not_renewed_is_expired():
 
 
 def test_lag_counts_events_behind_the_checkpoint():
-    """All of them without a checkpoint, none in an empty partition, unknown without a hub."""
+    """All events without a checkpoint, 0 in an empty partition, unknown without a hub."""
     found = view(
         [owned("9", "a", 1)],
         checkpoints=[("0", 7)],
@@ -93,15 +93,15 @@ def test_lag_counts_events_behind_the_checkpoint():
     assert found.lag == 7
 
 
-def test_a_checkpoint_before_retention_counts_only_what_is_left():
-    """What the hub dropped cannot be handled any more."""
+def test_lag_does_not_count_events_that_the_hub_has_deleted():
+    """They cannot be handled any more."""
     (row,) = view(checkpoints=[("0", 3)], ends=[end("0", 19, first=10)]).partitions
 
     assert row.lag == 10
 
 
-def test_members_are_owners_and_those_who_say_so():
-    """An owner without a member record is foreign; expired members and owners do not count."""
+def test_members_are_live_owners_and_processors_with_a_member_record():
+    """An owner without one is foreign. Expired records do not count."""
     members = [
         Member(owner_id="new", incarnation="i", last_modified=ago(1), status=MemberStatus.LEAVING),
         Member(owner_id="gone", incarnation="i", last_modified=ago(99)),
@@ -114,12 +114,12 @@ def test_members_are_owners_and_those_who_say_so():
     ]
 
 
-def test_json_has_a_number_for_every_age():
-    """A program need not parse spans."""
-    told = as_json(view([owned("0", "a", 1.5)], checkpoints=[("0", 7)], ends=[end("0", 9)]))
+def test_json_has_ages_as_numbers_of_seconds():
+    """So a program need not parse durations."""
+    output = as_json(view([owned("0", "a", 1.5)], checkpoints=[("0", 7)], ends=[end("0", 9)]))
 
-    assert told["lag"] == 2
-    assert told["partitions"] == [
+    assert output["lag"] == 2
+    assert output["partitions"] == [
         {
             "partition_id": "0",
             "owner_id": "a",
@@ -133,17 +133,17 @@ def test_json_has_a_number_for_every_age():
     ]
 
 
-def shown(found):
-    """Return what a person sees, on a page of 100 columns."""
+def printed(found):
+    """Return the output on a page of 100 columns."""
     console = Console(width=100)
     with console.capture() as captured:
         console.print(as_tables(found))
     return captured.get()
 
 
-def test_people_see_owners_and_remarks():
-    """The tables say in words what is expired, unowned, leaving or without a member record."""
-    text = shown(
+def test_the_tables_show_owners_and_remarks():
+    """In words: expired, unowned, leaving, without a member record."""
+    text = printed(
         view(
             [owned("0", "old", 75), owned("1", None, 1), owned("2", "azure", 1)],
             [
@@ -158,22 +158,22 @@ def test_people_see_owners_and_remarks():
         assert word in text
 
 
-def test_an_empty_group_is_said_to_be_empty():
+def test_for_an_empty_group_a_sentence_is_printed():
     """Two empty tables would look like an error."""
-    assert "no ownership records, checkpoints or members" in shown(view())
+    assert "no ownership records, checkpoints or members" in printed(view())
 
 
 def test_a_damaged_checkpoint_is_shown_with_the_remedy():
-    """For people in the table and below it, for programs beside the position."""
-    shown = view(
+    """In the table and below it, and in JSON beside the position."""
+    printed = view(
         [owned("0", "host-1", 3), owned("1", "host-1", 3)],
         checkpoints=[("0", 5), ("1", 6)],
         damage={"1": "the state in hub/checkpoint/1 is damaged: restore the blob"},
     )
     console = Console(width=120, record=True, file=None)
     with console.capture() as captured:
-        console.print(as_tables(shown))
-    rows: Any = as_json(shown)["partitions"]
+        console.print(as_tables(printed))
+    rows: Any = as_json(printed)["partitions"]
     errors = [row["checkpoint_error"] for row in rows]
 
     assert errors == [None, "the state in hub/checkpoint/1 is damaged: restore the blob"]
@@ -181,8 +181,8 @@ def test_a_damaged_checkpoint_is_shown_with_the_remedy():
     assert captured.get().count("damaged") == 2
 
 
-class Brittle(MemoryCheckpointStore):
-    """Counts what is read, and finds some of it damaged."""
+class DamagedStore(MemoryCheckpointStore):
+    """Records which checkpoints are read; some of them are damaged."""
 
     def __init__(self, account, damaged):
         super().__init__(account)
@@ -190,17 +190,17 @@ class Brittle(MemoryCheckpointStore):
         self.read = []
 
     async def read_checkpoint(self, group, partition_id):
-        """Read it, or not."""
+        """Read it, or raise."""
         self.read.append(partition_id)
         if partition_id in self.damaged:
             raise StoreCorruptError(f"the state of {partition_id} is damaged")
         return await super().read_checkpoint(group, partition_id)
 
 
-async def test_only_what_may_be_damaged_is_read_and_each_version_once():
-    """What its owner wrote just now is sound; a listing shows who wrote it, and when."""
+async def test_checkpoints_that_may_be_damaged_are_read_once_for_each_version():
+    """One that its present owner has just written is sound; a listing shows writer and time."""
     now = NOW
-    store = Brittle(MemoryAccount(now=lambda: now), {"1", "2"})
+    store = DamagedStore(MemoryAccount(now=lambda: now), {"1", "2"})
     writers = {"0": "host-1/a/1", "1": "former/b/7", "2": "azure", "3": "host-1/a/2"}
     async with store:
         for partition_id, writer in writers.items():

@@ -13,6 +13,7 @@ from eventproc.errors import (
     StoreError,
     StoreRejectedError,
     StoreUnavailableError,
+    SuspectSettingError,
 )
 
 
@@ -24,12 +25,13 @@ from eventproc.errors import (
         (StoreRejectedError, BAD_INPUT),
         (StoreCorruptError, BAD_INPUT),
         (SourceRejectedError, BAD_INPUT),
+        (SuspectSettingError, BAD_INPUT),
         (StoreUnavailableError, UNREACHABLE),
         (SourceUnavailableError, UNREACHABLE),
         (StoreError, FAILED),
         (EventProcError, FAILED),
     ],
 )
-def test_an_exit_code_says_whether_trying_again_may_help(kind, code):
+def test_the_exit_code_says_whether_a_restart_may_help(kind, code):
     """2: an operator must correct something; 3: a retry may help; 1: unknown."""
     assert exit_code_of(kind("why")) == code

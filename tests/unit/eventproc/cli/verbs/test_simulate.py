@@ -1,4 +1,4 @@
-"""The verb ``simulate``, as it is typed."""
+"""The verb ``simulate``, with real arguments."""
 
 import json
 import sys
@@ -11,8 +11,8 @@ from eventproc.simulation import SYSTEMS
 SMALL = ["simulate", "--partitions", "8", "--processors", "2", "--hours", "0.1", "--seed", "7"]
 
 
-def test_a_program_gets_json(capsys):
-    """One row for the start and one for each event, and the totals."""
+def test_json_output_has_a_row_for_each_event(capsys):
+    """The start first, and the totals."""
     code = main([*SMALL, "--event", "join:1", "--format", "json"])
     report = json.loads(capsys.readouterr().out)
 
@@ -21,24 +21,24 @@ def test_a_program_gets_json(capsys):
     assert report["totals"]["lists_per_hour"] > 0
 
 
-def test_a_person_gets_a_table(capsys):
-    """The figures have names that can be read."""
+def test_text_output_is_a_table(capsys):
+    """With names of figures in words."""
     code = main(SMALL)
 
     assert code == 0
     assert "seconds to balance" in capsys.readouterr().out
 
 
-def test_a_wrong_event_is_named(capsys):
-    """The command ends with a line on standard error."""
+def test_an_unknown_event_is_an_error_that_names_it(capsys):
+    """Exit code 2, and one line on standard error."""
     code = main([*SMALL, "--event", "fly:1"])
 
     assert code == 2
     assert "fly:1" in capsys.readouterr().err
 
 
-def test_other_systems_are_compared(capsys, tmp_path):
-    """A line for each, ours first; and a picture, if one is wanted."""
+def test_compare_has_a_row_for_each_system(capsys, tmp_path):
+    """This project's first. A picture is written if one is wanted."""
     plot = tmp_path / "all.png"
     code = main([*SMALL, "--event", "join:1", "--compare", "--format", "json", "--plot", str(plot)])
     systems = json.loads(capsys.readouterr().out)["systems"]
@@ -49,8 +49,8 @@ def test_other_systems_are_compared(capsys, tmp_path):
     assert plot.stat().st_size > 0
 
 
-def test_a_person_compares_in_a_table(capsys):
-    """One line for each system."""
+def test_compare_prints_a_table_of_all_systems(capsys):
+    """One line for each."""
     code = main([*SMALL[:-4], "--hours", "0.02", "--compare"])
     output = capsys.readouterr().out
 
@@ -58,8 +58,8 @@ def test_a_person_compares_in_a_table(capsys):
     assert all(name in output for name in ["eventproc", *SYSTEMS])
 
 
-def test_a_plot_needs_its_package(capsys, monkeypatch, tmp_path):
-    """The message has the command that installs it; nothing was simulated."""
+def test_a_plot_without_its_extra_is_an_error(capsys, monkeypatch, tmp_path):
+    """The message has the command that installs it; nothing is simulated."""
     monkeypatch.delitem(sys.modules, "eventproc.simulation.draw.plot", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     code = main([*SMALL, "--plot", str(tmp_path / "plot.png")])
@@ -68,9 +68,9 @@ def test_a_plot_needs_its_package(capsys, monkeypatch, tmp_path):
     assert "pip install 'eventproc[plot]'" in capsys.readouterr().err
 
 
-def test_a_fleet_pays_by_the_list(capsys):
-    """The price of an operation is the user's to say."""
-    free = [
+def test_costs_follow_from_the_given_prices(capsys):
+    """Here only listings cost anything."""
+    arguments = [
         *SMALL,
         "--price-per-10k-writes",
         "0",
@@ -79,7 +79,7 @@ def test_a_fleet_pays_by_the_list(capsys):
         "--format",
         "json",
     ]
-    main(free)
+    main(arguments)
     totals = json.loads(capsys.readouterr().out)["totals"]
 
     assert totals["dollars_per_month"] == pytest.approx(

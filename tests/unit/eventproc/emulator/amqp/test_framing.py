@@ -1,4 +1,4 @@
-"""Frames, whatever the pieces they arrive in; performatives with every field."""
+"""Frames, in whatever pieces they arrive; performatives with every field."""
 
 import dataclasses
 
@@ -44,8 +44,8 @@ frames = st.one_of(
 
 
 @given(st.lists(frames, max_size=8), st.data())
-def test_a_stream_is_the_same_in_any_pieces(expected, data):
-    """Where the network cuts the stream makes no difference."""
+def test_the_frames_of_a_stream_do_not_depend_on_its_pieces(expected, data):
+    """The network may cut it anywhere."""
     stream = b"".join(raw for raw, _ in expected)
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=12).map(sorted))
     parser = FrameParser()
@@ -58,8 +58,8 @@ def test_a_stream_is_the_same_in_any_pieces(expected, data):
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10))
-def test_no_stream_does_worse_than_to_be_malformed(pieces):
-    """Arbitrary bytes give frames or a refusal, and nothing is held beyond one frame."""
+def test_any_bytes_are_frames_or_malformed(pieces):
+    """No other error is raised, and never more than one frame is buffered."""
     parser = FrameParser(512)
     try:
         for piece in pieces:
@@ -70,16 +70,16 @@ def test_no_stream_does_worse_than_to_be_malformed(pieces):
     assert len(parser._pending) < 512
 
 
-def test_a_frame_above_the_limit_is_refused_before_it_has_come():
-    """Its size stands in front: there is no need to wait for the rest."""
+def test_a_frame_above_the_limit_is_refused_before_it_is_complete():
+    """Its size is in its first bytes."""
     parser = FrameParser(1024)
 
     with pytest.raises(MalformedError):
         list(parser.feed(encode_frame(b"x" * 2000)[:100]))
 
 
-def test_a_heartbeat_is_a_frame_without_a_body():
-    """Eight bytes that say only: I am here."""
+def test_a_heartbeat_is_an_empty_frame():
+    """Of eight bytes."""
     assert list(FrameParser().feed(HEARTBEAT)) == [Frame(0, 0, b"")]
 
 
@@ -98,8 +98,8 @@ PERFORMATIVES = [
 
 
 @pytest.mark.parametrize("performative", PERFORMATIVES, ids=lambda each: type(each).__name__)
-def test_every_performative_survives_there_and_back(performative):
-    """What is written is read again, and the payload begins behind it."""
+def test_a_decoded_performative_equals_the_encoded_one(performative):
+    """The payload begins after it."""
     decoded, at = decode_performative(performative.described() + b"payload")
 
     assert decoded == performative
@@ -107,8 +107,8 @@ def test_every_performative_survives_there_and_back(performative):
 
 
 @pytest.mark.parametrize("performative", PERFORMATIVES, ids=lambda each: type(each).__name__)
-def test_every_field_is_written(performative):
-    """The genuine Python client reads fields by position: not one trailing null may be left out."""
+def test_every_field_is_encoded(performative):
+    """Azure's Python client reads fields by position, so trailing nulls must be there, too."""
     described, _ = decode(performative.described())
 
     assert isinstance(described, Described)
@@ -122,28 +122,28 @@ def test_every_field_is_written(performative):
         ["link", UInt(1)],  # the role is missing
         ["link", "1", True],  # a handle that is a string
         [None, UInt(1), True],  # no name
-        ["link", UInt(1), True, None, None, Described(ULong(0x28), 5)],  # a source of no fields
+        ["link", UInt(1), True, None, None, Described(ULong(0x28), 5)],  # a source without fields
         ["link", UInt(1), True, *[None] * 12],  # a field too many
         ["link", ULong(2**40), True],  # a handle beyond 32 bits
         {},
     ],
 )
-def test_a_performative_of_another_shape_is_malformed(fields):
-    """Types and presence are checked at the door, so that nothing behind it needs to."""
+def test_a_performative_with_wrong_fields_is_malformed(fields):
+    """Types and presence are checked once, when it is decoded."""
     with pytest.raises(MalformedError):
         Attach.of_fields(fields)
 
 
-def test_trailing_fields_may_be_left_out_by_others():
-    """AMQP allows it; defaults stand in."""
+def test_a_performative_without_its_trailing_fields_is_decoded():
+    """AMQP allows that; defaults are used."""
     attach = Attach.of_fields(["link", UInt(1), False, UByte(1)])
 
     assert (attach.snd_settle_mode, attach.rcv_settle_mode, attach.source) == (1, 0, None)
 
 
 @given(st.integers(0, 0xFFFF), st.integers(0, 0xFFFFFFFF))
-def test_the_ready_made_disposition_is_the_one_that_would_be_encoded(channel, delivery_id):
-    """The shortcut for the commonest answer means the same as the long way."""
+def test_the_precomputed_disposition_equals_the_encoded_one(channel, delivery_id):
+    """It is a shortcut for the most common answer."""
     (frame,) = FrameParser().feed(accepted_frame(channel, delivery_id))
     assert isinstance(frame, Frame)
     decoded, _ = decode_performative(frame.body)

@@ -1,4 +1,4 @@
-"""What the hub does to a message: three annotations, and not a byte more."""
+"""What the hub changes in a message: three annotations, and no other byte."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ ASSIGNED = ("x-opt-sequence-number", "x-opt-offset", "x-opt-enqueued-time")
 
 
 def section(code, value):
-    """One section of a message."""
+    """Return one encoded section of a message."""
     return encode(Described(ULong(code), value))
 
 
@@ -28,7 +28,7 @@ bodies = st.one_of(
     st.lists(values).map(lambda elements: section(0x76, elements)),
     values.map(lambda value: section(0x77, value)),
 )
-behind = st.tuples(
+after_annotations = st.tuples(
     st.just(b"") | st.lists(scalars, max_size=13).map(lambda fields: section(0x73, fields)),
     st.just(b"") | st.dictionaries(symbols, scalars).map(lambda pairs: section(0x74, pairs)),
     bodies,
@@ -37,9 +37,11 @@ behind = st.tuples(
 headers = st.just(b"") | st.just(section(0x70, [True]))
 
 
-@given(headers, annotations, behind, st.integers(0, 2**62), st.integers(0, 2**62))
-def test_everything_a_producer_wrote_stays(header, own, rest, sequence_number, offset):
-    """Header, properties and bodies stay byte for byte, annotations but for the hub's three."""
+@given(headers, annotations, after_annotations, st.integers(0, 2**62), st.integers(0, 2**62))
+def test_a_stored_message_keeps_all_that_its_producer_wrote(
+    header, own, rest, sequence_number, offset
+):
+    """Byte for byte, except that the hub sets three annotations."""
     draft = draft_of(header + section(0x72, own) + rest)
 
     event = store(draft, sequence_number, offset, 1234)
@@ -55,17 +57,17 @@ def test_everything_a_producer_wrote_stays(header, own, rest, sequence_number, o
     }
 
 
-@given(st.lists(st.tuples(headers, annotations, behind), max_size=5))
-def test_a_batch_is_its_events(events):
-    """Each data section of a batch is a message, as good as one sent alone."""
+@given(st.lists(st.tuples(headers, annotations, after_annotations), max_size=5))
+def test_a_batch_is_split_into_its_messages(events):
+    """Each equals one that was sent alone."""
     encoded = [header + section(0x72, own) + rest for header, own, rest in events]
     batch = b"".join(section(0x75, message) for message in encoded)
 
     assert drafts_of(batch, BATCH_FORMAT) == [draft_of(message) for message in encoded]
 
 
-def test_the_key_of_a_batch_is_the_key_of_its_events():
-    """An event that has a key of its own keeps it."""
+def test_messages_of_a_batch_get_its_partition_key():
+    """Unless a message has a key of its own."""
     key = Symbol("x-opt-partition-key")
     plain, keyed = section(0x75, b"1"), section(0x72, {key: "own"}) + section(0x75, b"2")
     envelope = section(0x72, {key: "batch"})
@@ -77,8 +79,8 @@ def test_the_key_of_a_batch_is_the_key_of_its_events():
 
 
 @given(st.binary(max_size=80), st.sampled_from([0, BATCH_FORMAT]))
-def test_no_bytes_do_worse_than_to_be_malformed(raw, message_format):
-    """Whatever a producer sends becomes events or is refused."""
+def test_any_bytes_are_messages_or_malformed(raw, message_format):
+    """No other error is raised."""
     try:
         drafts = drafts_of(raw, message_format)
     except MalformedError:
@@ -98,14 +100,14 @@ def test_no_bytes_do_worse_than_to_be_malformed(raw, message_format):
         b"\x40",
     ],
 )
-def test_what_is_no_message_is_malformed(message):
-    """A consumer must never be sent what it cannot read."""
+def test_an_invalid_message_is_malformed(message):
+    """No consumer must ever be sent one."""
     with pytest.raises(MalformedError):
         draft_of(message)
 
 
-def test_an_event_can_be_looked_into():
-    """Tests read the log without taking messages apart themselves."""
+def test_an_event_in_the_log_can_be_decoded():
+    """So tests need not decode messages by themselves."""
     message = section(0x74, {"n": Long(1)}) + section(0x75, b"ab") + section(0x75, b"c")
 
     event = store(draft_of(message), 5, 70, 1234)

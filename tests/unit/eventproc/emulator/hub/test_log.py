@@ -1,4 +1,4 @@
-"""The log: numbers that never return, positions that find what they name."""
+"""The log: sequence numbers that are never used again, positions that find their events."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ def drafts(*bodies):
 
 
 def filled(count=10, step_ms=1000):
-    """A log of one event each second from second 1 on."""
+    """A log of one event each second, from second 1 on."""
     log = PartitionLog()
     for index in range(count):
         log.append(log.place(drafts(b"x" * index), 1000 + index * step_ms))
@@ -40,7 +40,7 @@ def found(log, position):
 
 
 class LogMachine(RuleBasedStateMachine):
-    """A log against a list that forgets nothing."""
+    """Compares a log with a list that deletes nothing."""
 
     def __init__(self):
         super().__init__()
@@ -103,9 +103,9 @@ class LogMachine(RuleBasedStateMachine):
                 (PositionKind.OFFSET, event.offset),
             ):
                 at = self.log.start_of(StartPosition(kind, value, inclusive=True))
-                behind = self.log.start_of(StartPosition(kind, value))
+                after = self.log.start_of(StartPosition(kind, value))
 
-                assert (at, behind) == (event.sequence_number, event.sequence_number + 1)
+                assert (at, after) == (event.sequence_number, event.sequence_number + 1)
 
 
 TestLog = LogMachine.TestCase
@@ -129,8 +129,8 @@ TestLog = LogMachine.TestCase
         ("amqp.annotation.x-opt-enqueued-time > '-5'", range(10)),
     ],
 )
-def test_selectors_find_what_they_name(selector, expected):
-    """Ten events, at seconds 1 to 10."""
+def test_selectors_begin_at_the_events_they_name(selector, expected):
+    """In a log of ten events, at seconds 1 to 10."""
     assert found(filled(), parse_selector(selector)) == list(expected)
 
 
@@ -138,8 +138,8 @@ def test_selectors_find_what_they_name(selector, expected):
     "selector",
     ["", "x-opt-offset > '1'", "amqp.annotation.x-opt-offset < '1'", "amqp.annotation.x > 1; DROP"],
 )
-def test_other_selectors_are_refused(selector):
-    """Reading from the start instead would be a surprise."""
+def test_invalid_selectors_are_refused(selector):
+    """Instead of reading from the start."""
     with pytest.raises(RefusedError) as refused:
         parse_selector(selector)
 
@@ -147,16 +147,16 @@ def test_other_selectors_are_refused(selector):
 
 
 @pytest.mark.parametrize("kind", [PositionKind.SEQUENCE_NUMBER, PositionKind.OFFSET])
-def test_a_position_behind_the_end_is_refused(kind):
-    """It is a checkpoint of another log: silence would look like an idle hub."""
+def test_a_position_after_the_end_is_refused(kind):
+    """It belongs to another log: waiting for it would look like an idle hub."""
     with pytest.raises(RefusedError, match=r"The last .* in the system is") as refused:
         filled().start_of(StartPosition(kind, 10_000))
 
     assert refused.value.condition == "com.microsoft:argument-error"
 
 
-def test_an_expired_position_goes_on_at_the_oldest_event():
-    """As the service does: what has expired cannot be waited for."""
+def test_reading_from_an_expired_position_begins_at_the_oldest_event():
+    """As in the service."""
     log = filled()
     log.drop_before(5)
 
@@ -165,24 +165,24 @@ def test_an_expired_position_goes_on_at_the_oldest_event():
     assert found(log, LATEST) == []
 
 
-def test_an_empty_partition_has_the_service_s_numbers():
-    """Clients know an empty partition by -1 and the year 1."""
+def test_an_empty_partition_has_the_same_properties_as_in_the_service():
+    """Clients know it by -1 and the year 1."""
     properties = PartitionLog().properties()
 
     assert (properties.last_sequence_number, properties.last_offset) == (-1, -1)
     assert (properties.last_enqueued_ms, properties.is_empty) == (NEVER_MS, True)
 
 
-def test_offsets_are_not_sequence_numbers():
-    """Who confuses the two must notice here."""
+def test_offsets_differ_from_sequence_numbers():
+    """So code that confuses the two fails in a test."""
     second = filled().read(1, 1, 10**9)[0]
 
     assert second.offset > second.sequence_number
 
 
 @given(st.integers(1, 20), st.integers(0, 5000))
-def test_reading_stays_within_its_limits_and_always_gets_on(count_max, bytes_max):
-    """At most so many events and bytes, but never nothing while there is something."""
+def test_a_read_keeps_its_limits_but_returns_at_least_one_event(count_max, bytes_max):
+    """At most so many events and bytes; one event may be larger."""
     events = filled(20).read(3, count_max, bytes_max)
 
     assert 1 <= len(events) <= count_max

@@ -1,4 +1,4 @@
-"""Logs on disk: what was written is there again, whatever the last write was cut to."""
+"""Logs on disk: what was written is read again, wherever the last write was cut off."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def drafts(lengths):
 
 
 def write(path, batches, *, sync=False):
-    """Write batches to a log on disk; the log as it is in memory."""
+    """Write batches to a log on disk; return the log in memory."""
     file = PartitionFile(path, sync=sync)
     log = file.load(1)
     for now_ms, lengths in enumerate(batches):
@@ -37,7 +37,7 @@ def write(path, batches, *, sync=False):
 
 
 def load(path):
-    """Read a log from disk, and let go of the file."""
+    """Read a log from disk, and close the file."""
     file = PartitionFile(path)
     log = file.load(2)
     file.close()
@@ -45,13 +45,13 @@ def load(path):
 
 
 def everything(log: PartitionLog):
-    """Every event that a log keeps."""
+    """Every event of a log."""
     return log.read(0, 10**6, 10**9)
 
 
 @given(batches=sizes, sync=st.booleans())
 def test_a_log_is_the_same_after_a_restart(tmp_path_factory, batches, sync):
-    """Events, and the numbers that come next."""
+    """Its events, and the numbers that come next."""
     path = tmp_path_factory.mktemp("log") / "0.log"
     written = write(path, batches, sync=sync)
 
@@ -63,8 +63,8 @@ def test_a_log_is_the_same_after_a_restart(tmp_path_factory, batches, sync):
 
 
 @given(batches=sizes.filter(bool), data=st.data())
-def test_a_torn_end_costs_only_what_is_torn(tmp_path_factory, batches, data):
-    """Cut anywhere: the whole records before the cut are there, and writing goes on behind them."""
+def test_a_file_that_was_cut_off_keeps_its_complete_records(tmp_path_factory, batches, data):
+    """Wherever it was cut. Writing continues after the last complete record."""
     path = tmp_path_factory.mktemp("log") / "0.log"
     written = everything(write(path, batches))
     raw = path.read_bytes()
@@ -74,18 +74,18 @@ def test_a_torn_end_costs_only_what_is_torn(tmp_path_factory, batches, data):
     path.write_bytes(raw[:cut] + garbage)
 
     loaded = everything(load(path))
-    again = everything(write(path, [[7]]))
+    restarted = everything(write(path, [[7]]))
 
     assert loaded == written[: len(loaded)]
     assert sum(len(event.payload) + 32 for event in written[: len(loaded) + 1]) > cut - head or (
         len(loaded) == len(written)
     )
-    assert again[:-1] == loaded
-    assert [event.sequence_number for event in again] == list(range(len(loaded) + 1))
+    assert restarted[:-1] == loaded
+    assert [event.sequence_number for event in restarted] == list(range(len(loaded) + 1))
 
 
-def test_a_flipped_bit_ends_the_log(tmp_path):
-    """A record whose checksum is wrong is not delivered, nor what comes behind it."""
+def test_a_log_ends_before_a_record_with_a_wrong_checksum(tmp_path):
+    """Neither that record nor a later one is delivered."""
     path = tmp_path / "0.log"
     written = everything(write(path, [[10], [20], [30]]))
     raw = bytearray(path.read_bytes())
@@ -98,22 +98,22 @@ def test_a_flipped_bit_ends_the_log(tmp_path):
     assert len(loaded) < 3
 
 
-def test_what_lies_behind_a_broken_record_never_comes_back(tmp_path):
-    """Even when the next record fills the gap to the byte."""
+def test_records_after_a_damaged_one_never_come_back(tmp_path):
+    """Not even if the next write is exactly as long as the damaged record."""
     path = tmp_path / "0.log"
     first, second, _ = everything(write(path, [[10], [20], [30]]))
     raw = bytearray(path.read_bytes())
     raw[raw.index(second.payload)] ^= 1
     path.write_bytes(raw)
 
-    again = everything(write(path, [[20]]))
+    restarted = everything(write(path, [[20]]))
 
-    assert everything(load(path)) == again
-    assert [event.offset for event in again] == [first.offset, second.offset]
+    assert everything(load(path)) == restarted
+    assert [event.offset for event in restarted] == [first.offset, second.offset]
 
 
-def test_numbering_outlives_the_events(tmp_path):
-    """When all has expired and the file was written anew, it goes on where it was."""
+def test_numbering_continues_after_all_events_have_expired(tmp_path):
+    """Although the file was written anew."""
     path = tmp_path / "0.log"
     file = PartitionFile(path, compact_above=0)
     log = file.load(1)
@@ -134,8 +134,8 @@ def test_numbering_outlives_the_events(tmp_path):
     assert path.stat().st_size < size
 
 
-def test_a_file_of_something_else_is_not_touched(tmp_path):
-    """It is said which file, and what to do."""
+def test_a_file_that_is_not_a_log_is_refused_and_unchanged(tmp_path):
+    """The message says to move it away."""
     path = tmp_path / "0.log"
     path.write_text("shopping list\n" * 10)
 
@@ -145,8 +145,8 @@ def test_a_file_of_something_else_is_not_touched(tmp_path):
     assert path.read_text().startswith("shopping list")
 
 
-def test_a_hub_s_name_is_never_a_path(tmp_path):
-    """Names may hold dots and spaces; files stay inside the directory."""
+def test_files_of_any_hub_are_inside_the_directory(tmp_path):
+    """Names may have dots and spaces."""
     path = partition_path(tmp_path, "..", "0")
 
     assert path.resolve().is_relative_to(tmp_path)
@@ -159,8 +159,8 @@ def configured(directory, partition_count):
     )
 
 
-def test_a_hub_may_grow_but_not_shrink(tmp_path):
-    """Silently hiding the events of partitions that are no longer configured would lose them."""
+def test_the_partition_count_may_grow_but_not_shrink(tmp_path):
+    """Events of partitions that are no longer configured would be lost silently."""
     configured(tmp_path, 2).close()
     configured(tmp_path, 4).close()
 
@@ -168,8 +168,8 @@ def test_a_hub_may_grow_but_not_shrink(tmp_path):
         configured(tmp_path, 3)
 
 
-def test_a_directory_belongs_to_one_emulator(tmp_path):
-    """Two that append to the same files would tear them."""
+def test_a_second_emulator_in_a_directory_is_refused(tmp_path):
+    """Two would both append to the same files."""
     first = configured(tmp_path, 1)
 
     with pytest.raises(ConfigurationError, match="another emulator"):
@@ -179,8 +179,8 @@ def test_a_directory_belongs_to_one_emulator(tmp_path):
     configured(tmp_path, 1).close()
 
 
-def test_a_hub_keeps_the_time_of_its_creation(tmp_path):
-    """Over restarts, like everything it tells about itself."""
+def test_a_hub_keeps_its_creation_time_over_restarts(tmp_path):
+    """Like its other properties."""
     first = configured(tmp_path, 1)
     first.close()
     second = configured(tmp_path, 1)
@@ -189,8 +189,8 @@ def test_a_hub_keeps_the_time_of_its_creation(tmp_path):
     assert first.hub("orders").created_ms == second.hub("orders").created_ms
 
 
-def test_what_could_not_be_written_is_refused_and_not_kept(tmp_path):
-    """The disk is full: the producer is told, and the file ends where it ended."""
+def test_an_event_that_cannot_be_written_is_refused_and_dropped(tmp_path):
+    """If the disk is full the producer gets an error, and the file keeps its complete records."""
     resource = pytest.importorskip("resource")
     namespace = configured(tmp_path, 1)
     partition = namespace.hub("orders").partition("0")
@@ -213,16 +213,16 @@ def test_what_could_not_be_written_is_refused_and_not_kept(tmp_path):
     assert [event.sequence_number for event in loaded] == [0, 1]
 
 
-def test_events_that_were_dropped_stay_dropped(tmp_path):
-    """A restart does not bring back what a test let expire."""
+def test_events_that_were_dropped_are_not_restored(tmp_path):
+    """By a restart, for example after a test let them expire."""
     namespace = configured(tmp_path, 1)
     partition = namespace.hub("orders").partition("0")
     partition.publish(drafts([1, 2, 3]))
     partition.drop_before(2)
     namespace.close()
 
-    again = configured(tmp_path, 1)
-    kept = everything(again.hub("orders").partition("0").log)
-    again.close()
+    restarted = configured(tmp_path, 1)
+    kept = everything(restarted.hub("orders").partition("0").log)
+    restarted.close()
 
     assert [event.sequence_number for event in kept] == [2]

@@ -18,7 +18,7 @@ from eventproc.simulation.report import report_of
 
 
 def history_of_a_crash() -> History:
-    """A has partitions 1 and 2, B has 0; A crashes at 60 and B takes over at 90."""
+    """A owns partitions 1 and 2, B owns 0; A crashes at 60 s and B claims one of them at 90 s."""
     ids = ("0", "1", "2")
     return History(
         duration_s=120,
@@ -43,35 +43,35 @@ def history_of_a_crash() -> History:
     )
 
 
-def told(row):
-    """Return a row's stretches as plain values."""
+def spans_of(row):
+    """Return a row's spans as plain values."""
     return [(x.begin_s, x.end_s, x.owner_id) for x in row.spans]
 
 
-def test_nobody_attends_to_the_partitions_of_the_dead():
-    """After a crash a partition is not served until another owner takes over."""
-    rows = {row.partition_id: told(row) for row in rows_of(history_of_a_crash())}
+def test_partitions_of_a_crashed_owner_are_not_served():
+    """Until another owner takes over."""
+    rows = {row.partition_id: spans_of(row) for row in rows_of(history_of_a_crash())}
 
     assert rows["0"] == [(0, 1, None), (1, 120, "B")]
     assert rows["1"] == [(0, 1, None), (1, 60, "A"), (60, 90, None), (90, 120, "B")]
     assert rows["2"] == [(0, 1, None), (1, 60, "A"), (60, 120, None)]
 
 
-def test_who_comes_back_attends_again():
-    """A restart under the same name ends the gap, without any write."""
+def test_partitions_of_an_owner_that_restarts_are_served_again():
+    """Under the same name, without any write."""
     history = history_of_a_crash()
     history.services.append(Service(at_s=65, owner_id="A", is_up=True))
-    rows = {row.partition_id: told(row) for row in rows_of(history)}
+    rows = {row.partition_id: spans_of(row) for row in rows_of(history)}
 
     assert rows["2"] == [(0, 1, None), (1, 60, "A"), (60, 65, None), (65, 120, "A")]
 
 
-def test_partitions_stand_by_their_first_owner():
-    """So that what a newcomer gets shows as stripes in blocks."""
+def test_partitions_are_grouped_by_their_first_owner():
+    """So partitions that moved to a new processor show as stripes."""
     assert [row.partition_id for row in rows_of(history_of_a_crash())] == ["1", "2", "0"]
 
 
-def test_operations_are_told_for_a_minute():
+def test_operations_are_counted_per_minute():
     """Two bins of a minute each."""
     history = history_of_a_crash()
 
@@ -79,8 +79,8 @@ def test_operations_are_told_for_a_minute():
     assert per_minute(history.listings, 120, 4) == [0, 2, 0, 0]
 
 
-def test_captions_that_are_close_stand_on_levels():
-    """The lowest level that is free; with none free, the one that was free soonest."""
+def test_captions_that_would_overlap_get_different_levels():
+    """The lowest free level; if none is free, the one that was free first."""
     assert levels([0, 0.1, 0.2, 0.6, 0.65], [0.25] * 5, 2) == [0, 1, 0, 0, 1]
     assert levels([0.0, 0.5], [0.5, 0.5], 3) == [0, 0]
 
@@ -98,7 +98,7 @@ def test_a_history_is_drawn(tmp_path, suffix, head):
 
 
 @pytest.mark.parametrize("name", ["plot.gif", "no/such/folder/plot.png"])
-def test_a_file_that_cannot_be_is_refused(tmp_path, name):
+def test_a_file_that_cannot_be_written_is_refused(tmp_path, name):
     """Before anything is simulated."""
     with pytest.raises(ConfigurationError, match="plot"):
         check_path(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Foreign processors behave as their SDKs are known to."""
+"""Simulated processors of other systems behave as their SDKs do."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ GROUP = ConsumerGroup(fully_qualified_namespace="memory", eventhub_name="hub")
 
 
 def reports_of(name, *events, partitions=32, processors=4):
-    """Play events with a foreign system; return the report of each, the start first."""
+    """Run the script with another system; return the report of each event, the start first."""
     script = Script(
         partition_count=partitions,
         processor_count=processors,
@@ -34,16 +34,16 @@ def reports_of(name, *events, partitions=32, processors=4):
     return report_of(play(script, memory_account, SYSTEMS[name]())).events
 
 
-def test_four_greedy_pythons_collide_at_the_start():
-    """Each of 4 tries to take all of 32, and 3 of them fail at each: 96 conflicting writes."""
+def test_greedy_python_processors_conflict_at_the_start():
+    """Each of 4 claims all of 32 partitions, and 3 fail for each: 96 conflicting writes."""
     (start,) = reports_of("azure-python-greedy")
 
     assert (start.conflicts, start.spread_final) == (96, 0)
     assert start.moves > start.moves_minimum
 
 
-def test_a_newcomer_steals_and_events_come_twice():
-    """There is no hand-over: events since the last checkpoint are handled again."""
+def test_a_new_processor_steals_so_events_are_repeated():
+    """Without a hand-over, events since the last checkpoint are handled again."""
     _, join = reports_of("azure-dotnet-greedy", "join:1")
 
     assert (join.moves, join.moves_minimum, join.steals_per_cycle_max) == (6, 6, 1)
@@ -51,16 +51,16 @@ def test_a_newcomer_steals_and_events_come_twice():
     assert join.seconds_to_balance < 2
 
 
-def test_a_leaver_releases_what_it_has():
-    """The others need not wait for the expiration, and it does not checkpoint."""
+def test_a_processor_that_leaves_releases_its_partitions():
+    """The others need not wait for the expiration. It does not checkpoint."""
     _, leave = reports_of("azure-java-greedy", "leave:1")
 
     assert leave.seconds_to_balance < 15
     assert leave.duplicates > 0
 
 
-def test_the_document_never_comes_to_balance():
-    """18 partitions and a fourth processor: 5, 5, 5, 3 for ever."""
+def test_the_documented_algorithm_does_not_reach_balance():
+    """18 partitions and a fourth processor stay at 5, 5, 5 and 3."""
     _, join = reports_of("event-processor-load-balancing", "join:1", partitions=18, processors=3)
 
     assert (join.cycles_to_balance, join.spread_final) == (None, 2)
@@ -72,13 +72,13 @@ class Recorder(PartitionHandler):
     handled: Counter
 
     async def process_events(self, context, events):
-        """Take them all."""
+        """Count all events."""
         self.handled.update((context.partition_id, event.sequence_number) for event in events)
 
 
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if name.startswith("azure-")])
-def test_a_group_of_two_makes_shares_evenly_and_loses_nothing(name):
-    """Ours and two of theirs: all partitions are owned, evenly, and every event is handled."""
+def test_a_group_with_two_foreign_members_is_balanced_and_loses_no_event(name):
+    """With one processor of ours, all partitions are owned, evenly."""
     handled: Counter = Counter()
 
     async def main():
@@ -136,11 +136,11 @@ def test_a_group_of_two_makes_shares_evenly_and_loses_nothing(name):
     } == dict.fromkeys(map(str, range(10)), 60)
 
 
-class Silent(MemoryCheckpointStore):
+class LosingAnswers(MemoryCheckpointStore):
     """Carries claims out, and reports every outcome as unknown."""
 
     async def claim_ownership(self, group, claims):
-        """Write, and leave the outcome open."""
+        """Write, and report an unknown outcome."""
         results = await super().claim_ownership(group, claims)
         return [ClaimResult(claim=r.claim, outcome=WriteOutcome.UNKNOWN) for r in results]
 
@@ -148,14 +148,14 @@ class Silent(MemoryCheckpointStore):
 @pytest.mark.parametrize(
     ("name", "is_serving"), [("azure-python-greedy", True), ("azure-dotnet-greedy", False)]
 )
-def test_python_takes_silence_for_success(name, is_serving):
-    """Where a claim is not answered, Python reads the partition at once and the others do not."""
+def test_python_serves_a_partition_after_a_claim_of_unknown_outcome(name, is_serving):
+    """The other SDKs do not."""
 
     async def main():
         hub = MemoryHub(2)
         processor = ForeignProcessor(
             source=MemoryEventSource(hub),
-            store=Silent(),
+            store=LosingAnswers(),
             on_events=lambda *_: asyncio.sleep(0),
             owner_id="a",
             profile=SYSTEMS[name](),
@@ -173,8 +173,8 @@ def test_python_takes_silence_for_success(name, is_serving):
     assert run_virtual(main()) is is_serving
 
 
-def test_a_stale_checkpoint_is_accepted():
-    """A foreign client overwrites a newer checkpoint with its own older one."""
+def test_a_foreign_processor_overwrites_a_newer_checkpoint():
+    """With an older one of its own."""
 
     async def main():
         hub = MemoryHub(1)

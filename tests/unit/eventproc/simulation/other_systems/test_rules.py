@@ -1,4 +1,4 @@
-"""The rules of foreign clients: what is known of each, and what holds for every rule."""
+"""The balancing rules of other systems: what is known of each, and what holds for all."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ AZURE = [name for name in RULES if name.startswith("azure-")]
 
 
 def seen_by(owner_id, held, *, free=0, expired=()) -> ObservedGroup:
-    """Return what one of them sees where each has so many; listed are those with live records."""
+    """Return what one member sees of a group in which each owner holds so many partitions."""
     owners = [owner for owner, count in held.items() for _ in range(count)]
     records = [
         Record(
@@ -37,13 +37,13 @@ def seen_by(owner_id, held, *, free=0, expired=()) -> ObservedGroup:
 
 
 def owner_of(seen, partition_id):
-    """Return the live owner that the rule saw."""
+    """Return the live owner that the rule sees."""
     return seen.owner_by_partition.get(partition_id)
 
 
 @pytest.mark.parametrize("name", AZURE)
-def test_only_python_leaves_4_4_6_as_it_is(name):
-    """Of 14 partitions two owners have 4 and one has 6: Python steals below the floor only."""
+def test_only_python_leaves_owners_at_4_4_and_6(name):
+    """It steals only for a member below the minimum, and 14 div 3 is 4."""
     seen = seen_by("a", {"a": 4, "b": 4, "c": 6})
     claims = RULES[name](seen, Random(1)).claims
 
@@ -51,15 +51,15 @@ def test_only_python_leaves_4_4_6_as_it_is(name):
     assert all(owner_of(seen, p) == "c" for p in claims)
 
 
-def test_the_document_stops_before_its_own_example_is_done():
-    """18 partitions, 5, 5, 5 and 3: nobody has more than 18 / 4 + 1, so nothing is stolen."""
+def test_the_documented_algorithm_leaves_owners_at_5_5_5_and_3():
+    """It steals only from an owner with more than 18 / 4 + 1 partitions."""
     seen = seen_by("d", {"a": 5, "b": 5, "c": 5, "d": 3})
 
     assert RULES["event-processor-load-balancing"](seen, Random(1)).claims == ()
 
 
-def test_dotnet_waits_at_the_floor_while_anybody_is_below():
-    """Of 13 partitions two are free: they are left to the owner of 3, and then to any."""
+def test_dotnet_waits_at_the_minimum_while_a_member_is_below_it():
+    """Two free partitions of 13 are left to the owner of 3, and then to any owner."""
     rule = RULES["azure-dotnet-greedy"]
 
     assert rule(seen_by("a", {"a": 4, "b": 4, "c": 3}, free=2), Random(1)).claims == ()
@@ -67,22 +67,22 @@ def test_dotnet_waits_at_the_floor_while_anybody_is_below():
     assert len(rule(seen_by("a", {"a": 4, "b": 4, "c": 4}, free=1), Random(1)).claims) == 1
 
 
-def test_javascript_waits_at_the_floor_for_owners_with_too_many():
-    """Of 10 partitions four have 4, 3, 2 and 1: the two largest count as having their extra one."""
+def test_javascript_waits_at_the_minimum_for_owners_above_it():
+    """Of 4, 3, 2 and 1 partitions, the two largest count as having the extra ones."""
     seen = seen_by("c", {"a": 4, "b": 3, "c": 2, "d": 1})
 
     assert RULES["azure-javascript-greedy"](seen, Random(1)).claims == ()
 
 
-def test_javascript_takes_everything_where_nobody_is():
-    """Without a live record it asks for all partitions at once."""
+def test_javascript_claims_everything_if_there_is_no_live_record():
+    """All partitions at once."""
     seen = seen_by("b", {"a": 3}, free=2, expired={"a"})
 
     assert sorted(RULES["azure-javascript-greedy"](seen, Random(1)).claims) == list("01234")
 
 
-def test_go_always_takes_the_same_ones():
-    """Whatever the chance, the free partitions at the head of the list."""
+def test_go_always_claims_the_first_free_partitions():
+    """Whatever the random numbers are."""
     seen = seen_by("c", {"a": 4, "b": 4}, free=8)
     claims = {RULES["azure-go-greedy"](seen, Random(seed)).claims for seed in range(20)}
 
@@ -90,8 +90,8 @@ def test_go_always_takes_the_same_ones():
 
 
 @pytest.mark.parametrize(("name", "count"), [("greedy", 8), ("balanced", 1)])
-def test_pythons_own_rule_draws_by_our_seed(name, count):
-    """The genuine code, run with our chance: the same seed gives the same claims."""
+def test_the_genuine_python_rule_uses_the_seed_of_the_simulation(name, count):
+    """The same seed gives the same claims."""
     seen = seen_by("a", {}, free=32)
     seen = ObservedGroup(
         owner_id="a",
@@ -108,8 +108,8 @@ def test_pythons_own_rule_draws_by_our_seed(name, count):
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_an_expired_record_is_free(name):
-    """Everybody takes over from the dead at some time, and from no one else then."""
+def test_partitions_with_expired_records_are_claimed(name):
+    """Sooner or later by each rule; of live owners' partitions only those of the largest."""
     rule = RULES[name]
     seen = seen_by("b", {"a": 6, "b": 6, "c": 6}, expired={"c"})
     taken = {p for seed in range(50) for p in rule(seen, Random(seed)).claims}
@@ -122,7 +122,7 @@ def test_an_expired_record_is_free(name):
 
 @st.composite
 def groups(draw):
-    """Draw a group: who has what, how old it is, and who looks."""
+    """Draw a group: its owners, the ages of its records, and the member that decides."""
     count = draw(st.integers(1, 12))
     owners = st.sampled_from(["a", "b", "c", "d", None])
     recorded = draw(st.lists(owners, min_size=0, max_size=count))
@@ -143,8 +143,8 @@ def groups(draw):
 
 
 @given(name=st.sampled_from(list(RULES)), seen=groups(), seed=st.integers(0, 1000))
-def test_what_any_rule_keeps_to(name, seen, seed):
-    """It claims what is there and not its own, once; and it is a function of what it is given."""
+def test_every_rule_claims_existing_partitions_of_others_once(name, seen, seed):
+    """It is a pure function: the same input gives the same claims and is not changed."""
     before = (tuple(seen.records), tuple(seen.partition_ids))
     answer = RULES[name](seen, Random(seed))
 
@@ -163,6 +163,6 @@ CAREFUL = [name for name in AZURE if "balanced" in name] + [
 
 
 @given(name=st.sampled_from(CAREFUL), seen=groups(), seed=st.integers(0, 1000))
-def test_at_most_one_claim_in_a_cycle(name, seen, seed):
-    """Those that say so."""
+def test_rules_that_claim_one_partition_per_cycle_do_so(name, seen, seed):
+    """Those whose documentation says so."""
     assert len(RULES[name](seen, Random(seed)).claims) <= 1

@@ -1,4 +1,4 @@
-"""Encoded messages and frames, as the service sends them; made by the emulator's own encoder."""
+"""Encoded messages and frames as the service sends them, made by the emulator's encoder."""
 
 import struct
 from typing import Any
@@ -9,12 +9,12 @@ from eventproc.emulator.amqp.values import Described, Long, Symbol, Timestamp, U
 TIME_MS = 1_795_205_646_471
 
 
-def section(descriptor: int, value: Any) -> bytes:  # a list of some values is no list of any
+def section(descriptor: int, value: Any) -> bytes:  # list is invariant, so Value does not fit here
     return encode(Described(ULong(descriptor), value))
 
 
 def position(number: int, **more: Value) -> bytes:
-    """The annotations that say where an event stands."""
+    """The annotations that have an event's position."""
     entries: dict[Value, Value] = {
         Symbol("x-opt-sequence-number"): Long(number),
         Symbol("x-opt-offset"): str(number * 300),
@@ -25,7 +25,7 @@ def position(number: int, **more: Value) -> bytes:
 
 
 def message(number: int, body: bytes = b"", **more: Value) -> bytes:
-    """An event as a message."""
+    """An event as an encoded message."""
     return position(number, **more) + section(0x75, body)
 
 

@@ -1,4 +1,4 @@
-"""What Azure's client is told."""
+"""Start positions as Azure's client gets them."""
 
 from datetime import UTC, datetime
 
@@ -12,12 +12,12 @@ from eventproc.sources.eventhubs.client import start_of
     ("microseconds", "is_inclusive", "expected_ms"),
     [(500_000, True, 500), (500_001, True, 501), (500_000, False, 500), (500_001, False, 500)],
 )
-def test_a_time_between_two_milliseconds_begins_with_the_later(
+def test_a_start_time_is_rounded_up_to_the_next_millisecond(
     microseconds, is_inclusive, expected_ms
 ):
-    """The client cuts off what is less; an event of the earlier one came before the time."""
+    """The client rounds down, and events of the earlier millisecond came before the time."""
     time = datetime(2026, 1, 31, 8, 0, 0, microseconds, tzinfo=UTC)
-    told = start_of(EventPosition(enqueued_time=time, is_inclusive=is_inclusive))
+    start = start_of(EventPosition(enqueued_time=time, is_inclusive=is_inclusive))
 
-    assert isinstance(told, datetime)
-    assert told.microsecond // 1000 == expected_ms
+    assert isinstance(start, datetime)
+    assert start.microsecond // 1000 == expected_ms

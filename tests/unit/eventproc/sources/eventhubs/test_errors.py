@@ -1,4 +1,4 @@
-"""The service's conditions, and what they mean to a caller."""
+"""AMQP error conditions and HTTP statuses of the service, and the errors raised for them."""
 
 import pytest
 
@@ -32,8 +32,8 @@ from eventproc.sources.eventhubs.errors import OffsetRefusedError, error_for
         (None, None, SourceUnavailableError),
     ],
 )
-def test_a_condition_means_displaced_refused_or_later(condition, status, meaning):
-    """What is not known to be final is worth another attempt."""
+def test_a_condition_is_mapped_to_displaced_rejected_or_unavailable(condition, status, meaning):
+    """One that is not known to be final means that a retry may help."""
     error = error_for("doing", "it  said\nso", condition=condition, status=status)
 
     assert type(error) is meaning

@@ -1,4 +1,4 @@
-"""From AMQP messages to events: every form of body, names as text, nothing lost."""
+"""From AMQP messages to events: each form of body, names as text, nothing lost."""
 
 import json
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ ANNOTATIONS = {
 
 
 class Message(NamedTuple):
-    """The sections, as Azure's decoder names them."""
+    """A message's sections, named as by Azure's decoder."""
 
     delivery_annotations: Any = None
     message_annotations: Any = ANNOTATIONS
@@ -31,8 +31,8 @@ class Message(NamedTuple):
     value: Any = None
 
 
-def test_an_event_has_its_place_and_time():
-    """All three come from the service's annotations."""
+def test_an_event_has_its_position_and_time():
+    """Sequence number, offset and time come from the service's annotations."""
     event = to_received_event(Message(data=[b"x"]))
 
     assert (event.sequence_number, event.offset) == (7, "4711")
@@ -57,7 +57,7 @@ def test_a_body_of_several_sections_is_joined(sections):
         (Message(sequence=[b"one"]), b'["one"]'),
     ],
 )
-def test_a_body_that_is_no_data_becomes_bytes(message, body):
+def test_a_body_without_data_sections_is_converted_to_bytes(message, body):
     """A single text or binary value as it is, everything else as JSON."""
     assert to_received_event(message).body == body
 
@@ -67,25 +67,25 @@ values = st.one_of(st.text(max_size=10), st.integers(), st.booleans(), st.none()
 
 
 @given(st.dictionaries(names, values, max_size=5))
-def test_what_a_publisher_attached_comes_back_as_it_was(attached):
-    """The decoder gives text as bytes, and here it is text again."""
+def test_application_properties_equal_those_that_were_published(published):
+    """The decoder returns text as bytes, which is decoded again."""
     encoded = {
         name.encode(): value.encode() if isinstance(value, str) else value
-        for name, value in attached.items()
+        for name, value in published.items()
     }
 
-    assert to_received_event(Message(application_properties=encoded)).properties == attached
+    assert to_received_event(Message(application_properties=encoded)).properties == published
 
 
-def test_bytes_that_are_no_text_stay_bytes():
-    """Nothing is replaced by question marks."""
+def test_a_property_that_is_not_utf_8_stays_bytes():
+    """No byte is replaced."""
     event = to_received_event(Message(application_properties={b"raw": b"\xff\xfe"}))
 
     assert event.properties == {"raw": b"\xff\xfe"}
 
 
-def test_amqp_s_own_properties_are_named_as_azure_names_them():
-    """Those with a field of their own are there as well."""
+def test_system_properties_have_the_names_of_azures_client():
+    """Also those that have a field of their own."""
     identity = UUID(int=1)
     properties = (b"m1", None, b"to", None, None, identity, b"text/plain", *[None] * 4, 5, b"g")
     annotations = ANNOTATIONS | {b"x-opt-partition-key": b"key", b"x-opt-own": 1}
@@ -112,16 +112,16 @@ def test_amqp_s_own_properties_are_named_as_azure_names_them():
 
 
 @pytest.mark.parametrize("missing", ANNOTATIONS)
-def test_a_message_without_a_place_is_refused(missing):
+def test_a_message_without_a_position_is_refused(missing):
     """It could not be checkpointed."""
     annotations = {name: value for name, value in ANNOTATIONS.items() if name != missing}
     with pytest.raises(SourceRejectedError, match="not an event hub"):
         to_received_event(Message(message_annotations=annotations))
 
 
-def test_the_newest_event_of_the_partition_is_told_along():
-    """In the delivery annotations, if the link asked for it."""
-    told = to_last_enqueued(
+def test_the_end_of_the_partition_is_read_from_delivery_annotations():
+    """The service sends them if the link asked for them."""
+    end = to_last_enqueued(
         Message(
             delivery_annotations={
                 b"last_enqueued_sequence_number": 9,
@@ -131,19 +131,19 @@ def test_the_newest_event_of_the_partition_is_told_along():
         )
     )
 
-    assert told is not None
-    assert (told.sequence_number, told.offset) == (9, "5000")
-    assert told.enqueued_time == datetime(2026, 11, 20, 20, 14, 6, 471_000, tzinfo=UTC)
+    assert end is not None
+    assert (end.sequence_number, end.offset) == (9, "5000")
+    assert end.enqueued_time == datetime(2026, 11, 20, 20, 14, 6, 471_000, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("told", [None, {}, {b"last_enqueued_offset": b"1"}])
-def test_nothing_told_is_nothing_known(told):
-    """No guess is made."""
-    assert to_last_enqueued(Message(delivery_annotations=told)) is None
+@pytest.mark.parametrize("end", [None, {}, {b"last_enqueued_offset": b"1"}])
+def test_without_delivery_annotations_the_end_is_unknown(end):
+    """Also if they are incomplete."""
+    assert to_last_enqueued(Message(delivery_annotations=end)) is None
 
 
-def test_json_bodies_are_readable_as_json():
-    """Text keeps its letters."""
+def test_a_body_converted_to_json_is_utf_8():
+    """Characters outside ASCII are kept."""
     body = to_received_event(Message(value={b"city": "Köln".encode()})).body
 
     assert json.loads(body) == {"city": "Köln"}

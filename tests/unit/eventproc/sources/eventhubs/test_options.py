@@ -1,4 +1,4 @@
-"""Options that cannot work are refused when they are built."""
+"""Options that cannot work raise when they are built."""
 
 import ssl
 from datetime import timedelta
@@ -25,8 +25,8 @@ def test_an_option_that_cannot_work_is_refused(wrong, named):
         EventHubOptions(**wrong)
 
 
-def test_a_proxy_s_password_is_not_shown():
-    """Options end up in logs."""
+def test_the_repr_of_options_does_not_show_the_proxys_password():
+    """Options may be logged."""
     options = EventHubOptions(http_proxy=HttpProxy(host="p", port=8080, password="hush"))
 
     assert "hush" not in repr(options)
@@ -41,8 +41,8 @@ def test_a_proxy_s_password_is_not_shown():
         ("Public ", ReceivePath.PUBLIC),
     ],
 )
-def test_the_environment_says_how_to_receive_where_the_program_does_not(monkeypatch, given, path):
-    """An empty variable is one that is not set, as in most deployments."""
+def test_the_environment_sets_the_default_of_receive_path(monkeypatch, given, path):
+    """An empty variable counts as not set, as in many deployments."""
     monkeypatch.delenv("EVENTPROC_RECEIVE_PATH", raising=False)
     if given is not None:
         monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", given)
@@ -51,15 +51,15 @@ def test_the_environment_says_how_to_receive_where_the_program_does_not(monkeypa
 
 
 @pytest.mark.parametrize("path", ReceivePath)
-def test_what_the_program_says_counts_more_than_the_environment(monkeypatch, path):
-    """Whoever names a path needs that one."""
+def test_an_explicit_receive_path_overrides_the_environment(monkeypatch, path):
+    """Even an invalid variable is not read then."""
     monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "nonsense")
 
     assert EventHubOptions(receive_path=path).receive_path is path
 
 
-def test_an_environment_that_asks_for_an_unknown_path_is_refused(monkeypatch):
-    """With its name, what it says, and what it may say."""
+def test_an_unknown_receive_path_in_the_environment_is_refused(monkeypatch):
+    """The message has the variable, its value, and the valid ones."""
     monkeypatch.setenv("EVENTPROC_RECEIVE_PATH", "promised")
 
     with pytest.raises(

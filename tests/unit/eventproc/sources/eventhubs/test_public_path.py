@@ -1,4 +1,4 @@
-"""Receiving by the client's public methods: what ends the client's own task is not left to it."""
+"""Receiving by the client's public methods: errors of the client's own task are not lost."""
 
 import asyncio
 from datetime import timedelta
@@ -11,20 +11,20 @@ from eventproc.models import EventPosition
 from eventproc.sources.eventhubs.public_path import PublicReceiver
 
 
-class Broken:
-    """Stands in for Azure's client where that raises in place of telling ``on_error``."""
+class FailingClient:
+    """Replaces Azure's client where that raises instead of calling ``on_error``."""
 
     async def receive_batch(self, *_arguments: Any, **_settings: Any) -> None:
-        """Break at once."""
+        """Raise at once."""
         raise RuntimeError("the client broke")
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
-async def test_a_client_that_breaks_is_told_to_who_receives():
-    """At once, and not when the silence has lasted for so long that a setting is suspected."""
-    client: Any = Broken()
+async def test_receive_raises_when_the_client_fails():
+    """At once, and not after ``silence_max``."""
+    client: Any = FailingClient()
     receiver = PublicReceiver(
         client, "receiving from partition '0'", buffer_size=1, on_open_failed=lambda: None
     )

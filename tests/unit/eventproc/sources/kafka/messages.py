@@ -1,14 +1,14 @@
-"""Messages as the client hands them out."""
+"""Fakes of the messages that the Kafka client returns."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What went wrong."""
+    """An error of a message."""
 
     code: str
-    text: str = "so it is"
+    text: str = "for this reason"
 
     def name(self):
         return self.code
@@ -18,7 +18,7 @@ class Fault:
 
 
 class FakeMessage:
-    """As much of a message as the source looks at."""
+    """As much of a message as the source reads."""
 
     def __init__(
         self, offset, value=b"x", *, partition=0, key=None, headers=None, ms=0, error=None

@@ -1,4 +1,4 @@
-"""Servers, topics and connection strings, checked at the door; secrets stay there."""
+"""Servers, topics and connection strings are checked at construction; no message shows a secret."""
 
 from datetime import timedelta
 
@@ -17,8 +17,8 @@ EMULATOR = (
 )
 
 
-def test_event_hubs_is_reached_by_its_connection_string():
-    """The endpoint, and the string itself as the password, as Azure documents it."""
+def test_the_address_of_event_hubs_comes_from_a_connection_string():
+    """The whole string is the password, as Azure documents it."""
     address = address_in(HUB, "orders", None)
 
     assert address.bootstrap_servers == "contoso.servicebus.windows.net:9093"
@@ -28,8 +28,8 @@ def test_event_hubs_is_reached_by_its_connection_string():
     assert address.settings["sasl.password"] == HUB
 
 
-def test_the_emulator_is_reached_without_tls():
-    """On the port that the official one has for Kafka."""
+def test_the_address_of_the_emulator_is_its_kafka_port_without_tls():
+    """The port is that of the official emulator."""
     address = address_in(EMULATOR, "orders", None)
 
     assert address.bootstrap_servers == "localhost:9092"
@@ -38,7 +38,7 @@ def test_the_emulator_is_reached_without_tls():
 
 @pytest.mark.parametrize("string", [HUB, EMULATOR, EMULATOR.replace("localhost", "localhost:5673")])
 def test_a_hub_has_the_same_names_over_kafka_as_over_amqp(string):
-    """So the two meet each other's records, and are refused instead of beginning anew."""
+    """So processors of both see each other's records, and refuse to share a group."""
     kafka = KafkaEventSource.from_connection_string(string, topic="orders")
     amqp = EventHubSource.from_connection_string(string, eventhub_name="orders")
 
@@ -47,15 +47,15 @@ def test_a_hub_has_the_same_names_over_kafka_as_over_amqp(string):
     assert kafka.offset_format is not amqp.offset_format
 
 
-def test_a_hub_has_the_same_names_when_its_server_is_given():
-    """Whoever signs in by other means than a connection string names the endpoint."""
+def test_a_hub_has_the_same_namespace_if_its_server_is_given():
+    """For sign-in by other means than a connection string."""
     kafka = KafkaEventSource("contoso.servicebus.windows.net:9093", topic="orders")
 
     assert kafka.fully_qualified_namespace == "contoso.servicebus.windows.net"
 
 
-def test_a_broker_is_named_by_its_address_or_by_the_user():
-    """Two brokers on one host are two."""
+def test_the_namespace_of_a_broker_is_its_address_or_the_users_choice():
+    """The port counts, so two brokers on one host differ."""
     one = KafkaEventSource("localhost:9092", topic="t")
     named = KafkaEventSource("a:9092, b:9092", topic="t", namespace="plant")
 
@@ -64,7 +64,7 @@ def test_a_broker_is_named_by_its_address_or_by_the_user():
 
 
 @pytest.mark.parametrize(
-    ("servers", "said"),
+    ("servers", "message"),
     [
         ("a:9092,b:9092", "give namespace="),
         ("", "host:port"),
@@ -73,23 +73,23 @@ def test_a_broker_is_named_by_its_address_or_by_the_user():
         (HUB, "from_connection_string"),
     ],
 )
-def test_servers_that_cannot_work_are_refused(servers, said):
-    """With the remedy, and without repeating what may be a secret."""
-    with pytest.raises(ConfigurationError, match=said) as caught:
+def test_servers_that_cannot_work_are_refused(servers, message):
+    """The message has the remedy, and does not repeat what may be a secret."""
+    with pytest.raises(ConfigurationError, match=message) as caught:
         KafkaEventSource(servers, topic="t")
 
     assert KEY not in str(caught.value)
 
 
 @pytest.mark.parametrize("topic", ["", "a b", "a/b", "..", "x" * 250])
-def test_topics_that_cannot_be_are_refused(topic):
-    """Their names become parts of a record's key."""
+def test_invalid_topic_names_are_refused(topic):
+    """They become parts of a record's key."""
     with pytest.raises(ConfigurationError, match="topic"):
         KafkaEventSource("localhost:9092", topic=topic)
 
 
-def test_a_string_without_a_topic_says_which_argument_to_give():
-    """It is called topic here."""
+def test_a_connection_string_without_hub_needs_the_argument_topic():
+    """The message names it."""
     with pytest.raises(ConfigurationError, match="pass topic"):
         KafkaEventSource.from_connection_string(HUB)
 
@@ -109,8 +109,8 @@ def test_a_string_without_a_topic_says_which_argument_to_give():
         "bootstrap.servers",
     ],
 )
-def test_settings_that_would_break_a_promise_are_refused(name):
-    """By name, with the reason; their values are not repeated."""
+def test_client_settings_that_would_break_the_source_are_refused(name):
+    """The message names the setting and does not repeat its value."""
     for make in (
         lambda config: KafkaEventSource("localhost:9092", topic="t", config=config),
         lambda config: KafkaEventSource.from_connection_string(HUB, topic="t", config=config),
@@ -125,20 +125,20 @@ def test_settings_that_would_break_a_promise_are_refused(name):
     "settings", [{"prefetch": 0}, {"prefetch_bytes": 0}, {"connect_timeout": timedelta(0)}]
 )
 def test_options_that_cannot_work_are_refused(settings):
-    """Each by its name."""
+    """The message names the option."""
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         KafkaOptions(**settings)
 
 
-def test_nothing_that_is_printed_shows_the_key():
-    """Neither the source nor its address."""
+def test_the_repr_of_source_and_address_does_not_show_the_key():
+    """They may be logged."""
     source = KafkaEventSource.from_connection_string(HUB, topic="orders")
 
     assert KEY not in repr(source)
     assert KEY not in repr(address_in(HUB, "orders", None))
 
 
-async def test_a_setting_that_the_client_does_not_know_is_refused_when_it_opens():
+async def test_open_refuses_a_setting_that_the_client_does_not_know():
     """Before anything is claimed."""
     source = KafkaEventSource("localhost:9092", topic="t", config={"sasl.mechanizm": KEY})
     with pytest.raises(ConfigurationError, match="mechanizm") as caught:
@@ -148,8 +148,8 @@ async def test_a_setting_that_the_client_does_not_know_is_refused_when_it_opens(
 
 
 @pytest.mark.parametrize("partition_id", ["x", "-1", "\u0663", "9" * 30, "9" * 5_000])
-async def test_a_partition_that_no_topic_can_have_is_refused(partition_id):
-    """Before anybody is asked."""
+async def test_an_invalid_partition_id_is_refused(partition_id):
+    """Without asking the broker."""
     source = KafkaEventSource("localhost:9092", topic="t")
     with pytest.raises(SourceRejectedError, match="has no partition"):
         await source.partition_properties(partition_id)

@@ -1,4 +1,4 @@
-"""A Kafka message as an event: what is where, and what has no counterpart."""
+"""A Kafka message as an event: the fields for its parts, and what has no counterpart."""
 
 import pickle
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from eventproc.sources.kafka.event import KEY, TOMBSTONE, KafkaEvent
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage
 
 
-def test_each_part_has_its_place():
+def test_each_part_of_a_message_has_its_field():
     """Offset, time, key, headers and value."""
     event = KafkaEvent(
         FakeMessage(
@@ -31,8 +31,8 @@ def test_each_part_has_its_place():
     assert event.system_properties == {}
 
 
-def test_a_tombstone_is_not_an_empty_value():
-    """Both have an empty body; only one deletes its key."""
+def test_a_tombstone_differs_from_an_empty_value():
+    """Both have an empty body; only the tombstone deletes its key."""
     tombstone = KafkaEvent(FakeMessage(1, None, key=b"k"))
     empty = KafkaEvent(FakeMessage(2, b"", key=b"k"))
 
@@ -40,8 +40,8 @@ def test_a_tombstone_is_not_an_empty_value():
     assert (empty.body, empty.system_properties) == (b"", {})
 
 
-def test_a_key_that_is_no_text_keeps_its_bytes():
-    """Key lanes go by the text, so two keys need two texts."""
+def test_keys_that_are_not_utf_8_stay_distinct():
+    """Key lanes use the text, so two keys need two texts. The bytes are kept beside it."""
     one, other = (KafkaEvent(FakeMessage(1, key=key)) for key in (b"\xff", b"\xfe"))
 
     assert one.partition_key != other.partition_key
@@ -50,8 +50,8 @@ def test_a_key_that_is_no_text_keeps_its_bytes():
     one.partition_key.encode()
 
 
-def test_a_header_that_comes_twice_has_both_values_in_order():
-    """Kafka allows that; none is lost."""
+def test_a_repeated_header_has_all_its_values_in_order():
+    """Kafka allows that."""
     headers = [("a", b"1"), ("b", b"x"), ("a", b"2"), ("a", None)]
 
     properties = KafkaEvent(FakeMessage(1, headers=headers)).properties
@@ -59,19 +59,19 @@ def test_a_header_that_comes_twice_has_both_values_in_order():
     assert properties == {"a": ("1", "2", None), "b": "x"}
 
 
-def test_a_message_without_a_time_has_the_oldest():
-    """As from a broker that knows no times."""
+def test_a_message_without_a_time_gets_the_first_of_1970():
+    """Some brokers send no times."""
     assert KafkaEvent(FakeMessage(1, ms=-1)).enqueued_time.year == 1970
 
 
-def test_a_time_beyond_all_times_is_the_last_one():
-    """A producer that counts in microseconds must not end the reading of its partition."""
+def test_a_time_beyond_the_range_of_datetime_is_the_latest():
+    """A producer that counts microseconds must not stop the reading of its partition."""
     assert KafkaEvent(FakeMessage(1, ms=1_700_000_000_000_000)).enqueued_time.year == 9999
 
 
 @pytest.mark.parametrize("name", EVENT_FIELDS)
-def test_each_field_can_be_the_first_to_be_read(name):
-    """And then the event is equal to a plain one, and travels as one."""
+def test_a_kafka_event_equals_a_received_event_whichever_field_is_read_first(name):
+    """It is pickled as a ``ReceivedEvent``."""
     event = KafkaEvent(FakeMessage(7, b"v", key=b"k", headers=[("a", b"1")], ms=5))
     value = getattr(event, name)
     plain = pickle.loads(pickle.dumps(event))
@@ -81,7 +81,7 @@ def test_each_field_can_be_the_first_to_be_read(name):
     assert getattr(plain, name) == value
 
 
-def test_there_is_nothing_beside_the_fields():
-    """A misspelt name is told as such."""
+def test_a_misspelt_field_raises_attribute_error():
+    """The message has the name."""
     with pytest.raises(AttributeError, match="bodi"):
         KafkaEvent(FakeMessage(1)).bodi  # noqa: B018 - the point

@@ -1,4 +1,4 @@
-"""Where reading begins between the ends of a partition, and what is no position at all."""
+"""Where reading begins within a partition, and which positions are refused."""
 
 from datetime import UTC, datetime
 
@@ -35,13 +35,13 @@ SOME = Bounds(low=10, high=20)
         (EventPosition.from_offset("kafka:3"), 10),
     ],
 )
-def test_where_to_begin(position, start):
-    """At or after the event named, and never below the oldest there is."""
+def test_reading_begins_at_or_after_the_position(position, start):
+    """But never before the oldest event of the partition."""
     assert start_of("0", position, SOME) == start
 
 
 @pytest.mark.parametrize(
-    ("position", "said"),
+    ("position", "message"),
     [
         (EventPosition.from_sequence_number(20), "created again"),
         (EventPosition.from_offset("4711"), "over AMQP"),
@@ -50,9 +50,9 @@ def test_where_to_begin(position, start):
         (EventPosition.from_offset("kafka:" + "9" * 5_000), "not a valid offset"),
     ],
 )
-def test_what_is_no_position_is_refused(position, said):
-    """Beyond the end, AMQP's, or nonsense."""
-    with pytest.raises(SourceRejectedError, match=said):
+def test_an_invalid_position_is_refused(position, message):
+    """After the end of the partition, an offset of AMQP, or no number."""
+    with pytest.raises(SourceRejectedError, match=message):
         start_of("0", position, SOME)
 
 
@@ -68,14 +68,14 @@ def test_what_is_no_position_is_refused(position, said):
         (EventPosition.from_enqueued_time(datetime(2026, 1, 1, tzinfo=UTC)), False),
     ],
 )
-def test_when_the_end_that_the_broker_tells_does_not_suffice(position, is_needed):
-    """A broker may tell an end before events that it delivers, so only reading tells."""
+def test_the_end_must_be_read_if_reading_begins_at_it(position, is_needed):
+    """A broker may report an end before events that it delivers, so only reading shows it."""
     assert is_end_needed("0", position, SOME) is is_needed
 
 
 @given(number=st.integers(0, 2**62), low=st.integers(0, 100), size=st.integers(0, 100))
-def test_reading_goes_on_right_behind_what_was_handled(number, low, size):
-    """Nothing is skipped that is still there, nothing handled comes again."""
+def test_reading_begins_directly_after_the_handled_event(number, low, size):
+    """No event that still exists is skipped, and none is repeated."""
     bounds = Bounds(low, low + size)
     position = EventPosition.from_offset(offset_text(number))
     if number >= bounds.high:
@@ -89,10 +89,10 @@ def test_reading_goes_on_right_behind_what_was_handled(number, low, size):
     ("microseconds", "is_inclusive", "expected"),
     [(500_999, False, 1500), (500_000, False, 1500), (500_999, True, 1500), (500_000, True, 1499)],
 )
-def test_a_time_is_cut_to_the_last_millisecond_that_is_not_wanted(
+def test_a_time_becomes_the_last_millisecond_before_the_wanted_events(
     microseconds, is_inclusive, expected
 ):
-    """Kafka's times have no more; an event of a time itself is wanted where that is inclusive."""
+    """Kafka's times are milliseconds; with an inclusive position, events at the time are wanted."""
     time = datetime(1970, 1, 1, 0, 0, 1, microseconds, tzinfo=UTC)
 
     assert last_ms_before(time, is_inclusive=is_inclusive) == expected

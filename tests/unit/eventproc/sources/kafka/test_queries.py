@@ -1,4 +1,4 @@
-"""Questions to the broker: the end of a partition is where reading ends, whatever is told."""
+"""Queries of the broker: the end of a partition is where reading ends, whatever is reported."""
 
 from typing import cast
 
@@ -15,19 +15,19 @@ TIMEOUT_S = 1.0
 
 
 class FakeConsumer:
-    """One partition with so many events, and a broker that tells another end."""
+    """One partition with *count* events, and a broker that reports another end."""
 
-    def __init__(self, count, told, *, chunk=100, says_end=True, grows_by=0):
+    def __init__(self, count, reported, *, chunk=100, reports_end=True, grows_by=0):
         self.count = count
-        self.told = told
+        self.reported = reported
         self.chunk = chunk
-        self.says_end = says_end
+        self.reports_end = reports_end
         self.grows_by = grows_by
         self.position = 0
         self.is_assigned = False
 
     def bounds(self, partition, timeout_s):
-        return Bounds(0, self.told)
+        return Bounds(0, self.reported)
 
     def assign(self, partition, offset):
         self.position, self.is_assigned = offset, True
@@ -43,7 +43,7 @@ class FakeConsumer:
         self.count += self.grows_by
         messages = [FakeMessage(n) for n in range(self.position, end)]
         self.position = end
-        if not messages and self.says_end:
+        if not messages and self.reports_end:
             return [FakeMessage(end, error=Fault("_PARTITION_EOF"))]
         return messages
 
@@ -52,18 +52,18 @@ def ask(question, consumer):
     return question(cast("Consumer", consumer), TIMEOUT_S)
 
 
-@pytest.mark.parametrize("told", [0, 1, 5, 10])
+@pytest.mark.parametrize("reported", [0, 1, 5, 10])
 @pytest.mark.parametrize("chunk", [1, 3, 100])
-def test_the_end_is_where_reading_ends(told, chunk):
-    """Be it told rightly, as the beginning of the last batch, or not at all."""
-    consumer = FakeConsumer(10, told, chunk=chunk)
+def test_the_end_of_a_partition_is_found_by_reading(reported, chunk):
+    """Whether the broker reports it, the beginning of the last batch, or 0."""
+    consumer = FakeConsumer(10, reported, chunk=chunk)
 
-    assert ask(end_question(0, Bounds(0, told)), consumer) == 10
+    assert ask(end_question(0, Bounds(0, reported)), consumer) == 10
     assert not consumer.is_assigned
 
 
-def test_the_newest_event_is_the_last_that_is_delivered():
-    """Not the one at the end that the broker tells."""
+def test_the_newest_event_is_the_last_one_delivered():
+    """Not the one before the end that the broker reports."""
     (properties,) = ask(properties_question([0]), FakeConsumer(10, 1, chunk=4))
 
     assert properties.last_enqueued_sequence_number == 9
@@ -71,18 +71,18 @@ def test_the_newest_event_is_the_last_that_is_delivered():
     assert not properties.is_empty
 
 
-def test_an_end_that_moves_is_told_as_it_was(monkeypatch):
-    """Where events arrive faster than they are read, the question has an end nevertheless."""
+def test_a_query_ends_although_events_arrive_faster_than_they_are_read(monkeypatch):
+    """The end is one that the partition had meanwhile."""
     monkeypatch.setattr(asker, "SLICE_S", 0.005)
     consumer = FakeConsumer(10, 10, chunk=5, grows_by=50)
 
     assert ask(end_question(0, Bounds(0, 10)), consumer) >= 10
 
 
-def test_an_end_that_is_not_reached_is_unknown(monkeypatch):
-    """Nothing is concluded from silence: the question is asked again."""
+def test_an_end_that_reading_does_not_reach_raises(monkeypatch):
+    """The query may be repeated."""
     monkeypatch.setattr(asker, "SLICE_S", 0.005)
-    consumer = FakeConsumer(3, 10, says_end=False)
+    consumer = FakeConsumer(3, 10, reports_end=False)
 
     with pytest.raises(SourceUnavailableError, match=r"offset 9, and the broker reports 10"):
         ask(end_question(0, Bounds(0, 10)), consumer)

@@ -1,4 +1,4 @@
-"""The thread that reads: bounded, in order, and never silent about its end."""
+"""The thread that reads: bounded, in order, and always reporting why it ended."""
 
 import asyncio
 from collections import deque
@@ -24,25 +24,25 @@ CHUNK = 10
 
 
 class FakeConsumer:
-    """Partitions of so many messages, which forgets what was fetched when it is paused.
+    """Partitions of *count* messages. A pause discards fetched messages, as in the client.
 
-    It belongs to the reading thread, but for what a test puts into it.
+    It belongs to the reading thread, except for what a test puts into it.
     """
 
     def __init__(self, count=0):
         self.count = count
         self.marks = 0
-        """Offsets behind the last message that are none."""
+        """Offsets after the last message that have no message: marks of transactions."""
         self.position = {}
         self.paused = set()
         self.put: deque[FakeMessage] = deque()
-        self.said: deque[ClientError] = deque()
+        self.errors: deque[ClientError] = deque()
         self.calls = []
         self.is_broken = False
 
     def read(self, wait_s):
         if self.is_broken:
-            raise ValueError("nobody expected this")
+            raise ValueError("an unexpected error")
         messages = [self.put.popleft() for _ in range(len(self.put))]
         for partition, position in self.position.items():
             if partition not in self.paused:
@@ -52,7 +52,7 @@ class FakeConsumer:
         return messages
 
     def client_errors(self):
-        return [self.said.popleft() for _ in range(len(self.said))]
+        return [self.errors.popleft() for _ in range(len(self.errors))]
 
     def assign(self, partition, offset):
         self.calls.append(("assign", partition, offset))
@@ -88,7 +88,7 @@ async def take(receiver, count, *, most=7):
     numbers: list[int] = []
     while len(numbers) < count:
         events = await receiver.receive(events_max=most, wait_max=SOON)
-        assert events, "nothing comes any more"
+        assert events, "no more events"
         numbers += [event.sequence_number for event in events]
     return numbers
 
@@ -110,8 +110,8 @@ async def reading(consumer):
 
 
 @pytest.mark.parametrize(("room", "room_bytes"), [(30, 10**9), (10**9, 30 * (OVERHEAD_BYTES + 1))])
-async def test_a_feed_that_nobody_takes_from_is_bounded_and_holds_nobody_up(room, room_bytes):
-    """In messages and in bytes; and when it goes on, nothing is missing and nothing comes twice."""
+async def test_a_feed_that_is_not_read_is_bounded_and_does_not_delay_others(room, room_bytes):
+    """In messages and in bytes. When it is read again, no message is missing or repeated."""
     consumer = FakeConsumer(500)
     reader = Reader(lambda: consumer, "test")
     slow = await opened(reader, feed_of(room=room, room_bytes=room_bytes))
@@ -124,8 +124,8 @@ async def test_a_feed_that_nobody_takes_from_is_bounded_and_holds_nobody_up(room
     await reader.close()
 
 
-async def test_the_newest_is_the_last_event_and_not_the_mark_of_a_transaction():
-    """Behind the last event are offsets that no reader gets; at the end there is no lag."""
+async def test_the_newest_event_is_not_the_mark_of_a_transaction():
+    """Offsets after the last event belong to no event, so at the end there is no lag."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         consumer.count, consumer.marks = 5, 2
@@ -144,8 +144,8 @@ async def test_the_newest_is_the_last_event_and_not_the_mark_of_a_transaction():
     assert receiver.last_enqueued.offset == "kafka:4"
 
 
-async def test_an_empty_partition_wakes_nobody():
-    """That it ends is no event."""
+async def test_the_end_of_a_partition_is_not_an_event():
+    """Receiving from an empty partition returns nothing."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         receiver = await opened(reader, feed_of(3))
@@ -157,8 +157,8 @@ async def test_an_empty_partition_wakes_nobody():
         assert receiver.last_enqueued.sequence_number == 2
 
 
-async def test_what_is_not_after_a_time_is_left_out_only_at_the_beginning():
-    """A broker may find a time roughly; and the times of producers need not rise."""
+async def test_only_the_first_events_are_filtered_by_the_start_time():
+    """A broker finds a time roughly; and times of later events need not rise."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         receiver = await opened(reader, feed_of(after_ms=100))
@@ -167,8 +167,8 @@ async def test_what_is_not_after_a_time_is_left_out_only_at_the_beginning():
         assert await take(receiver, 3) == [2, 3, 4]
 
 
-async def test_what_was_read_before_is_not_handed_out_again():
-    """As a client may that fetches anew."""
+async def test_messages_that_were_fetched_again_are_not_returned_twice():
+    """A client may fetch from an earlier offset again."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         receiver = await opened(reader, feed_of(2))
@@ -178,23 +178,23 @@ async def test_what_was_read_before_is_not_handed_out_again():
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "said"),
+    ("code", "kind", "message"),
     [
         ("_AUTO_OFFSET_RESET", SourceUnavailableError, "retention"),
         ("TOPIC_AUTHORIZATION_FAILED", SourceRejectedError, "TOPIC_AUTHORIZATION_FAILED"),
-        ("UNKNOWN_TOPIC_OR_PART", SourceRejectedError, "so it is"),
-        ("NOT_LEADER_FOR_PARTITION", SourceUnavailableError, "so it is"),
+        ("UNKNOWN_TOPIC_OR_PART", SourceRejectedError, "for this reason"),
+        ("NOT_LEADER_FOR_PARTITION", SourceUnavailableError, "for this reason"),
     ],
 )
-async def test_an_error_of_one_partition_ends_that_one(code, kind, said):
-    """After what came before it; the others go on."""
+async def test_an_error_of_one_partition_ends_its_receiver(code, kind, message):
+    """After the events before it. The other partitions are still read."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
-        hit, other = [await opened(reader, feed_of(partition=p)) for p in (0, 1)]
+        failed, other = [await opened(reader, feed_of(partition=p)) for p in (0, 1)]
         consumer.put.extend([FakeMessage(0), FakeMessage(1, error=Fault(code))])
-        numbers = await take(hit, 1)
-        with pytest.raises(kind, match=said):
-            await hit.receive(events_max=1, wait_max=SOON)
+        numbers = await take(failed, 1)
+        with pytest.raises(kind, match=message):
+            await failed.receive(events_max=1, wait_max=SOON)
         consumer.put.append(FakeMessage(0, partition=1))
 
         assert numbers == [0]
@@ -208,45 +208,45 @@ async def test_an_error_of_one_partition_ends_that_one(code, kind, said):
         (ClientError("_AUTHENTICATION", "wrong password"), SourceRejectedError),
     ],
 )
-async def test_what_concerns_all_ends_all_and_the_thread_goes_on(client_error, kind):
-    """Whoever opens a partition again is served, as soon as there is something."""
+async def test_an_error_of_the_client_ends_all_receivers_but_not_the_thread(client_error, kind):
+    """A partition that is opened again is read as soon as the client can."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         receivers = [await opened(reader, feed_of(partition=p)) for p in (0, 1)]
-        consumer.said.append(client_error)
+        consumer.errors.append(client_error)
         for receiver in receivers:
             with pytest.raises(kind, match=client_error.text):
                 await receiver.receive(events_max=1, wait_max=SOON)
-        again = await opened(reader, feed_of())
+        reopened = await opened(reader, feed_of())
         consumer.put.append(FakeMessage(0))
 
-        assert await take(again, 1) == [0]
+        assert await take(reopened, 1) == [0]
         assert not reader.is_over
 
 
-async def test_a_connection_that_breaks_ends_nothing():
-    """The client makes another by itself."""
+async def test_a_broken_connection_ends_no_receiver():
+    """The client reconnects by itself."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         receiver = await opened(reader, feed_of())
-        consumer.said.append(ClientError("_TRANSPORT", "connection reset"))
-        await until(lambda: not consumer.said)
+        consumer.errors.append(ClientError("_TRANSPORT", "connection reset"))
+        await until(lambda: not consumer.errors)
         consumer.put.append(FakeMessage(0))
 
         assert await take(receiver, 1) == [0]
 
 
 @pytest.mark.parametrize("is_fatal", [True, False])
-async def test_a_client_that_gives_up_ends_the_thread_with_a_reason(is_fatal):
-    """As does what nobody expected; then another reader is made."""
+async def test_a_fatal_or_unexpected_error_ends_the_thread(is_fatal):
+    """Receivers raise it, and a new reader has to be made."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         receiver = await opened(reader, feed_of())
         if is_fatal:
-            consumer.said.append(ClientError("_FATAL", "fenced", is_fatal=True))
+            consumer.errors.append(ClientError("_FATAL", "fenced", is_fatal=True))
         consumer.is_broken = not is_fatal
         with pytest.raises(
-            SourceUnavailableError, match="fenced" if is_fatal else "nobody expected"
+            SourceUnavailableError, match="fenced" if is_fatal else "an unexpected error"
         ):
             await receiver.receive(events_max=1, wait_max=SOON)
         await until(lambda: ("close",) in consumer.calls)
@@ -257,7 +257,7 @@ async def test_a_client_that_gives_up_ends_the_thread_with_a_reason(is_fatal):
 
 
 async def test_a_newer_receiver_of_the_same_process_displaces_the_older():
-    """A client reads a partition from one place only."""
+    """A client reads a partition from one offset only."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         older = await opened(reader, feed_of())
@@ -273,29 +273,29 @@ async def test_a_newer_receiver_of_the_same_process_displaces_the_older():
         assert consumer.position == {0: 1}
 
 
-async def test_a_paused_partition_that_is_opened_again_is_not_paused():
-    """A pause would outlast the assignment, and nothing would ever come."""
+async def test_a_partition_paused_before_it_was_closed_is_read_when_opened_again():
+    """The client would otherwise keep the pause over the new assignment."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         consumer.count = 100
-        full = await opened(reader, feed_of(room=5))
+        paused = await opened(reader, feed_of(room=5))
         await until(lambda: consumer.paused)
-        await full.close()
-        again = await opened(reader, feed_of(40))
+        await paused.close()
+        reopened = await opened(reader, feed_of(40))
 
-        assert await take(again, 60) == list(range(40, 100))
+        assert await take(reopened, 60) == list(range(40, 100))
 
 
-async def test_a_failure_that_nobody_expected_leaves_nobody_waiting():
-    """Whoever asked for a partition is told, as are those who read others."""
+async def test_an_unexpected_error_reaches_all_callers():
+    """Those that are opening a partition, and those that receive from others."""
 
-    class Broken(FakeConsumer):
+    class FailingConsumer(FakeConsumer):
         def assign(self, partition, offset):
             if partition == 1:
                 raise OverflowError("no such number")
             super().assign(partition, offset)
 
-    async with reading(Broken()) as reader:
+    async with reading(FailingConsumer()) as reader:
         other = await opened(reader, feed_of())
         async with asyncio.timeout(5):
             with pytest.raises(SourceUnavailableError, match="no such number"):

@@ -1,6 +1,6 @@
-"""The hub in memory: its numbering, its positions, and the faults that tests ask of it.
+"""The hub in memory: its numbers and positions, and the faults that tests can cause.
 
-What it has in common with every source is in the contract; here is what is its own.
+The contract has what it shares with every source.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Clock:
-    """A second passes between two looks."""
+    """A clock that moves by a second at each reading."""
 
     def __init__(self) -> None:
         self.now = BEGIN
@@ -37,7 +37,7 @@ class Clock:
 
 
 def filled(sizes: list[int], *, retained_max: int | None = None) -> MemoryHub:
-    """A hub whose only partition got events of these sizes."""
+    """A hub of one partition, with events of these sizes."""
     hub = MemoryHub(1, clock=Clock(), retained_max=retained_max)
     for size in sizes:
         hub.publish(b"x" * size)
@@ -45,14 +45,14 @@ def filled(sizes: list[int], *, retained_max: int | None = None) -> MemoryHub:
 
 
 async def read_from(hub: MemoryHub, position: EventPosition) -> list[int]:
-    """The sequence numbers of everything that a new receiver gets."""
+    """The sequence numbers of all events that a new receiver gets."""
     async with MemoryEventSource(hub) as source:
         receiver = await source.open_receiver("g", "0", position)
         return await drain(receiver)
 
 
 async def drain(receiver: PartitionReceiver, events_max: int = 7) -> list[int]:
-    """The sequence numbers of everything that is there."""
+    """The sequence numbers of all events that can be received now."""
     numbers: list[int] = []
     while events := await receiver.receive(events_max=events_max, wait_max=NOW):
         numbers += [event.sequence_number for event in events]
@@ -63,8 +63,10 @@ bodies = st.lists(st.integers(0, 50), min_size=1, max_size=30)
 
 
 @given(bodies, st.data(), st.booleans())
-def test_every_way_to_name_an_event_means_the_same_place(sizes, data, is_inclusive):
-    """Sequence number, offset and time of one event begin at the same event."""
+def test_sequence_number_offset_and_time_of_an_event_are_the_same_position(
+    sizes, data, is_inclusive
+):
+    """Reading begins at the same event."""
     hub = filled(sizes)
     index = data.draw(st.integers(0, len(sizes) - 1))
     event = hub.events("0")[index]
@@ -79,8 +81,8 @@ def test_every_way_to_name_an_event_means_the_same_place(sizes, data, is_inclusi
 
 
 @given(bodies)
-def test_offsets_rise_and_are_never_sequence_numbers(sizes):
-    """Who takes one for the other is found out at the first event."""
+def test_offsets_rise_and_differ_from_sequence_numbers(sizes):
+    """So code that confuses the two fails at the first event."""
     events = filled(sizes).events("0")
     offsets = [int(event.offset) for event in events]
 
@@ -91,8 +93,8 @@ def test_offsets_rise_and_are_never_sequence_numbers(sizes):
 
 
 @given(bodies, st.integers(1, 10), st.data())
-def test_a_position_that_was_forgotten_means_the_oldest_event(sizes, retained_max, data):
-    """Retention drops from the old end, and what is left keeps its numbers."""
+def test_reading_from_a_deleted_position_begins_at_the_oldest_event(sizes, retained_max, data):
+    """Retention deletes the oldest events, and the others keep their numbers."""
     hub = filled(sizes, retained_max=retained_max)
     begin = data.draw(st.integers(0, len(sizes) - 1))
     position = EventPosition.from_sequence_number(begin, is_inclusive=True)
@@ -105,16 +107,16 @@ def test_a_position_that_was_forgotten_means_the_oldest_event(sizes, retained_ma
 
 
 @given(bodies, st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 40))
-def test_a_reader_overtaken_by_retention_skips_and_never_repeats(sizes, appetites, trim_at):
-    """What is forgotten is gone; what is read rises."""
+def test_a_reader_overtaken_by_retention_skips_deleted_events(sizes, batch_sizes, trim_at):
+    """It repeats none."""
 
     async def run() -> None:
         hub = filled(sizes)
         async with MemoryEventSource(hub) as source:
             receiver = await source.open_receiver("g", "0", EventPosition.earliest())
             numbers: list[int] = []
-            for appetite in appetites:
-                events = await receiver.receive(events_max=appetite, wait_max=NOW)
+            for batch_size in batch_sizes:
+                events = await receiver.receive(events_max=batch_size, wait_max=NOW)
                 numbers += [event.sequence_number for event in events]
                 hub.trim("0", before=trim_at)
             numbers += await drain(receiver)
@@ -126,22 +128,22 @@ def test_a_reader_overtaken_by_retention_skips_and_never_repeats(sizes, appetite
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=20), st.integers(1, 5))
-def test_events_of_one_key_stay_together_and_in_order(keys, partition_count):
-    """A key has one partition for as long as the hub does not grow."""
+def test_events_of_one_key_are_in_one_partition_in_order(keys, partition_count):
+    """As long as the hub does not grow."""
     hub = MemoryHub(partition_count)
-    places: dict[str, set[str]] = {}
+    partitions_by_key: dict[str, set[str]] = {}
     for number, key in enumerate(keys):
         partition_id, _ = hub.publish(b"%d" % number, partition_key=key)
-        places.setdefault(key, set()).add(partition_id)
+        partitions_by_key.setdefault(key, set()).add(partition_id)
 
-    assert all(len(partitions) == 1 for partitions in places.values())
+    assert all(len(partitions) == 1 for partitions in partitions_by_key.values())
     for partition_id in hub.partition_ids():
         numbers = [int(event.body) for event in hub.events(partition_id)]
         assert numbers == sorted(numbers)
 
 
-def test_events_without_a_key_go_round():
-    """Each partition gets its share."""
+def test_events_without_a_key_are_distributed_evenly():
+    """Round robin."""
     hub = MemoryHub(3)
     for _ in range(6):
         hub.publish(b"")
@@ -149,8 +151,8 @@ def test_events_without_a_key_go_round():
     assert [len(hub.events(partition_id)) for partition_id in hub.partition_ids()] == [2, 2, 2]
 
 
-async def test_an_outage_breaks_what_is_open_and_refuses_what_is_asked():
-    """And it ends: another receiver goes on where the last one was."""
+async def test_an_outage_breaks_receivers_and_refuses_requests():
+    """After it a new receiver continues."""
     hub = MemoryHub(1)
     async with MemoryEventSource(hub) as source:
         receiver = await source.open_receiver("g", "0", EventPosition.earliest())
@@ -172,8 +174,8 @@ async def test_an_outage_breaks_what_is_open_and_refuses_what_is_asked():
     assert numbers == [0]
 
 
-async def test_a_broken_link_wakes_who_waits_on_it():
-    """With the error that the test gave."""
+async def test_a_broken_link_raises_in_a_waiting_receiver():
+    """The error that the test gave. Other partitions are not affected."""
     hub = MemoryHub(2)
     async with MemoryEventSource(hub) as source:
         broken = await source.open_receiver("g", "0", EventPosition.earliest())
@@ -189,8 +191,8 @@ async def test_a_broken_link_wakes_who_waits_on_it():
     assert numbers == [0]
 
 
-async def test_a_receiver_can_be_displaced_by_nobody():
-    """A stolen link is a hint and no proof; this is how a processor's doubt is tested."""
+async def test_a_receiver_may_be_displaced_without_another_receiver():
+    """Displacement does not prove a loss of ownership, which processors must verify."""
     hub = MemoryHub(1)
     async with MemoryEventSource(hub) as source:
         receiver = await source.open_receiver("G", "0", EventPosition.earliest())
@@ -200,7 +202,7 @@ async def test_a_receiver_can_be_displaced_by_nobody():
 
 
 async def test_opening_can_be_refused_until_it_is_allowed():
-    """For good or for now, as the given error says."""
+    """With the error that the test gave."""
     hub = MemoryHub(1)
     async with MemoryEventSource(hub) as source:
         hub.refuse_opening("0", SourceRejectedError("never"))
@@ -213,7 +215,7 @@ async def test_opening_can_be_refused_until_it_is_allowed():
 
 
 async def test_a_stalled_partition_delivers_nothing_until_it_resumes():
-    """Without an error: only a watchdog can tell. A receiver opened meanwhile stalls, too."""
+    """It raises no error. A receiver opened meanwhile stalls, too."""
     hub = MemoryHub(1)
     async with MemoryEventSource(hub) as source:
         hub.stall("0")
@@ -229,8 +231,8 @@ async def test_a_stalled_partition_delivers_nothing_until_it_resumes():
     assert [event.sequence_number for event in resumed] == [0]
 
 
-async def test_a_reader_that_always_finds_something_lets_others_have_their_turn():
-    """Else one busy partition would starve the loop."""
+async def test_a_receiver_with_events_lets_other_tasks_run():
+    """Otherwise one busy partition would block the event loop."""
     hub = filled([1] * 100)
     turns = 0
 
@@ -249,26 +251,26 @@ async def test_a_reader_that_always_finds_something_lets_others_have_their_turn(
     assert turns >= 100
 
 
-async def test_a_question_takes_the_hub_s_latency():
-    """So that a simulation can make the network slow."""
+async def test_a_request_takes_the_latency_of_the_hub():
+    """So that a simulation can have a slow network."""
     hub = MemoryHub(1)
     hub.latency = timedelta(milliseconds=50)
     loop = asyncio.get_running_loop()
     async with MemoryEventSource(hub) as source:
-        begun = loop.time()
+        began_s = loop.time()
         await source.partition_ids()
 
-    assert loop.time() - begun >= 0.05
+    assert loop.time() - began_s >= 0.05
 
 
-async def test_a_source_must_be_open_to_be_asked():
-    """The same mistake is refused on a real hub."""
+async def test_a_request_to_a_source_that_is_not_open_raises():
+    """As on a real hub."""
     with pytest.raises(RuntimeError, match="not open"):
         await MemoryEventSource(MemoryHub(1)).partition_ids()
 
 
-def test_a_hub_has_partitions_and_never_fewer():
-    """Neither none to begin with nor less than before."""
+def test_a_hub_needs_a_partition_and_cannot_shrink():
+    """Both raise an error."""
     with pytest.raises(ConfigurationError, match="partition_count"):
         MemoryHub(0)
     with pytest.raises(ValueError, match="shrink"):
@@ -284,7 +286,7 @@ def test_a_hub_has_partitions_and_never_fewer():
         EventPosition.from_offset("@latest"),
     ],
 )
-async def test_a_position_beyond_the_end_belongs_to_another_hub(position):
-    """Waiting there would be silence for ever."""
+async def test_a_position_after_the_end_is_refused(position):
+    """It belongs to another hub, and waiting for it would never end."""
     with pytest.raises(SourceRejectedError):
         await read_from(filled([1]), position)

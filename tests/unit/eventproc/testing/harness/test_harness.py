@@ -1,4 +1,4 @@
-"""The harness for users' tests: what it lets happen, and what it shows."""
+"""The harness for users' tests: what it can make happen, and what it shows."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ class Counting(PartitionHandler):
 
 
 class Slow(PartitionHandler):
-    """Takes a second for each event, in a task of its own, and notes what it got done."""
+    """Takes a second for each event, in a task of its own, and records finished events."""
 
     done: list[bytes]
 
@@ -46,7 +46,7 @@ class Slow(PartitionHandler):
                 tasks.create_task(work(event))
 
 
-class Ordinary(BlockingPartitionHandler):
+class Blocking(BlockingPartitionHandler):
     """Blocks for a moment of real time, and checkpoints each event."""
 
     def process_events(self, context, events):
@@ -56,8 +56,8 @@ class Ordinary(BlockingPartitionHandler):
             context.checkpoint(event)
 
 
-def test_events_are_handled_and_later_checkpointed():
-    """Time passes only in the harness's methods, and what the policy says happens in it."""
+def test_events_are_handled_and_checkpointed_by_the_policy():
+    """Time passes only in the harness's methods."""
     with HandlerTestHarness(Counting) as harness:
         published = harness.publish("one", b"two")
         before = harness.handled
@@ -76,8 +76,8 @@ def test_events_are_handled_and_later_checkpointed():
     harness.assert_closed(CloseReason.SHUTDOWN)
 
 
-def test_a_call_that_fails_comes_again():
-    """After a wait, with the same events; the handler need not know."""
+def test_a_failed_call_is_repeated_with_the_same_events():
+    """After a wait. The handler need not raise by itself."""
     with HandlerTestHarness(Counting) as harness:
         harness.fail_call(2, ValueError("bad day"))
         harness.publish("one")
@@ -93,15 +93,15 @@ def test_a_call_that_fails_comes_again():
 
 
 def test_a_call_that_fails_after_its_work_has_its_effects_twice():
-    """But its state once."""
+    """Its state counts the event once."""
     effects: list[bytes] = []
 
-    class Effective(Counting):
+    class WithEffects(Counting):
         async def process_events(self, context, events):
             await super().process_events(context, events)
             effects.extend(event.body for event in events)
 
-    with HandlerTestHarness(Effective) as harness:
+    with HandlerTestHarness(WithEffects) as harness:
         harness.fail_call(is_after_work=True)
         harness.publish("one")
         harness.settle()
@@ -110,8 +110,8 @@ def test_a_call_that_fails_after_its_work_has_its_effects_twice():
     assert harness.state() == b"1"
 
 
-def test_what_a_failing_call_had_checkpointed_is_handled():
-    """It does not come again."""
+def test_events_checkpointed_in_a_failed_call_are_not_delivered_again():
+    """The next call has only the events after the checkpoint."""
 
     class Halfway(PartitionHandler):
         has_failed = False
@@ -131,8 +131,8 @@ def test_what_a_failing_call_had_checkpointed_is_handled():
     assert [len(call.events) for call in harness.calls] == [2, 1]
 
 
-def test_a_crash_after_the_work_brings_the_events_again():
-    """To another owner; the state has them once."""
+def test_after_a_crash_the_events_are_delivered_to_another_owner():
+    """The state counts them once."""
     with HandlerTestHarness(Counting) as harness:
         harness.publish("one")
         harness.settle()
@@ -150,7 +150,7 @@ def test_a_crash_after_the_work_brings_the_events_again():
     assert [closing.owner_id for closing in harness.closings] == ["owner-2"]
 
 
-def test_who_is_killed_does_nothing_more():
+def test_a_killed_owner_does_nothing_more():
     """Tasks that its handler started stop, too, and do not run when the harness ends."""
     Slow.done = []
     with HandlerTestHarness(Slow) as harness:
@@ -164,8 +164,8 @@ def test_who_is_killed_does_nothing_more():
     assert [call.owner_id for call in harness.calls] == ["owner-1", "owner-2"]
 
 
-def test_the_dead_store_nothing():
-    """Not even when the harness ends and they are cleaned up."""
+def test_a_killed_owner_stores_nothing():
+    """Not even when it is cleaned up at the end of the harness."""
     with HandlerTestHarness(Counting) as harness:
         harness.publish("one")
         harness.settle()
@@ -174,8 +174,8 @@ def test_the_dead_store_nothing():
     assert (harness.checkpointed(), harness.closings) == (None, ())
 
 
-def test_a_frozen_owner_that_goes_on_is_fenced():
-    """It finishes its call too late, and can neither checkpoint nor go on."""
+def test_a_frozen_owner_is_fenced_when_it_resumes():
+    """Its call is cancelled, and its handler is closed with ``OWNERSHIP_LOST``."""
     with HandlerTestHarness(Slow, config=MANUAL) as harness:
         harness.join()
         harness.publish("one")
@@ -192,8 +192,8 @@ def test_a_frozen_owner_that_goes_on_is_fenced():
     ]
 
 
-def test_a_move_repeats_nothing():
-    """The former owner stops in good order; the new one has the state."""
+def test_a_move_repeats_no_events():
+    """The former owner stops in an orderly way, and the new one has the state."""
     with HandlerTestHarness(Counting, config=MANUAL) as harness:
         first = harness.handler()
         harness.publish("one")
@@ -211,12 +211,12 @@ def test_a_move_repeats_nothing():
     assert harness.state() == b"2"
 
 
-def test_a_theft_repeats_what_was_not_checkpointed():
-    """And the former handler is told that it lost the partition."""
+def test_a_steal_repeats_events_that_were_not_checkpointed():
+    """The former handler is closed with ``OWNERSHIP_LOST``."""
     with HandlerTestHarness(Counting, config=MANUAL) as harness:
         harness.publish("one")
         harness.settle()
-        thief = harness.steal()
+        new_owner = harness.steal()
         harness.publish("two")
         harness.settle()
         harness.advance(timedelta(seconds=30))
@@ -226,11 +226,11 @@ def test_a_theft_repeats_what_was_not_checkpointed():
         with pytest.raises(AssertionError, match="more than once: event 0 of partition '0'"):
             harness.assert_each_handled_once()
 
-        assert harness.owner_of() == thief
+        assert harness.owner_of() == new_owner
 
 
-def test_who_joins_is_handed_a_share():
-    """By the plan, without a repetition; the handler hears the reason."""
+def test_a_processor_that_joins_gets_its_share_handed_over():
+    """No events are repeated, and handlers are closed with ``HANDED_OVER``."""
     with HandlerTestHarness(Counting, partition_count=4, config=MANUAL) as harness:
         harness.publish(*"abcdefgh")
         harness.settle()
@@ -246,8 +246,8 @@ def test_who_joins_is_handed_a_share():
         assert {closing.reason for closing in harness.closings} == {CloseReason.HANDED_OVER}
 
 
-def test_an_outage_of_the_store_is_survived():
-    """What is handled meanwhile is checkpointed when it is over, also by somebody new."""
+def test_events_handled_during_an_outage_of_the_store_are_checkpointed_after_it():
+    """Each is handled once."""
     with HandlerTestHarness(Counting) as harness:
         harness.publish("one")
         harness.settle()
@@ -263,7 +263,7 @@ def test_an_outage_of_the_store_is_survived():
     assert during is None
 
 
-def test_an_outage_of_the_hub_is_survived():
+def test_events_published_during_an_outage_of_the_hub_are_handled_after_it():
     """Receivers are opened again."""
     with HandlerTestHarness(Counting) as harness:
         with harness.hub_outage():
@@ -281,21 +281,21 @@ def test_enqueued_times_and_properties_are_those_given():
     """As a publisher and the hub would have set them."""
     seen: list[object] = []
 
-    class Looking(PartitionHandler):
+    class Inspecting(PartitionHandler):
         async def process_events(self, context, events):
             seen.extend((e.enqueued_time, e.partition_key, dict(e.properties)) for e in events)
 
-    with HandlerTestHarness(Looking, config=EventProcessorConfig()) as harness:
+    with HandlerTestHarness(Inspecting, config=EventProcessorConfig()) as harness:
         old = harness.now - timedelta(days=1)
         harness.publish("one", enqueued_time=old, partition_key="k", properties={"p": 1})
-        begun = harness.now
+        published_at = harness.now
         harness.publish("two")
         harness.settle()
 
-    assert seen == [(old, "k", {"p": 1}), (begun, None, {})]
+    assert seen == [(old, "k", {"p": 1}), (published_at, None, {})]
 
 
-def test_events_before_the_first_position_are_not_waited_for():
+def test_events_before_the_initial_position_are_not_expected():
     """``settle`` and the assertions know where the group begins."""
     begin = datetime(2026, 11, 21, tzinfo=UTC)
     config = EventProcessorConfig(initial_position=EventPosition.from_enqueued_time(begin))
@@ -310,9 +310,9 @@ def test_events_before_the_first_position_are_not_waited_for():
         harness.assert_each_handled_once()
 
 
-def test_ordinary_functions_run_while_the_clock_stands_still():
-    """In a thread of real time; waiting for a checkpoint lets the clock run."""
-    with HandlerTestHarness(Ordinary, partition_count=2) as harness:
+def test_a_blocking_handler_runs_while_the_clock_stands_still():
+    """In a thread, in real time; waiting for a checkpoint lets the clock run."""
+    with HandlerTestHarness(Blocking, partition_count=2) as harness:
         harness.publish(*"abcdef")
         harness.settle()
         took = harness.now - harness.calls[0].began_at
@@ -327,12 +327,12 @@ def test_ordinary_functions_run_while_the_clock_stands_still():
 
     assert took < timedelta(seconds=1)
     assert (during, harness.state("0"), harness.state("1")) == (b"3", b"4", b"3")
-    assert isinstance(harness.handler(), Ordinary)
+    assert isinstance(harness.handler(), Blocking)
 
 
-def test_ordinary_functions_die_with_their_owner():
-    """A crash at the end of their call, too; and no thread stays behind."""
-    with HandlerTestHarness(Ordinary, config=MANUAL) as harness:
+def test_a_blocking_handler_may_be_crashed_at_the_end_of_its_call():
+    """No thread is left behind."""
+    with HandlerTestHarness(Blocking, config=MANUAL) as harness:
         harness.crash_call()
         harness.publish("one")
         harness.settle()
@@ -347,8 +347,8 @@ def test_ordinary_functions_die_with_their_owner():
     assert harness.state() == b"2"
 
 
-def test_a_thread_that_never_comes_back_is_reported(monkeypatch):
-    """It would hold the clock for ever."""
+def test_a_handler_thread_that_does_not_return_is_reported(monkeypatch):
+    """It would stop the clock for ever."""
     release = threading.Event()
 
     class Stuck(BlockingPartitionHandler):
@@ -357,7 +357,7 @@ def test_a_thread_that_never_comes_back_is_reported(monkeypatch):
 
     with HandlerTestHarness(Stuck) as harness:
         harness.publish("one")
-        # Only here: all other threads may take their time, on a busy machine.
+        # Only here: on a busy machine other threads may take long.
         with monkeypatch.context() as patch:
             patch.setattr("eventproc.testing.virtual_time.THREAD_WAIT_MAX_S", 0.05)
             with pytest.raises(DeadlockError, match="a thread has not come back"):
@@ -365,8 +365,8 @@ def test_a_thread_that_never_comes_back_is_reported(monkeypatch):
         release.set()
 
 
-async def test_it_works_inside_a_running_loop():
-    """For tests that are coroutines: in a thread of its own."""
+async def test_the_harness_works_inside_a_running_event_loop():
+    """In a thread of its own, for tests that are coroutines."""
     with HandlerTestHarness(Counting) as harness:
         harness.publish("one")
         harness.settle()
@@ -378,8 +378,8 @@ async def test_it_works_inside_a_running_loop():
     assert harness.owner_ids == ()
 
 
-def test_one_handler_may_play_on_several_stages():
-    """An instance that a factory returns again and again is watched once, by its harness."""
+def test_one_handler_instance_may_be_used_in_several_harnesses():
+    """A factory may return the same one again and again."""
     handler = Counting()
     for _ in range(2):
         with HandlerTestHarness(lambda: handler, partition_count=2) as harness:

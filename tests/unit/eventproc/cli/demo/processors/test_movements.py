@@ -1,4 +1,4 @@
-"""Moves and hand-overs, counted in the processors' own logs."""
+"""Moves and hand-overs are counted in the processors' logs."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ START = datetime(2026, 1, 31, 8, tzinfo=UTC)
 
 
 def at(second):
-    """Return a time so many seconds after the start."""
+    """Return the time *second* seconds after the start."""
     return START + timedelta(seconds=second)
 
 
@@ -29,12 +29,12 @@ def log(path, *lines):
 
 
 def started(second, owner_id, partition_id="0"):
-    """Return a line that tells of a partition's start."""
+    """Return a log event of a partition's start."""
     return (second, "partition_started", {"owner_id": owner_id, "partition_id": partition_id})
 
 
-def test_a_move_is_another_server(tmp_path):
-    """A partition that its last owner starts again has not moved; each span is counted."""
+def test_a_move_is_a_start_by_another_owner_than_the_last_one(tmp_path):
+    """A start again by the same owner is not. Moves are counted for each span of time."""
     a = log(tmp_path / "a", started(1, "A"), started(2, "A"), started(1, "A", "1"), started(9, "A"))
     b = log(tmp_path / "b", started(6, "B"))
     moves = count_moves(read_logs([a, b]), [at(0), at(5), at(8), at(20)])
@@ -42,31 +42,31 @@ def test_a_move_is_another_server(tmp_path):
     assert moves == [2, 1, 1, 0]
 
 
-def test_a_hand_over_names_the_next_owner_and_is_won(tmp_path):
-    """A release, a failed hand-over and a hand-over after the end do not count."""
-    given = {"to_owner_id": "B", "outcome": "won"}
+def test_only_won_hand_overs_to_an_owner_are_counted(tmp_path):
+    """Not releases, lost ones, or those after the end."""
+    fields = {"to_owner_id": "B", "outcome": "won"}
     path = log(
         tmp_path / "a",
-        (1, "partition_handed_over", given),
-        (2, "partition_released", given),
-        (3, "partition_released", given | {"to_owner_id": None}),
-        (4, "partition_handed_over", given | {"outcome": "lost"}),
-        (9, "partition_released", given),
+        (1, "partition_handed_over", fields),
+        (2, "partition_released", fields),
+        (3, "partition_released", fields | {"to_owner_id": None}),
+        (4, "partition_handed_over", fields | {"outcome": "lost"}),
+        (9, "partition_released", fields),
     )
 
     assert count_hand_overs(read_logs([path]), before=at(5)) == 2
 
 
-def test_a_line_that_is_cut_off_is_left_out(tmp_path):
-    """A killed process may leave half of one."""
+def test_an_incomplete_line_of_a_log_is_ignored(tmp_path):
+    """A killed process may leave one."""
     path = log(tmp_path / "a", started(1, "A"))
     path.write_text(path.read_text() + '\n{"time": "2026-01-3')
 
     assert len(read_logs([path])) == 1
 
 
-def test_the_first_start_is_the_earliest(tmp_path):
-    """Of several processes; none before one was ready."""
+def test_the_first_start_is_the_earliest_of_all_processes(tmp_path):
+    """``None`` before any has started."""
     a = log(tmp_path / "a", (5, "processor_started", {}))
     b = log(tmp_path / "b", (3, "processor_started", {}))
 

@@ -1,4 +1,4 @@
-"""The demo's verdict: good only if nothing is lost and every figure is right."""
+"""The demo's verdict: good only if no event is lost and every figure is right."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ from eventproc.cli.demo.processors.summary import print_summary
 
 
 def logbook(*late):
-    """Make a logbook of one aircraft's flights, so many minutes late."""
+    """Return the logbook of one aircraft, whose flights were so many minutes late."""
     return computed_directly({"aircraft": "N1", "late_min": m, "miles": 100} for m in late)
 
 
@@ -41,8 +41,8 @@ REPORT = Report(
 )
 
 
-def test_duplicates_alone_are_no_fault():
-    """After a kill there must be some; the state counts them once."""
+def test_a_report_with_duplicates_alone_is_good():
+    """A kill causes some; the state counts each event once."""
     assert REPORT.is_good
 
 
@@ -55,23 +55,23 @@ def test_duplicates_alone_are_no_fault():
         {"problems": ("a processor stopped with exit code 1",)},
     ],
 )
-def test_anything_else_is(change):
-    """Lost events, other figures, a process that ended badly."""
+def test_lost_events_wrong_figures_and_problems_make_a_report_bad(change):
+    """Each of them alone."""
     assert not replace(REPORT, **change).is_good
 
 
-def test_json_has_what_a_program_needs():
-    """And is JSON."""
-    told = json.loads(json.dumps(REPORT.as_json()))
+def test_the_report_as_json_has_all_counts_and_changes():
+    """With seconds rounded to tenths."""
+    output = json.loads(json.dumps(REPORT.as_json()))
 
-    assert {name: told[name] for name in ("published", "handled", "duplicates", "lost")} == {
+    assert {name: output[name] for name in ("published", "handled", "duplicates", "lost")} == {
         "published": 10,
         "handled": 10,
         "duplicates": 3,
         "lost": 0,
     }
-    assert (told["handovers"], told["result_matches"], told["seconds"]) == (4, True, 41.3)
-    assert told["changes"] == [
+    assert (output["handovers"], output["result_matches"], output["seconds"]) == (4, True, 41.3)
+    assert output["changes"] == [
         {
             "kind": "kill",
             "processor": "B",
@@ -83,17 +83,17 @@ def test_json_has_what_a_program_needs():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "text"),
     [
         ({}, "equal"),
         ({"logbook": logbook(9)}, "DIFFERENT"),
         ({"problems": ("the emulator ended",)}, "the emulator ended"),
     ],
 )
-def test_people_see_the_verdict(change, said):
-    """On a page of 80 columns, in words."""
+def test_the_summary_shows_the_verdict(change, text):
+    """In words, on a page of 80 columns."""
     console = Console(width=80)
     with console.capture() as captured:
         print_summary(replace(REPORT, **change), console)
 
-    assert said in captured.get()
+    assert text in captured.get()

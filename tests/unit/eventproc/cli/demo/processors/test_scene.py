@@ -1,11 +1,11 @@
-"""When is a group balanced, and what would it cost at least?"""
+"""When a group is balanced, and the fewest moves that a change needs."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.cli.demo.processors.scene import fewest_moves, is_balanced
-from eventproc.core.plan import plan
+from eventproc.core.ownership.plan import plan
 
 owners = st.lists(st.sampled_from(["A", "B", "C", None]), min_size=1, max_size=20).map(
     lambda names: {str(index): name for index, name in enumerate(names)}
@@ -26,16 +26,16 @@ alive = st.sets(st.sampled_from(["A", "B", "C", "D"]), min_size=1)
         ("AA", "", False),
     ],
 )
-def test_balanced_is_even_and_alive(names, live, expected):
-    """Live processors own all partitions, with a difference of one at most."""
+def test_a_group_is_balanced_if_live_processors_own_all_partitions_evenly(names, live, expected):
+    """Their counts differ by one at most."""
     owned = {str(i): None if name == "-" else name for i, name in enumerate(names)}
 
     assert is_balanced(owned, set(live)) is expected
 
 
 @given(owners, alive)
-def test_the_plan_carried_out_is_balanced_by_the_fewest_moves(before, live):
-    """The bound is reached by the plan itself, and no lower one is."""
+def test_the_plan_reaches_balance_with_the_fewest_moves(before, live):
+    """So the bound is exact."""
     held = {p: owner for p, owner in before.items() if owner in live}
     after = plan(list(before), held, live)
     moved = sum(after[p] != owner for p, owner in before.items())

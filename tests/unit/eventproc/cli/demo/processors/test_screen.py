@@ -1,4 +1,4 @@
-"""What the demo shows: the picture fits a terminal, the lines say what is new."""
+"""The demo's output: a picture that fits a terminal, or lines."""
 
 import io
 from dataclasses import replace
@@ -72,8 +72,8 @@ def test_the_picture_fits_a_terminal():
     assert max(map(len, lines)) <= 80
 
 
-def test_the_picture_has_everything():
-    """What happens, who has what, how far behind, and how it went before."""
+def test_the_picture_shows_headline_processes_lag_and_changes():
+    """With the durations of finished changes."""
     text = drawn(SCENE)
 
     for part in ("21.5 s", "B is killed", "lag 1,000", "125", "process 4711", "killed", "A: 0.4 s"):
@@ -81,31 +81,32 @@ def test_the_picture_has_everything():
     assert "kill B: ..." in text
 
 
-def test_an_odd_number_of_partitions_can_be_drawn():
-    """The last row is half empty; before the first event there are no bars."""
-    few = tuple(replace(row, handled=0, published=0) for row in SCENE.partitions[:3])
-    scene = replace(SCENE, partitions=few, published=0, handled=0, changes=())
+def test_a_last_row_with_one_partition_can_be_drawn():
+    """The other half of the row is empty. Before the first event there are no bars."""
+    three = tuple(replace(row, handled=0, published=0) for row in SCENE.partitions[:3])
+    scene = replace(SCENE, partitions=three, published=0, handled=0, changes=())
 
     assert len(drawn(scene).splitlines()) <= 12
 
 
-def test_lines_say_what_is_new():
-    """A headline once, a balance once, and progress now and then."""
+def test_lines_print_each_change_once():
+    """A headline and a balance once, progress every few seconds."""
     output = io.StringIO()
     lines = Lines(output)
-    lines.tell("starting")
+    lines.print_line("starting")
     lines.show(SCENE)
     lines.show(SCENE)
     balanced = replace(CHANGE, seconds_to_balance=6.5)
     lines.show(replace(SCENE, changes=(*SCENE.changes[:-1], balanced), elapsed_s=22.0))
     lines.show(replace(SCENE, changes=(*SCENE.changes[:-1], balanced), elapsed_s=30.0))
-    said = output.getvalue()
+    text = output.getvalue()
 
-    assert said.count("B is killed") == 1
-    assert said.count("balanced after 6.5 s: A 8, B 8") == 1
-    assert said.count("published 50,000 of 100,000, handled 49,000, lag 1,000") == 1
+    assert text.count("B is killed") == 1
+    assert text.count("balanced after 6.5 s: A 8, B 8") == 1
+    assert text.count("published 50,000 of 100,000, handled 49,000, lag 1,000") == 1
 
 
-def test_where_there_is_no_terminal_there_are_lines():
-    """A pipe gets no control characters."""
-    assert isinstance(open_screen(Lines, draw, io.StringIO()), Lines)
+def test_without_a_terminal_lines_are_printed():
+    """So a pipe gets no control characters."""
+    with open_screen(Lines, draw, io.StringIO()) as screen:
+        assert isinstance(screen, Lines)

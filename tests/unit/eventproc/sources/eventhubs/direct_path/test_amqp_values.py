@@ -1,4 +1,4 @@
-"""Values out of bytes: as the emulator's encoder wrote them, and as Azure's decoder reads them."""
+"""Decoding AMQP values: as the emulator encodes them, and as Azure's client decodes them."""
 
 from decimal import Decimal
 from uuid import UUID
@@ -59,7 +59,7 @@ plain = st.one_of(
     st.from_regex(r"[a-z-]{1,9}", fullmatch=True).map(Symbol),
     st.binary(max_size=300),
     st.uuids(),
-    # Not an empty one: behind it Azure's decoder loses its way.
+    # Not an empty one: after it Azure's decoder continues at a wrong byte.
     st.lists(st.integers(-9, 9).map(Int), min_size=1, max_size=300).map(array_of_ints),
 )
 values = st.recursive(
@@ -73,7 +73,7 @@ values = st.recursive(
 
 
 def as_decoded(value: object) -> object:
-    """What an AMQP value is in plain Python, with bytes for text."""
+    """The plain Python value of an AMQP value, with bytes for text."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict):
@@ -84,17 +84,17 @@ def as_decoded(value: object) -> object:
 
 
 @given(values, st.binary(max_size=3))
-def test_a_value_comes_back_as_it_was_written(value, behind):
-    """And it ends where it ends, whatever follows."""
+def test_a_decoded_value_equals_the_encoded_one(value, rest):
+    """Decoding ends at its end, whatever follows."""
     encoded = encode(value)
 
-    assert decode(encoded + behind, 0) == (as_decoded(value), len(encoded))
-    assert skip(encoded + behind, 0) == len(encoded)
+    assert decode(encoded + rest, 0) == (as_decoded(value), len(encoded))
+    assert skip(encoded + rest, 0) == len(encoded)
 
 
 @given(values)
-def test_values_are_read_as_azure_s_client_reads_them(value):
-    """So that an event is the same whoever decoded it."""
+def test_values_are_decoded_as_by_azures_client(value):
+    """So an event is the same on both receive paths."""
     by_azure = EventData.from_bytes(section(0x77, [value])).raw_amqp_message.body
 
     assert decode(encode([value]), 0)[0] == by_azure
@@ -116,13 +116,13 @@ def test_values_are_read_as_azure_s_client_reads_them(value):
         (b"\xe0\x02\x03\x41", [True, True, True]),
     ],
 )
-def test_rarer_values(encoded, value):
-    """Those that Python has a word for, as that."""
+def test_values_of_rare_types_are_decoded(encoded, value):
+    """To the Python type for them, if there is one."""
     assert decode(encoded, 0) == (value, len(encoded))
 
 
-def test_a_decimal_that_is_no_number():
-    """It is not equal to itself."""
+def test_a_decimal_nan_is_decoded():
+    """It does not equal itself."""
     value, _ = decode(b"\x94\x7c" + bytes(15), 0)
 
     assert isinstance(value, Decimal)
@@ -145,15 +145,15 @@ def test_a_decimal_that_is_no_number():
         b"\xc0\xff\x01" * 2000,
     ],
 )
-def test_what_is_no_value_is_refused(encoded):
-    """Cut off, impossible, without end: by one error, and at once."""
+def test_invalid_bytes_are_malformed(encoded):
+    """Cut off, impossible, or nested without end; at once."""
     with pytest.raises(MalformedError):
         decode(encoded, 0)
 
 
 @given(st.binary(max_size=40))
-def test_noise_is_a_value_or_refused(noise):
-    """By no other error."""
+def test_any_bytes_are_a_value_or_malformed(noise):
+    """No other error is raised."""
     for read in (decode, skip):
         try:
             read(noise, 0)

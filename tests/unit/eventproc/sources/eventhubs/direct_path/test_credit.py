@@ -1,4 +1,4 @@
-"""How many events are asked for: bounded in number and in bytes, and never none for ever."""
+"""AMQP credit: bounded by a number of events and of bytes, and never zero for ever."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,22 +8,22 @@ from eventproc.sources.eventhubs.direct_path.credit import TOO_FULL, UNKNOWN_SIZ
 MEGABYTE = 1024 * 1024
 
 
-def test_the_first_grant_is_for_events_of_a_fair_size():
-    """Nobody knows yet whether they are a hundred bytes each or a megabyte."""
+def test_the_first_grant_assumes_events_of_medium_size():
+    """Their real size is not known yet."""
     assert Credit(1000, 8 * MEGABYTE).to_grant(0) == 8 * MEGABYTE // UNKNOWN_SIZE
     assert Credit(100, 8 * MEGABYTE).to_grant(0) == 100
 
 
 def test_small_events_are_bounded_by_their_number():
-    """As soon as one has come."""
+    """As soon as the first ones have arrived."""
     account = Credit(1000, 8 * MEGABYTE)
     account.add(128, 128 * 100)
 
     assert account.to_grant(0) == 1000 - 128
 
 
-def test_credit_is_taken_back_when_events_grow():
-    """What was granted for small ones would fill the memory."""
+def test_credit_is_reduced_when_events_become_larger():
+    """What was granted for small events would fill the memory."""
     account = Credit(1000, 8 * MEGABYTE)
     account.add(1, 100)
     account.add(1, MEGABYTE)
@@ -31,8 +31,8 @@ def test_credit_is_taken_back_when_events_grow():
     assert account.to_grant(998) == 6
 
 
-def test_sizes_that_vary_a_little_cost_no_frames():
-    """Credit that fits well enough stays."""
+def test_small_changes_of_size_do_not_change_the_credit():
+    """So they cost no frames."""
     account = Credit(1000, MEGABYTE)
     account.add(1, 2000)
     granted = account.to_grant(0)
@@ -42,8 +42,8 @@ def test_sizes_that_vary_a_little_cost_no_frames():
     assert account.to_grant(granted - 1) is None
 
 
-def test_events_that_shrink_are_believed_in_time():
-    """One large event among small ones must not slow the link down for good."""
+def test_credit_grows_again_when_events_become_smaller():
+    """One large event among small ones slows the link down for a while only."""
     account = Credit(1000, MEGABYTE)
     account.add(1, MEGABYTE)
     account.remove(1, MEGABYTE)
@@ -63,10 +63,12 @@ def test_events_that_shrink_are_believed_in_time():
     events_max=st.integers(1, 1000),
     bytes_max=st.integers(1, 10_000),
     sizes=st.lists(st.integers(0, 20_000), min_size=1, max_size=60),
-    appetite=st.integers(1, 9),
+    batch_size=st.integers(1, 9),
 )
-def test_a_service_that_obeys_never_fills_the_memory(events_max, bytes_max, sizes, appetite):
-    """Whatever the sizes, in whatever order; and every event comes in the end."""
+def test_a_service_that_obeys_credit_never_fills_the_memory(
+    events_max, bytes_max, sizes, batch_size
+):
+    """Whatever the sizes, in whatever order; and every event arrives in the end."""
     account, granted = Credit(events_max, bytes_max), 0
     held: list[int] = []
     left = list(sizes)
@@ -83,8 +85,8 @@ def test_a_service_that_obeys_never_fills_the_memory(events_max, bytes_max, size
             account.add(1, held[-1])
             granted -= 1
         else:
-            assert held, "nothing is asked for although there is nothing to do"
-            taken, held = held[:appetite], held[appetite:]
+            assert held, "no credit is granted although nothing is held"
+            taken, held = held[:batch_size], held[batch_size:]
             account.remove(len(taken), sum(taken))
 
         assert account.held_bytes == sum(held)

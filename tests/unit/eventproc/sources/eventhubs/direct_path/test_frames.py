@@ -1,4 +1,4 @@
-"""Frames out of a stream of bytes: each event whole, in order, and nothing else lost."""
+"""Parsing frames from a stream of bytes: each event complete, in order, and no other frame lost."""
 
 import struct
 from typing import NamedTuple, cast
@@ -16,7 +16,7 @@ HANDLE = 2
 
 
 class Transfer(NamedTuple):
-    """A transfer in one of the many forms that the standard allows."""
+    """A transfer frame in one of the many forms that the standard allows."""
 
     payload: bytes
     handle: bytes = b"\x52\x02"
@@ -48,7 +48,7 @@ class Transfer(NamedTuple):
 numbers = st.sampled_from([b"\x40", b"\x43", b"\x52\x09", b"\x70\x00\x01\x02\x03"])
 no = st.sampled_from([b"\x40", b"\x42", b"\x56\x00"])
 either = st.one_of(no, st.sampled_from([b"\x41", b"\x56\x01"]))
-# What an event may hold is anything, also what looks like fields of a transfer.
+# An event may contain anything, also bytes that look like fields of a transfer.
 payloads = st.one_of(
     st.binary(max_size=40), st.sampled_from([b"\x42\x40", b"\x41", b"\x00\x53\x14"])
 )
@@ -79,15 +79,15 @@ others = st.sampled_from(
         frame(b"\x00\x53\x16\xc0\x03\x01\x52\x02", CHANNEL),
         Transfer(b"elsewhere").encoded(channel=CHANNEL + 1),
         Transfer(b"another link's", handle=b"\x52\x01").encoded(),
-        Transfer(b"no frame of AMQP").encoded()[:5]
+        Transfer(b"not an AMQP frame").encoded()[:5]
         + b"\x01"
-        + Transfer(b"no frame of AMQP").encoded()[6:],
+        + Transfer(b"not an AMQP frame").encoded()[6:],
     ]
 )
 
 
-def cut_all(stream: bytes, cuts: list[int]) -> tuple[list[bytes], list[bytes], int]:
-    """Give the stream in pieces; return events, other frames, and how many transfers there were."""
+def parse_all(stream: bytes, cuts: list[int]) -> tuple[list[bytes], list[bytes], int]:
+    """Parse the stream in pieces; return events, other frames, and the number of transfers."""
     parser = FrameParser(CHANNEL, HANDLE)
     events, rest, left, transfer_count = [], [], b"", 0
     edges = sorted(cut % (len(stream) + 1) for cut in cuts)
@@ -105,11 +105,11 @@ def cut_all(stream: bytes, cuts: list[int]) -> tuple[list[bytes], list[bytes], i
 
 
 @given(st.lists(st.one_of(whole, others)), st.lists(st.integers(0, 2000), max_size=8))
-def test_every_form_of_a_transfer_gives_its_event(frames, cuts):
-    """In any mixture with other frames, and wherever the stream is torn apart."""
+def test_every_form_of_a_transfer_is_parsed(frames, cuts):
+    """Mixed with other frames in any way, and wherever the stream is cut."""
     sent = [each for each in frames if isinstance(each, Transfer)]
     stream = b"".join(each.encoded() if isinstance(each, Transfer) else each for each in frames)
-    events, rest, transfer_count = cut_all(stream, cuts)
+    events, rest, transfer_count = parse_all(stream, cuts)
 
     assert events == [each.payload for each in sent]
     assert rest == [each for each in frames if not isinstance(each, Transfer)]
@@ -118,20 +118,20 @@ def test_every_form_of_a_transfer_gives_its_event(frames, cuts):
 
 @given(st.lists(st.binary(max_size=9), min_size=2, max_size=5), st.lists(st.integers(0, 300)))
 def test_an_event_in_several_frames_is_joined(parts, cuts):
-    """Frames of other links may come between them."""
+    """Frames of other links may lie between them."""
     frames = [Transfer(part, more=b"\x41", delivery_id=b"\x40") for part in parts[:-1]]
     frames.append(Transfer(parts[-1]))
     between = Transfer(b"another's", handle=b"\x52\x05").encoded()
     stream = between.join(each.encoded() for each in frames) + Transfer(b"next").encoded()
-    events, rest, transfer_count = cut_all(stream, cuts)
+    events, rest, transfer_count = parse_all(stream, cuts)
 
     assert events == [b"".join(parts), b"next"]
     assert rest == [between] * (len(parts) - 1)
     assert transfer_count == len(parts) + 1
 
 
-def test_an_event_that_is_taken_back_never_was():
-    """It counts as a delivery, and the next is whole."""
+def test_an_aborted_transfer_gives_no_event():
+    """It counts as a delivery, and the next event is complete."""
     parser = FrameParser(CHANNEL, HANDLE)
     frames = (Transfer(b"half", more=b"\x41"), Transfer(b"", aborted=b"\x41"), Transfer(b"next"))
     found = parser.parse(b"".join(each.encoded() for each in frames))
@@ -140,15 +140,15 @@ def test_an_event_that_is_taken_back_never_was():
     assert (found.transfer_count, found.delivery_count) == (3, 2)
 
 
-def test_a_frame_may_have_an_extended_head():
-    """Nobody sends one; the standard allows it."""
+def test_a_frame_with_an_extended_header_is_parsed():
+    """The standard allows it, although no known service sends one."""
     found = FrameParser(CHANNEL, HANDLE).parse(Transfer(b"event").encoded(body_at=4))
 
     assert found.payloads == [b"event"]
 
 
-def test_a_whole_event_is_recognised_at_a_glance(monkeypatch):
-    """What the service and the emulator send never takes the slow way."""
+def test_common_transfers_take_the_fast_path(monkeypatch):
+    """Those of the service and of the emulator."""
     monkeypatch.setattr(FrameParser, "_take_other", None)
     service = Transfer(b"event", handle=b"\x43", tag=b"\xa0\x10" + bytes(16), given_count=6)
     emulator = Transfer(b"event", handle=b"\x70" + bytes(4), delivery_id=b"\x70\x00\x00\x00\x01")
@@ -158,8 +158,8 @@ def test_a_whole_event_is_recognised_at_a_glance(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [0, 7, FRAME_SIZE_MAX + 1, 0x41_4D_51_50])
-def test_what_is_no_frame_is_refused(size):
-    """Else one would wait for ever for the rest of it."""
+def test_an_invalid_frame_size_is_malformed(size):
+    """The parser would otherwise wait for the rest for ever."""
     with pytest.raises(MalformedError, match=str(size)):
         FrameParser(CHANNEL, HANDLE).parse(struct.pack(">II", size, 0x02000003))
 
@@ -167,8 +167,8 @@ def test_what_is_no_frame_is_refused(size):
 @given(st.binary(max_size=60))
 @example(b"\x00\x00\x00\x0c\x02\x00\x00\x03\x00\x53\x14\xc0")
 @example(b"\x00\x00\x00\x0e\x02\x00\x00\x03\x00\x53\x14\xc0\xff\x02")
-def test_noise_is_cut_or_refused(noise):
-    """By no other error, and never without end."""
+def test_any_bytes_are_frames_or_malformed(noise):
+    """No other error is raised, and parsing ends."""
     parser = FrameParser(CHANNEL, HANDLE)
     for stream in (noise, struct.pack(">II", len(noise) + 8, 0x02000003) + noise):
         try:

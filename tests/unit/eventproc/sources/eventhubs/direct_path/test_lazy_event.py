@@ -1,4 +1,4 @@
-"""Events that are decoded when they are looked at: the same as those that were decoded before."""
+"""Events that are decoded when they are read: equal to those of Azure's client."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ names = st.sampled_from(["x-opt-sequence-number", "x-opt-offset", "x-opt-enqueue
 
 @st.composite
 def annotations(draw: st.DrawFn) -> bytes:
-    """The three that must be there, in any order, with others among them."""
+    """Draw the three required annotations in any order, with others among them."""
     entries: dict[Value, Value] = {
         Symbol("x-opt-sequence-number"): draw(sequence_numbers.map(Long)),
         Symbol("x-opt-offset"): draw(st.integers(0, 10**12).map(str)),
@@ -64,7 +64,7 @@ bodies = st.one_of(
 
 @st.composite
 def messages(draw: st.DrawFn) -> bytes:
-    """Whatever a hub may send."""
+    """Draw any message that a hub may send."""
     return b"".join(
         [
             draw(headers),
@@ -83,13 +83,13 @@ def messages(draw: st.DrawFn) -> bytes:
 
 
 def by_azure(payload: bytes) -> ReceivedEvent:
-    """The event as the promised way makes it."""
+    """The event as the public path makes it."""
     return to_received_event(PublicMessage(EventData.from_bytes(payload)))
 
 
 @given(st.lists(messages(), max_size=6), st.permutations(EVENT_FIELDS))
-def test_every_field_is_what_azure_s_client_makes_of_it(payloads, order):
-    """Whatever came before on the link, and in whatever order the fields are read."""
+def test_every_field_equals_that_of_azures_client(payloads, order):
+    """Whatever was received before, and in whatever order fields are read."""
     for event, payload in zip(EventReader().read(payloads), payloads, strict=True):
         expected = by_azure(payload)
         for name in order:
@@ -98,7 +98,7 @@ def test_every_field_is_what_azure_s_client_makes_of_it(payloads, order):
 
 
 def test_a_field_is_decoded_once():
-    """The second look finds the same object."""
+    """A second read returns the same object."""
     (event,) = EventReader().read([message(1, b"body")])
 
     assert event.body is event.body
@@ -106,8 +106,8 @@ def test_a_field_is_decoded_once():
     assert event.system_properties is event.system_properties
 
 
-def test_an_event_is_a_value_like_any_other():
-    """Equal, hashable, frozen, copied and pickled as if it had been made by hand."""
+def test_an_event_behaves_like_a_received_event():
+    """It is equal, hashable, frozen, and may be copied and pickled."""
     (event,) = EventReader().read([message(7, b'{"a": 1}', x_opt_partition_key="k")])
     made = ReceivedEvent(
         body=b'{"a": 1}',
@@ -134,14 +134,14 @@ def test_an_event_is_a_value_like_any_other():
     assert pickle.loads(pickle.dumps(made)) == made
     assert event.body_as_json() == {"a": 1}
     with pytest.raises(FrozenInstanceError):
-        setattr(event, "body", b"")  # noqa: B010 - as somebody might who does not type his code
+        setattr(event, "body", b"")  # noqa: B010 - as in code without types
     with pytest.raises(AttributeError, match="'colour'"):
         getattr(event, "colour")  # noqa: B009
 
 
 @pytest.mark.parametrize("name", ["x-opt-sequence-number", "x-opt-offset", "x-opt-enqueued-time"])
-def test_a_message_without_a_place_is_refused_where_it_is_received(name):
-    """Also where the one before it had a position and looked much the same."""
+def test_a_message_without_a_position_is_refused_when_received(name):
+    """Even after a message with one, which looks almost the same."""
     whole = message(300, b"")
     hidden = whole.replace(name.encode(), name.upper().encode())
     reader = EventReader()
@@ -154,14 +154,14 @@ def test_a_message_without_a_place_is_refused_where_it_is_received(name):
 @pytest.mark.parametrize(
     "payload", [b"", b"\x00", b"noise", b"\x00\x53\x72\x40", b"\x00\x53\x72\xc1\xff"]
 )
-def test_what_is_no_message_is_refused_where_it_is_received(payload):
-    """A handler never meets it."""
+def test_an_invalid_message_is_refused_when_received(payload):
+    """No handler ever gets it."""
     with pytest.raises(SourceRejectedError):
         EventReader().read([payload])
 
 
-def test_annotations_that_break_off_are_refused_where_they_are_received():
-    """Also where those before them were whole, and began alike."""
+def test_incomplete_annotations_are_refused_when_received():
+    """Even after complete ones that begin in the same way."""
     reader = EventReader()
     reader.read([message(300)])
 
@@ -169,8 +169,8 @@ def test_annotations_that_break_off_are_refused_where_they_are_received():
         reader.read([position(301)[:-1]])
 
 
-def test_a_damaged_body_is_told_by_the_event():
-    """Nobody else is troubled by it."""
+def test_a_damaged_body_raises_when_it_is_read():
+    """Other events are not affected."""
     (event,) = EventReader().read([position(3) + b"\x00\x53\x75\xa0\x05ab"])
 
     assert event.sequence_number == 3
@@ -186,27 +186,27 @@ def test_a_damaged_body_is_told_by_the_event():
     ],
     ids=["time", "nested"],
 )
-def test_what_cannot_be_a_value_is_told_by_the_event(payload, field):
-    """A time beyond all times, lists within lists: an error of the library's, for this event."""
+def test_a_field_that_cannot_be_decoded_raises_when_it_is_read(payload, field):
+    """A time beyond the range of ``datetime``, or a body that is nested too deeply."""
     (event,) = EventReader().read([payload])
 
     with pytest.raises(SourceRejectedError, match="event 3 cannot be decoded"):
         getattr(event, field)
 
 
-def test_a_partition_key_cannot_pretend_to_be_a_place():
-    """Names are looked for where names stand."""
-    pretence = "\x15x-opt-sequence-number\x55\x07"
+def test_a_partition_key_that_looks_like_an_annotation_is_a_key():
+    """Names are searched for only where names can be."""
+    key = "\x15x-opt-sequence-number\x55\x07"
     events = EventReader().read(
-        [message(number, b"", x_opt_partition_key=pretence) for number in (300, 301)]
+        [message(number, b"", x_opt_partition_key=key) for number in (300, 301)]
     )
 
     assert [event.sequence_number for event in events] == [300, 301]
-    assert events[1].partition_key == pretence
+    assert events[1].partition_key == key
 
 
-def test_templates_are_bounded():
-    """However many lengths of keys there are."""
+def test_the_number_of_templates_is_bounded():
+    """However many different key lengths there are."""
     reader = PositionReader()
     for length in range(3 * TEMPLATES_MAX):
         reader.position_of(message(1000, b"", x_opt_partition_key="k" * length))
@@ -214,8 +214,8 @@ def test_templates_are_bounded():
     assert len(reader._templates) <= TEMPLATES_MAX
 
 
-def test_similar_events_are_read_by_a_stencil(monkeypatch):
-    """The slow way is taken once."""
+def test_similar_events_are_read_with_a_template(monkeypatch):
+    """Only the first one is parsed."""
     reader = PositionReader()
     reader.position_of(message(300, b"first"))
     monkeypatch.setattr(reader, "_learn", None)
@@ -235,17 +235,17 @@ def test_similar_events_are_read_by_a_stencil(monkeypatch):
         ({"x_opt_partition_key": Long(7)}, ["7", "7"]),
     ],
 )
-def test_a_partition_key_is_found_without_a_look_at_the_sections(monkeypatch, more, keys):
-    """The walk through them costs several times what everything else of an event does."""
+def test_reading_the_partition_key_parses_no_sections(monkeypatch, more, keys):
+    """That would cost several times as much as the rest of an event."""
     monkeypatch.setattr(wire_event, "EncodedMessage", None)
     events = EventReader().read([message(number, b"body", **more) for number in (300, 301)])
 
     assert [event.partition_key for event in events] == keys
 
 
-def test_the_newest_event_is_told_along():
-    """And noise tells nothing."""
-    told = section(
+def test_the_end_of_the_partition_is_read_from_delivery_annotations():
+    """``None`` without them, and for invalid bytes."""
+    delivery = section(
         0x71,
         {
             Symbol("last_enqueued_sequence_number"): Long(9),
@@ -253,7 +253,7 @@ def test_the_newest_event_is_told_along():
             Symbol("last_enqueued_time_utc"): Timestamp(TIME_MS),
         },
     )
-    newest = last_enqueued_in(told + message(3))
+    newest = last_enqueued_in(delivery + message(3))
 
     assert newest is not None
     assert (newest.sequence_number, newest.offset) == (9, "5000")

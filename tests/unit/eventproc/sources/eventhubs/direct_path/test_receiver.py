@@ -1,4 +1,4 @@
-"""Reading ahead by credit: in order, never more than there is room for, never stuck."""
+"""Reading ahead with credit: in order, no more events than there is room for, never stuck."""
 
 import asyncio
 from contextlib import suppress
@@ -26,11 +26,11 @@ SOON = timedelta(seconds=5)
 NOW = timedelta(0)
 
 
-class LogLink:
-    """A link to a list of events that keeps AMQP's rule: no event without credit."""
+class FakeLink:
+    """A link to a list of events, which delivers none without credit."""
 
     def __init__(self, sizes: list[int], deliver: Any) -> None:
-        self.left = list(enumerate(sizes))
+        self.remaining = list(enumerate(sizes))
         self.deliver = deliver
         self.credit = 0
         self.grants: list[int] = []
@@ -49,7 +49,7 @@ class LogLink:
             raise self.error
 
     async def listen(self) -> bytes:
-        while self.error is None and not (self.left and self.credit):
+        while self.error is None and not (self.remaining and self.credit):
             self.changed.clear()
             await self.changed.wait()
         if self.error is not None:
@@ -58,10 +58,10 @@ class LogLink:
 
     async def take(self, data: bytes) -> None:
         assert data == b"something"
-        came = self.left[: min(self.credit, 5)]
-        del self.left[: len(came)]
-        self.credit -= len(came)
-        self.deliver([message(number, b"%d".ljust(size) % number) for number, size in came])
+        arrived = self.remaining[: min(self.credit, 5)]
+        del self.remaining[: len(arrived)]
+        self.credit -= len(arrived)
+        self.deliver([message(number, b"%d".ljust(size) % number) for number, size in arrived])
 
     def end(self, error: Exception) -> None:
         self.error = error
@@ -73,12 +73,12 @@ class LogLink:
 
 async def opened(
     count: int, room: int, *, size: int = 0, room_bytes: int = 10**6
-) -> tuple[EventHubReceiver, LogLink]:
-    """A receiver and the link it reads."""
+) -> tuple[EventHubReceiver, FakeLink]:
+    """A receiver, and the link that it reads."""
     links = []
 
-    async def open_link(deliver: Any) -> LogLink:
-        links.append(LogLink([size] * count, deliver))
+    async def open_link(deliver: Any) -> FakeLink:
+        links.append(FakeLink([size] * count, deliver))
         return links[0]
 
     receiver = await EventHubReceiver.open(open_link, room=room, room_bytes=room_bytes)
@@ -86,7 +86,7 @@ async def opened(
 
 
 async def turns(count: int = 20) -> None:
-    """Let the reader do what it can."""
+    """Let the reader run for some turns of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -97,10 +97,8 @@ async def turns(count: int = 20) -> None:
     count=st.integers(0, 60),
     sizes=st.lists(st.integers(1, 15), min_size=1, max_size=10),
 )
-def test_all_events_come_in_order_and_never_more_are_held_than_there_is_room_for(
-    room, count, sizes
-):
-    """For every room, every number of events and every appetite."""
+def test_all_events_arrive_in_order_and_the_buffer_is_bounded(room, count, sizes):
+    """For every size of buffer, number of events and batch size."""
 
     async def run() -> None:
         receiver, link = await opened(count, room)
@@ -130,9 +128,9 @@ def test_all_events_come_in_order_and_never_more_are_held_than_there_is_room_for
 
 
 async def test_credit_is_renewed_before_it_is_used_up():
-    """Else there would be silence for a round trip after each buffer."""
+    """Otherwise the link would be idle for a round trip after each buffer."""
     receiver, link = await opened(1000, 100)
-    while link.left:
+    while link.remaining:
         await receiver.receive(events_max=10, wait_max=SOON)
     await receiver.close()
 
@@ -141,12 +139,12 @@ async def test_credit_is_renewed_before_it_is_used_up():
 
 
 async def test_large_events_are_bounded_by_their_bytes():
-    """Whoever does not take them gets no more than fit, and everything in the end."""
+    """No more are buffered than fit, and all arrive in the end."""
     receiver, link = await opened(200, 100, size=10_000, room_bytes=100_000)
     await turns(100)
     held = len(receiver._buffer)
     numbers: list[int] = []
-    while link.left or receiver._buffer:
+    while link.remaining or receiver._buffer:
         events = await receiver.receive(events_max=3, wait_max=SOON)
         numbers += [event.sequence_number for event in events]
         await turns(3)
@@ -159,8 +157,8 @@ async def test_large_events_are_bounded_by_their_bytes():
     assert numbers == list(range(200))
 
 
-async def test_an_event_larger_than_the_room_comes_alone():
-    """Else it would never come."""
+async def test_an_event_larger_than_the_buffer_is_received_alone():
+    """Otherwise it would never arrive."""
     receiver, link = await opened(5, 100, size=10_000, room_bytes=3000)
     for number in range(5):
         await turns()
@@ -176,14 +174,14 @@ async def test_an_event_larger_than_the_room_comes_alone():
     assert link.grants == [1] * 5
 
 
-async def test_a_flood_that_credit_does_not_stop_is_not_read(monkeypatch):
-    """A service may send what it was granted before, however large the events have become."""
+async def test_events_beyond_the_room_are_not_read_from_the_link(monkeypatch):
+    """A service may use credit that was granted while events were small."""
     receiver, link = await opened(300, 100, size=10_000, room_bytes=20_000)
-    link.credit = 100  # as granted when events were small
-    monkeypatch.setattr(link, "grant", AsyncMock())  # it does not listen
+    link.credit = 100  # as granted while events were small
+    monkeypatch.setattr(link, "grant", AsyncMock())  # it ignores new credit
     await turns(100)
     held = len(receiver._buffer)
-    resting = link.is_reading[-1]
+    was_reading = link.is_reading[-1]
     numbers: list[int] = []
     while len(numbers) < 100:
         events = await receiver.receive(events_max=1, wait_max=SOON)
@@ -192,31 +190,31 @@ async def test_a_flood_that_credit_does_not_stop_is_not_read(monkeypatch):
     await receiver.close()
 
     assert 4 <= held <= 4 + 5
-    assert resting is False
+    assert was_reading is False
     assert numbers == list(range(100))
 
 
-async def test_reading_goes_on_as_soon_as_there_is_room_again(monkeypatch):
-    """Not only when the idle link is looked after, nor only when more credit is due."""
+async def test_reading_resumes_as_soon_as_there_is_room(monkeypatch):
+    """Not only when the idle link is checked, or when more credit is due."""
     receiver, link = await opened(11, 100, size=10_000, room_bytes=40_000)
     link.credit = 11
     monkeypatch.setattr(link, "grant", AsyncMock())
     await turns()
-    left_before = len(link.left)
+    remaining_before = len(link.remaining)
     await receiver.receive(events_max=3, wait_max=SOON)
     await turns()
-    left_after = len(link.left)
+    remaining_after = len(link.remaining)
     await receiver.close()
 
-    assert (left_before, left_after) == (1, 0)
+    assert (remaining_before, remaining_after) == (1, 0)
 
 
-async def test_a_full_buffer_still_hears_that_it_is_displaced():
-    """A slow handler must learn at once that the partition is another's."""
+async def test_a_receiver_with_a_full_buffer_notices_its_displacement():
+    """So a slow handler is stopped at once."""
     receiver, link = await opened(1000, 10)
     await turns()
     full = len(receiver._buffer)
-    link.end(ReceiverDisplacedError("another came"))
+    link.end(ReceiverDisplacedError("another receiver"))
     await turns()
 
     assert full == 10
@@ -227,8 +225,8 @@ async def test_a_full_buffer_still_hears_that_it_is_displaced():
 
 
 @pytest.mark.parametrize("error", [SourceUnavailableError("cut"), SourceRejectedError("gone")])
-async def test_what_had_come_before_the_link_broke_is_still_delivered(error):
-    """Those events are in order and will not be sent twice: the next link begins behind them."""
+async def test_events_received_before_the_link_broke_are_delivered(error):
+    """The next link begins after them."""
     receiver, link = await opened(7, 10)
     await turns()
     link.end(error)
@@ -246,8 +244,8 @@ async def test_what_had_come_before_the_link_broke_is_still_delivered(error):
     await receiver.close()
 
 
-async def test_closing_before_the_reader_had_its_turn_closes_the_link():
-    """A task that never began runs no ``finally``."""
+async def test_closing_before_the_reader_has_started_closes_the_link():
+    """A task that never started runs no ``finally``."""
     receiver, link = await opened(5, 10)
     await receiver.close()
 
@@ -276,8 +274,8 @@ async def test_closing_ends_a_reader_whose_client_suppresses_the_cancellation(mo
     assert len(waits) == 1, "it listened once"
 
 
-async def test_a_reader_that_fails_in_an_unforeseen_way_is_no_silence():
-    """The receiver says that it is over and why, instead of returning nothing for ever."""
+async def test_an_unexpected_error_of_the_reader_is_raised_by_receive():
+    """Instead of returning no events for ever."""
     receiver, link = await opened(0, 10)
     await turns()
     link.end(KeyError("a bug"))
@@ -291,21 +289,21 @@ async def test_a_reader_that_fails_in_an_unforeseen_way_is_no_silence():
     assert isinstance(raised.value.__cause__, KeyError)
 
 
-async def test_an_event_that_comes_while_a_thread_looks_into_an_older_one_counts(monkeypatch):
-    """A handler's thread asks for its lag, say; the end of the partition is told by the newest."""
+async def test_an_event_received_while_a_thread_decodes_an_older_one_is_the_newest(monkeypatch):
+    """For example when a handler's thread reads the lag."""
     first, second = (
         section(0x71, {Symbol("last_enqueued_sequence_number"): Long(number)}) + message(number)
         for number in (7, 8)
     )
     receiver = EventHubReceiver(Credit(10, 10**9))
 
-    def slow_look(payload: bytes) -> LastEnqueued | None:
+    def receive_meanwhile(payload: bytes) -> LastEnqueued | None:
         if payload is first:
             receiver._keep([second])
         return last_enqueued_in(payload)
 
     monkeypatch.setattr(
-        "eventproc.sources.eventhubs.direct_path.receiver.last_enqueued_in", slow_look
+        "eventproc.sources.eventhubs.direct_path.receiver.last_enqueued_in", receive_meanwhile
     )
     receiver._keep([first])
     answers = [receiver.last_enqueued for _ in range(2)]
