@@ -5,7 +5,7 @@ from random import Random
 
 from eventproc.models import MemberStatus
 from tests.simulation.nodes import CheckedNode
-from tests.simulation.small.world import PLANNED_S, SmallWorld
+from tests.simulation.small.world import PLANNED_S, SmallWorld, two_processors
 
 MEMBERS_MAX = 4
 FORGOTTEN_AFTER = 11.5
@@ -28,7 +28,7 @@ async def join(world: SmallWorld, rng: Random) -> None:
 
 async def leave(world: SmallWorld, rng: Random) -> None:
     """One processor leaves: the others serve its partitions before its leases expire."""
-    await _two(world)
+    await two_processors(world)
     cost, shares = world.cost(), world.shares()
     left = world.choose(rng)
     world.leave(left)
@@ -41,7 +41,7 @@ async def leave(world: SmallWorld, rng: Random) -> None:
 
 async def turnover(world: SmallWorld, rng: Random) -> None:
     """Some join and one leaves at the same time: every partition is served all the while."""
-    await _two(world)
+    await two_processors(world)
     cost = world.cost()
     left = world.choose(rng)
     if rng.random() < 0.5:
@@ -113,7 +113,7 @@ async def join_and_leave_at_once(world: SmallWorld, rng: Random) -> None:
 
 async def restart_in_place(world: SmallWorld, rng: Random) -> None:
     """A processor is stopped, and started again with its owner id before it has gone."""
-    await _two(world)
+    await two_processors(world)
     cost = world.cost()
     left = world.choose(rng)
     world.leave(left)
@@ -147,7 +147,7 @@ async def start_together(world: SmallWorld, rng: Random) -> None:
 
 async def join_after_long_rest(world: SmallWorld, rng: Random) -> None:
     """Nothing changes for a long time; then one joins."""
-    await _two(world)
+    await two_processors(world)
     long = FORGOTTEN_AFTER if rng.random() < 0.3 else rng.uniform(1.2, 2.6)
     await asyncio.sleep(world.expiration_s * long)
     world.expect(
@@ -170,7 +170,7 @@ async def idle_member(world: SmallWorld, rng: Random) -> None:
 
 async def deploy(world: SmallWorld, rng: Random) -> None:
     """A rolling deployment: new processors are standby until an old one leaves."""
-    await _two(world)
+    await two_processors(world)
     old = world.ours
     cost, shares = world.cost(), world.shares()
     world.deployment_id = f"{len(world.nodes)}"
@@ -228,15 +228,6 @@ async def restart_with_leases(world: SmallWorld, rng: Random) -> None:
     world.start(node.owner_id, deployment_id=world.deployment_id)
     await world.settle("restart with its leases", 3)
     world.expect(not world.invariants.moves, "a static restart moves partitions")
-
-
-async def _two(world: SmallWorld) -> None:
-    """Have at least two processors."""
-    await world.catch_up()
-    if len(world.ours) < 2:
-        world.join()
-        await world.settle("two")
-        await world.catch_up()
 
 
 PLANNED = (

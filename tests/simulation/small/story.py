@@ -17,7 +17,7 @@ from eventproc.testing import StoreFaults
 from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
-from tests.simulation.small import disturbed, planned
+from tests.simulation.small import planned, process_faults, store_faults
 from tests.simulation.small.world import SmallLanesWorld, SmallWorld
 from tests.simulation.world import CLOCK_RATE_MAX
 
@@ -27,9 +27,18 @@ HEALED_WITHIN_S: Final = 90.0
 STORED_WITHIN_S: Final = 45.0
 
 SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, None]]]] = {
-    function.__name__: function for function in (*planned.PLANNED, *disturbed.DISTURBED)
+    function.__name__: function
+    for function in (
+        *planned.PLANNED,
+        *store_faults.STORE_FAULTS,
+        *process_faults.PROCESS_FAULTS,
+    )
 }
-NEVER_STATIC: Final = {f.__name__ for f in (*planned.NEVER_STATIC, *disturbed.NEVER_STATIC)}
+NEVER_STATIC: Final = {
+    function.__name__
+    for module in (planned, store_faults, process_faults)
+    for function in module.NEVER_STATIC
+}
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),

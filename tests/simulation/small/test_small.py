@@ -5,7 +5,7 @@ import pytest
 from tests.simulation.small.story import draw, failure_of, report, shrunk
 
 
-def test_a_situation_costs_no_more_than_it_has_to(seed):
+def test_small_world_costs_no_more_than_its_situations_have_to(seed):
     """All invariants hold, and a planned change steals, repeats and moves nothing in vain.
 
     A seed that fails is reported as its fewest situations and conditions, with their history.

@@ -30,6 +30,9 @@ PLANNED_S = 9.0
 
 LOOK_S = 0.25
 
+BUSY_S = 0.3
+"""Seconds for each event in a situation in which handlers are busy."""
+
 STARTED_S = 1.0
 """Within so many seconds the pump of a new owner delivers."""
 
@@ -383,3 +386,12 @@ class SmallLanesWorld(SmallWorld):
 
     def make_handler(self, actor: Actor) -> PartitionHandler:
         return KeyedHandler(actor, self.behaviour, self.invariants, self.rng)
+
+
+async def two_processors(world: SmallWorld) -> None:
+    """Have at least two processors."""
+    await world.catch_up()
+    if len(world.ours) < 2:
+        world.join()
+        await world.settle("two")
+        await world.catch_up()
