@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from typing import Self, TypeVar
+from typing import TypeVar
 
+from eventproc.concurrency.resource import AsyncResource
 from eventproc.emulator.amqp.message import StoredEvent
 from eventproc.emulator.amqp.refusal import LINK_STOLEN, RefusedError
 from eventproc.emulator.control import ControlEndpoint
@@ -20,7 +21,7 @@ from eventproc.errors import ConfigurationError
 T = TypeVar("T")
 
 
-class EmulatorServer:
+class EmulatorServer(AsyncResource):
     """An Event Hubs endpoint. ``async with`` opens and closes it; events survive ``stop``.
 
     Call every method on the loop that runs the server.
@@ -37,15 +38,6 @@ class EmulatorServer:
         self._health_port: int | None = None
         self._server: asyncio.Server | None = None
         self._expiry: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        """Open."""
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close."""
-        await self.close()
 
     async def open(self) -> None:
         """Start, with the health endpoint if one is configured.

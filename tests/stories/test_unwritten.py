@@ -1,4 +1,4 @@
-"""What is handled and not yet stored: how much it may be, and that none of it is forgotten."""
+"""Handled events that are not stored yet: their number is limited, and none is forgotten."""
 
 import asyncio
 from contextlib import suppress
@@ -18,8 +18,8 @@ BATCH = 10
 
 
 @pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
-def test_handling_stops_at_the_limit_of_what_is_not_stored(settings):
-    """All of it would come again after a crash; it goes on when the store is back."""
+def test_handling_stops_at_max_uncommitted_events(settings):
+    """All of them would be delivered again after a crash. It goes on when the store is back."""
 
     async def story():
         scene = Scene()
@@ -52,12 +52,12 @@ def test_handling_stops_at_the_limit_of_what_is_not_stored(settings):
 
 
 def note(checkpointer: Checkpointer, number: int) -> None:
-    """One more event is handled."""
+    """Note one more handled event."""
     checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
 
 
 async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, Checkpointer]:
-    """A checkpointer whose write of event 0 is under way, for another second."""
+    """A checkpointer whose write of event 0 is under way for another second."""
     scene = Scene()
     fixture = CheckpointFixture(scene)
     await fixture.store.open()
@@ -68,8 +68,8 @@ async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, C
     return scene, fixture, checkpointer
 
 
-def test_a_flush_stores_what_was_noted_while_a_write_was_under_way():
-    """That write does not have it, and the caller was promised that it is stored."""
+def test_a_flush_stores_progress_noted_during_a_write():
+    """That write does not have it, and ``flush`` returns only after it is stored."""
 
     async def story():
         scene, _, checkpointer = await writing(CheckpointPolicy.manual())
@@ -83,8 +83,8 @@ def test_a_flush_stores_what_was_noted_while_a_write_was_under_way():
     assert run_virtual(story()) == 1
 
 
-def test_what_was_noted_while_a_write_was_under_way_is_still_due():
-    """As many as the policy waits for, or as old: else they would rest until the next event."""
+def test_progress_noted_during_a_write_is_still_due():
+    """By count or by age; otherwise it would wait for the next event."""
 
     async def story(policy, count):
         scene, _, checkpointer = await writing(policy)
@@ -108,8 +108,8 @@ def test_what_was_noted_while_a_write_was_under_way_is_still_due():
     assert run_virtual(story(by_time, 1)) == (100, True)
 
 
-def test_what_was_noted_while_a_write_was_under_way_fills_the_room():
-    """A store that is slow and does not fail must not take away the limit."""
+def test_progress_noted_during_a_write_counts_as_uncommitted():
+    """A slow store must not remove the limit."""
 
     async def story():
         policy = CheckpointPolicy(max_events=1, interval=None, max_uncommitted_events=3)
@@ -127,8 +127,8 @@ def test_what_was_noted_while_a_write_was_under_way_fills_the_room():
     assert run_virtual(story()) == (False, True)
 
 
-def test_a_stop_just_after_an_outage_stores_what_was_handled():
-    """The write that waits to be repeated is repeated at once: the stop has little time."""
+def test_a_stop_just_after_an_outage_stores_handled_events():
+    """The write that waits for its retry is repeated at once."""
 
     async def story():
         scene = Scene()
@@ -153,10 +153,10 @@ def test_a_stop_just_after_an_outage_stores_what_was_handled():
     assert abandoned == ()
 
 
-def test_a_call_that_suppresses_its_cancellation_does_not_repeat_a_checkpoint_for_ever():
-    """The loop of the application ends, though the store never answers again."""
+def test_a_checkpoint_of_a_cancelled_call_is_not_repeated_for_ever():
+    """The call suppressed its cancellation, but the application ends although the store is out."""
 
-    class Deaf(Noting):
+    class SuppressingCancellation(Noting):
         async def process_events(self, context, events):
             with suppress(asyncio.CancelledError):
                 await seconds(50)
@@ -164,7 +164,9 @@ def test_a_call_that_suppresses_its_cancellation_does_not_repeat_a_checkpoint_fo
 
     async def story():
         scene = Scene()
-        processor = scene.processor(lambda: Deaf(scene), ownership_expiration=timedelta(hours=1))
+        processor = scene.processor(
+            lambda: SuppressingCancellation(scene), ownership_expiration=timedelta(hours=1)
+        )
         await processor.start()
         await seconds(5)
         scene.publish(1)

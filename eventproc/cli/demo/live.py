@@ -3,9 +3,9 @@
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import ClassVar, Generic, Protocol, Self, TextIO, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, Generic, Protocol, TextIO, TypeVar
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -36,20 +36,7 @@ Scene = TypeVar("Scene", bound=Progress)
 
 
 class Screen(ABC, Generic[Scene]):
-    """Shows a demo; a context manager."""
-
-    def __enter__(self) -> Self:
-        """Start showing."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop showing, and leave the terminal as it was."""
-        return
+    """Shows a demo."""
 
     @abstractmethod
     def print_line(self, line: str) -> None:
@@ -63,23 +50,9 @@ class Screen(ABC, Generic[Scene]):
 class Picture(Screen[Scene]):
     """A picture that is redrawn in place."""
 
-    def __init__(self, console: Console, draw: Callable[[Scene], RenderableType]) -> None:
+    def __init__(self, live: Live, draw: Callable[[Scene], RenderableType]) -> None:
         self._draw = draw
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-
-    def __enter__(self) -> Self:
-        """Start drawing."""
-        self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Remove the picture."""
-        self._live.stop()
+        self._live = live
 
     def print_line(self, line: str) -> None:
         """Show the line in place of the picture."""
@@ -130,13 +103,16 @@ class TextScreen(Screen[Scene]):
         """Return the line that is printed every ``interval_s``."""
 
 
+@contextmanager
 def open_screen(
     lines: Callable[[TextIO], Screen[Scene]],
     draw: Callable[[Scene], RenderableType],
     output: TextIO | None = None,
-) -> Screen[Scene]:
-    """Return a ``Picture`` on a terminal, and *lines* elsewhere."""
+) -> Iterator[Screen[Scene]]:
+    """Show a ``Picture`` on a terminal, which is removed at the end, and *lines* elsewhere."""
     console = Console(file=output)
     if console.is_terminal and not console.is_dumb_terminal:
-        return Picture(console, draw)
-    return lines(output or sys.stdout)
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            yield Picture(live, draw)
+    else:
+        yield lines(output or sys.stdout)

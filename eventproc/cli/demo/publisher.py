@@ -19,7 +19,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from eventproc.cli.arguments.sources import HUB_VARIABLE
 from eventproc.cli.demo.flights import Flight, find_data_file, read_flights
-from eventproc.cli.terminal.end_of_input import STANDARD_INPUT
+from eventproc.cli.terminal.end_of_input import watch_input
 
 WINDOW: Final = 10_000
 """Flights that are sorted by aircraft before they are sent, as a batch has only one key."""
@@ -43,18 +43,9 @@ class RateLimiter:
         self._begun_s: float | None = None
         self._is_hurried = threading.Event()
 
-    def watch_input(self) -> None:
-        """Start a thread that ends the delays at the first line of standard input.
-
-        At the end of standard input, the thread ends this process.
-        """
-
-        def watch() -> None:
-            while os.read(STANDARD_INPUT, 4096):  # not through sys.stdin and its lock
-                self._is_hurried.set()
-            os._exit(0)
-
-        threading.Thread(target=watch, name="input", daemon=True).start()
+    def hurry(self) -> None:
+        """End the delays. Called in any thread."""
+        self._is_hurried.set()
 
     def wait(self, published: int) -> None:
         """Wait until the next events are due."""
@@ -96,7 +87,7 @@ def main() -> None:
     """Publish flights. The arguments are count, backlog, rate and progress file."""
     count, backlog, rate, progress = sys.argv[1:]
     limiter = RateLimiter(backlog=int(backlog), rate=float(rate))
-    limiter.watch_input()
+    watch_input(at_end=lambda: os._exit(0), at_data=limiter.hurry)
     publish(read_flights(find_data_file(), int(count)), limiter, Path(progress))
 
 

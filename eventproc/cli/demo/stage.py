@@ -13,14 +13,14 @@ from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from eventproc.cli.arguments.sources import HUB_VARIABLE, make_source
 from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
 from eventproc.cli.demo.children import POLL_S, Child
 from eventproc.cli.demo.flights import Logbook
 from eventproc.cli.demo.journal import JOURNAL_VARIABLE
+from eventproc.concurrency.resource import AsyncResource
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
@@ -59,7 +59,7 @@ class StoreInfo:
     """Why the store is not Azurite, if it was not asked for."""
 
 
-class Stage:
+class Stage(AsyncResource):
     """Starts the hub, the store and the processes of a demo; an async context manager."""
 
     def __init__(
@@ -79,21 +79,15 @@ class Stage:
         self.source: EventSource
         self.group: ConsumerGroup
 
-    async def __aenter__(self) -> Self:
+    async def open(self) -> None:
         """Start the hub and the store."""
         try:
             await self._open()
         except BaseException:
-            await self._stack.aclose()
+            await self.close()
             raise
-        return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def close(self) -> None:
         """End every process and remove the folder."""
         await self._stack.aclose()
 

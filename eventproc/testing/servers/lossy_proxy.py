@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
-from typing import Self
+
+from eventproc.concurrency.resource import AsyncResource
 
 
-class LossyProxy:
+class LossyProxy(AsyncResource):
     """Forwards bytes to and from a server on this machine, and loses answers on request.
 
     ``lose_answers`` can be passed to ``check_checkpoint_store``.
@@ -25,20 +25,14 @@ class LossyProxy:
         """Number of answers lost so far."""
 
         self.port = 0
-        """The port for clients, once the proxy is entered."""
+        """The port for clients, once the proxy is open."""
 
-    async def __aenter__(self) -> Self:
+    async def open(self) -> None:
         """Listen on a free port, ``self.port``."""
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._listener.sockets[0].getsockname()[1]
-        return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def close(self) -> None:
         """Abort every connection and stop listening."""
         self._listener.close()
         while self._clients:

@@ -81,8 +81,8 @@ def test_the_picture_shows_headline_processes_lag_and_changes():
     assert "kill B: ..." in text
 
 
-def test_an_odd_number_of_partitions_can_be_drawn():
-    """The last row is half empty. Before the first event there are no bars."""
+def test_a_last_row_with_one_partition_can_be_drawn():
+    """The other half of the row is empty. Before the first event there are no bars."""
     three = tuple(replace(row, handled=0, published=0) for row in SCENE.partitions[:3])
     scene = replace(SCENE, partitions=three, published=0, handled=0, changes=())
 
@@ -108,4 +108,5 @@ def test_lines_print_each_change_once():
 
 def test_without_a_terminal_lines_are_printed():
     """So a pipe gets no control characters."""
-    assert isinstance(open_screen(Lines, draw, io.StringIO()), Lines)
+    with open_screen(Lines, draw, io.StringIO()) as screen:
+        assert isinstance(screen, Lines)

@@ -1,4 +1,4 @@
-"""The harness plays whatever the configuration says: each strategy, and each way to keep leases."""
+"""The harness works with every strategy and lease mode."""
 
 import pytest
 
@@ -18,22 +18,22 @@ class Counting(PartitionHandler):
     """Counts events in its state."""
 
     async def process_event(self, context, event):
-        """Count it."""
+        """Count the event."""
         context.state = str(int(context.state or 0) + 1).encode()
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_every_trouble_leaves_the_count_exact(config):
-    """A crash, a move, a newcomer, a theft, a leave."""
+def test_state_counts_each_event_once_through_every_fault(config):
+    """A crash, a move, a new processor, a steal and a leave."""
     with HandlerTestHarness(Counting, partition_count=3, config=config) as harness:
-        troubles = (
+        faults = (
             harness.kill,
             harness.move,
             harness.join,
             lambda: harness.steal("1"),
             harness.leave,
         )
-        for trouble in troubles:
+        for trouble in faults:
             harness.publish("a", "b", "c")
             harness.settle()
             trouble()

@@ -1,4 +1,4 @@
-"""Handlers, sinks, stores and sources of the user's that do what nobody should."""
+"""User code that raises unusual errors or breaks rules: the effect stays with its own event."""
 
 import asyncio
 import logging
@@ -50,36 +50,36 @@ def served(
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    """What was told aloud."""
+    """Level and name of each logged event from WARNING on."""
     loud = [record for record in caplog.records if record.levelno >= logging.WARNING]
     return [(record.levelname, vars(record).get("event", "")) for record in loud]
 
 
-async def await_what_was_cancelled() -> None:
-    """The usual mistake: a task of one's own is cancelled, then awaited."""
+async def await_a_cancelled_task() -> None:
+    """Cancel a task of one's own, and await it: a common mistake."""
     task = asyncio.create_task(asyncio.sleep(100))
     await asyncio.sleep(0)
     task.cancel()
     await task
 
 
-class Choking(Noting):
-    """Cannot handle event 2, in a way that is told to the class."""
+class FailingAtOne(Noting):
+    """Raises for event 2, in the way that the class is given."""
 
     process_events = PartitionHandler.process_events
 
-    def __init__(self, scene: Scene, choke: Callable[[], Any]) -> None:
+    def __init__(self, scene: Scene, failing: Callable[[], Any]) -> None:
         super().__init__(scene)
-        self.choke = choke
+        self.failing = failing
 
     async def process_event(self, context, event):
-        """Choke, or note."""
+        """Raise or record."""
         if event.sequence_number == 2:
-            await self.choke()
+            await self.failing()
         self.scene.handled.append((context.partition_id, event.sequence_number))
 
 
-class MuteError(Exception):
+class UnprintableError(Exception):
     """An error that cannot even be printed."""
 
     def __str__(self) -> str:
@@ -88,30 +88,30 @@ class MuteError(Exception):
     __repr__ = __str__
 
 
-async def raise_mute() -> None:
-    """Fail without a word."""
-    raise MuteError
+async def raise_unprintable() -> None:
+    """Raise an error that cannot be printed."""
+    raise UnprintableError
 
 
-class ChokingBatch(Choking):
-    """The same for whole batches: nobody is told which event it was."""
+class FailingAtOneInBatch(FailingAtOne):
+    """Raises for whole batches, and does not say which event failed."""
 
     async def process_events(self, context, events):
-        """Choke on any, before anything is done."""
+        """Raise for a batch with event 2, before anything is done."""
         if any(event.sequence_number == 2 for event in events):
-            await self.choke()
+            await self.failing()
         for event in events:
             self.scene.handled.append((context.partition_id, event.sequence_number))
 
 
 @BOTH
-@pytest.mark.parametrize("kind", [Choking, ChokingBatch])
-@pytest.mark.parametrize("choke", [await_what_was_cancelled, raise_mute])
-def test_an_odd_error_is_a_failure_of_its_event(lanes, kind, choke):
-    """Also one that looks like a cancellation, or that has no text: the rest is handled once."""
+@pytest.mark.parametrize("kind", [FailingAtOne, FailingAtOneInBatch])
+@pytest.mark.parametrize("failing", [await_a_cancelled_task, raise_unprintable])
+def test_any_error_is_a_failure_of_its_event_alone(lanes, kind, failing):
+    """Also a cancellation or an error without text. Other events are handled once."""
     sink = MemoryDeadLetterSink()
     scene, made, _ = served(
-        lambda scene: kind(scene, choke), lanes=lanes, sink=sink, failure_policy=LETTER
+        lambda scene: kind(scene, failing), lanes=lanes, sink=sink, failure_policy=LETTER
     )
     (letter,) = sink.letters
 
@@ -121,14 +121,14 @@ def test_an_odd_error_is_a_failure_of_its_event(lanes, kind, choke):
 
 
 @BOTH
-def test_a_whole_call_that_ends_as_if_cancelled_comes_again(lanes):
-    """In place, after a wait, and the handler is told what happened."""
+def test_a_call_that_raises_cancelled_error_is_retried(lanes):
+    """After a wait, and ``process_error`` gets ``HandlerCancelledError``."""
     errors: list[Exception] = []
 
     class Cancelled(Noting):
         async def process_events(self, context, events):
             if not errors:
-                await await_what_was_cancelled()
+                await await_a_cancelled_task()
             await super().process_events(context, events)
 
         async def process_error(self, context, error):
@@ -141,12 +141,12 @@ def test_a_whole_call_that_ends_as_if_cancelled_comes_again(lanes):
     assert len(made) == 1
 
 
-def test_a_close_that_ends_as_if_cancelled_costs_no_checkpoint():
-    """What was handled is stored all the same."""
+def test_a_close_that_raises_cancelled_error_does_not_prevent_the_checkpoint():
+    """Handled events are stored."""
 
     class Closing(Noting):
         async def close(self, context, reason):
-            await await_what_was_cancelled()
+            await await_a_cancelled_task()
 
     scene, _, _ = served(Closing, checkpoint_policy=CheckpointPolicy.manual())
 
@@ -154,8 +154,8 @@ def test_a_close_that_ends_as_if_cancelled_costs_no_checkpoint():
 
 
 @BOTH
-def test_events_cannot_be_taken_out_of_what_the_handler_is_given(lanes):
-    """Who empties a batch is told so; nothing else depends on that list."""
+def test_a_handler_cannot_change_the_batch_that_it_gets(lanes):
+    """Emptying it raises, and nothing else depends on that list."""
 
     class Emptying(Noting):
         async def process_events(self, context, events):
@@ -163,19 +163,19 @@ def test_events_cannot_be_taken_out_of_what_the_handler_is_given(lanes):
 
     seen: list[Exception] = []
 
-    class Told(Emptying):
+    class RecordingErrors(Emptying):
         async def process_error(self, context, error):
             seen.append(error)
 
-    scene, made, _ = served(Told, lanes=lanes)
+    scene, made, _ = served(RecordingErrors, lanes=lanes)
 
     assert {type(error) for error in seen} == {AttributeError}
     assert scene.checkpointed() is None
     assert len(made) == 1
 
 
-def test_a_state_that_is_not_bytes_is_refused_at_once():
-    """Not later, in the store, where no call of the handler could be blamed."""
+def test_setting_state_that_is_not_bytes_raises_at_once():
+    """In the handler's call, and not later in the store."""
     seen: list[str] = []
 
     class Careless(Noting):
@@ -192,14 +192,14 @@ def test_a_state_that_is_not_bytes_is_refused_at_once():
 
 
 @pytest.mark.parametrize("fails_by", ["raising", "a list"])
-def test_an_event_without_a_key_fails_alone(fails_by):
-    """The other keys go on, and the policy decides on it."""
+def test_an_event_whose_key_selector_fails_is_given_up_alone(fails_by):
+    """By the failure policy; the other keys go on."""
     sink = MemoryDeadLetterSink()
 
     def key_selector(event):
         if event.sequence_number != 2:
             return event.partition_key
-        return event.properties["customer"] if fails_by == "raising" else ["nobody"]
+        return event.properties["customer"] if fails_by == "raising" else ["no text"]
 
     scene, made, _ = served(
         Noting, lanes=3, key_selector=key_selector, sink=sink, failure_policy=LETTER
@@ -212,8 +212,8 @@ def test_an_event_without_a_key_fails_alone(fails_by):
     assert (scene.checkpointed(), len(made)) == (4, 1)
 
 
-def test_an_idle_call_that_fails_each_time_is_told_once(caplog):
-    """And once more when it does not fail any more; events are handled meanwhile."""
+def test_failures_of_on_idle_are_logged_when_they_begin_and_end(caplog):
+    """Events are handled meanwhile."""
     caplog.set_level(logging.INFO)
     calls: list[int] = []
 
@@ -224,23 +224,23 @@ def test_an_idle_call_that_fails_each_time_is_told_once(caplog):
                 raise ValueError
 
     scene, _, _ = served(Restless, idle_timeout=timedelta(seconds=1))
-    said = [(record.levelname, vars(record).get("event", "")) for record in caplog.records]
-    told = [(level, event) for level, event in said if "handler" in event]
+    events = [(record.levelname, vars(record).get("event", "")) for record in caplog.records]
+    handler_events = [(level, event) for level, event in events if "handler" in event]
 
     assert scene.numbers() == [0, 1, 2, 3, 4]
-    assert told == [("WARNING", "handler_failed"), ("INFO", "handler_recovered")]
+    assert handler_events == [("WARNING", "handler_failed"), ("INFO", "handler_recovered")]
 
 
-def test_an_event_of_another_partition_moves_nothing():
-    """To take its number for this partition's would lose all between the two."""
+def test_done_and_checkpoint_refuse_an_event_that_was_not_delivered():
+    """Its number would skip all events between the two positions."""
     seen: list[Exception] = []
 
     class Mixing(Noting):
         async def process_events(self, context, events):
-            stranger = replace(events[0], sequence_number=1000)
-            for say in (context.done, context.checkpoint):
+            undelivered = replace(events[0], sequence_number=1000)
+            for report in (context.done, context.checkpoint):
                 try:
-                    outcome = say(stranger)
+                    outcome = report(undelivered)
                     if outcome is not None:
                         await outcome
                 except ValueError as error:
@@ -254,8 +254,8 @@ def test_an_event_of_another_partition_moves_nothing():
     assert scene.checkpointed() == 4
 
 
-def test_in_lanes_nobody_moves_the_whole_position():
-    """Neither at the end, nor for a call that is over: what lies below may be under way."""
+def test_in_lanes_events_reported_done_in_close_do_not_move_the_position():
+    """Lower events may still be under way in other lanes."""
     contexts: list[Any] = []
     seen: list[Any] = []
 
@@ -276,7 +276,7 @@ def test_in_lanes_nobody_moves_the_whole_position():
     assert scene.checkpointed() is None
 
 
-def test_in_lanes_an_event_of_another_call_says_nothing_of_this_one():
+def test_in_lanes_done_ignores_an_event_of_another_call():
     """Its lane has another key by then, of which lower events are not handled."""
     contexts: list[Any] = []
     seen: list[Any] = []
@@ -311,8 +311,8 @@ def test_in_lanes_an_event_of_another_call_says_nothing_of_this_one():
     assert not any(done.first <= 1 <= done.last for done in checkpoint.completed)
 
 
-def test_a_thread_that_raises_stop_iteration_is_heard():
-    """No future takes that error; the call must not hang over it."""
+def test_stop_iteration_raised_in_a_handler_thread_is_a_failure():
+    """No future accepts that error, but the call must not hang."""
     handled: list[int] = []
 
     class Running(BlockingPartitionHandler):

@@ -1,4 +1,4 @@
-"""Sinks, stores, sources and settings of the user's that do what nobody should."""
+"""User's sinks, stores, sources and settings that break the rules of their port."""
 
 import asyncio
 from datetime import timedelta
@@ -10,18 +10,18 @@ from eventproc import CheckpointPolicy, ConfigurationError, DeadLetter, EventPro
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.stories.test_odd_handlers import (
+from tests.stories.test_unusual_errors import (
     LETTER,
-    Choking,
-    await_what_was_cancelled,
-    raise_mute,
+    FailingAtOne,
+    await_a_cancelled_task,
+    raise_unprintable,
     served,
     warnings_of,
 )
 
 
-def test_a_source_that_ends_as_if_cancelled_rests_and_begins_anew(caplog):
-    """Aloud, and not at full speed."""
+def test_a_source_that_raises_cancelled_error_is_opened_again_after_a_wait(caplog):
+    """The failure is logged."""
 
     async def story():
         scene = Scene()
@@ -35,7 +35,7 @@ def test_a_source_that_ends_as_if_cancelled_rests_and_begins_anew(caplog):
             nonlocal count
             count += 1
             if count <= 3:
-                await await_what_was_cancelled()
+                await await_a_cancelled_task()
             return await opened(*arguments)
 
         source.open_receiver = open_receiver
@@ -47,28 +47,28 @@ def test_a_source_that_ends_as_if_cancelled_rests_and_begins_anew(caplog):
     assert warnings_of(caplog) == [("ERROR", "pump_failed")] * 3
 
 
-class Sinking(MemoryDeadLetterSink):
-    """Fails in the ways of other people's sinks, then stores."""
+class FailingSink(MemoryDeadLetterSink):
+    """Fails in several ways, and then stores."""
 
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
 
     async def store(self, letter: DeadLetter) -> None:
-        """Break, then pretend to be cancelled, then do it."""
+        """Raise an error, then ``CancelledError``, then store."""
         self.count += 1
         if self.count == 1:
             raise OSError("disk full")
         if self.count == 2:
-            await await_what_was_cancelled()
+            await await_a_cancelled_task()
         await super().store(letter)
 
 
-def test_whatever_a_sink_raises_means_that_it_did_not_store(caplog):
-    """It is tried again in place, and nothing else comes again."""
-    sink = Sinking()
+def test_any_error_of_a_sink_means_that_the_letter_is_not_stored(caplog):
+    """Storing is retried, and no other event is delivered again."""
+    sink = FailingSink()
     scene, made, _ = served(
-        lambda scene: Choking(scene, raise_mute), sink=sink, failure_policy=LETTER
+        lambda scene: FailingAtOne(scene, raise_unprintable), sink=sink, failure_policy=LETTER
     )
 
     assert (sink.count, len(sink.letters), len(made)) == (3, 1, 1)
@@ -76,8 +76,8 @@ def test_whatever_a_sink_raises_means_that_it_did_not_store(caplog):
     assert ("ERROR", "dead_letter_failed") in warnings_of(caplog)
 
 
-def test_a_sink_that_hangs_is_a_stall():
-    """The partition is given up for it, and another attempt made."""
+def test_a_sink_that_hangs_counts_as_a_stall():
+    """The partition is given up and started again."""
     count = 0
 
     async def take(_: DeadLetter) -> None:
@@ -87,7 +87,7 @@ def test_a_sink_that_hangs_is_a_stall():
             await asyncio.Event().wait()
 
     _, made, statistics = served(
-        lambda scene: Choking(scene, raise_mute),
+        lambda scene: FailingAtOne(scene, raise_unprintable),
         sink=FunctionDeadLetterSink(take),
         failure_policy=LETTER,
         stall_timeout=timedelta(seconds=10),
@@ -97,8 +97,8 @@ def test_a_sink_that_hangs_is_a_stall():
     assert statistics.counters.dead_lettered_count == 1
 
 
-def test_a_store_that_breaks_its_promise_loses_nothing(caplog):
-    """What no store should raise is told aloud once, and the newest position waits for it."""
+def test_unexpected_errors_of_checkpoint_writes_lose_nothing(caplog):
+    """They are logged once, and the newest position is stored when writes succeed again."""
 
     async def story():
         scene = Scene()
@@ -106,12 +106,12 @@ def test_a_store_that_breaks_its_promise_loses_nothing(caplog):
         store: Any = scene.store_by_owner["a"]
         update = store.update_checkpoint
 
-        async def broken(*arguments):
+        async def failing(*arguments):
             raise OSError("a bug of the adapter")
 
         async with processor:
             await seconds(5)
-            store.update_checkpoint = broken
+            store.update_checkpoint = failing
             scene.publish(3)
             await seconds(30)
             during = scene.numbers(), scene.checkpointed()
@@ -130,21 +130,21 @@ def test_a_store_that_breaks_its_promise_loses_nothing(caplog):
     ]
 
 
-def test_a_source_that_breaks_its_promise_does_not_blind_the_watchdog(caplog):
-    """The pump begins anew, and the next stall is noticed."""
+def test_a_stall_is_noticed_after_an_unexpected_error_of_the_source(caplog):
+    """The pump is started again."""
 
     async def story():
         scene = Scene()
         hub: Any = scene.hub
         asked = hub.partition_properties
 
-        def broken(partition_id):
+        def failing(partition_id):
             raise OSError("a bug of the source")
 
         async with scene.processor(stall_timeout=timedelta(seconds=60)) as processor:
             scene.publish(3)
             await seconds(5)
-            hub.partition_properties = broken
+            hub.partition_properties = failing
             await seconds(100)
             hub.partition_properties = asked
             scene.hub.stall("0")
@@ -158,14 +158,14 @@ def test_a_source_that_breaks_its_promise_does_not_blind_the_watchdog(caplog):
 
 @pytest.mark.parametrize("name", ["rate_max", "partition_rate_max"])
 @pytest.mark.parametrize("rate", [0, -1, float("inf"), float("nan")])
-def test_a_rate_that_is_none_is_refused(name, rate):
-    """With the remedy: there are other ways to say all, and nothing."""
+def test_a_rate_that_is_not_a_positive_number_is_refused(name, rate):
+    """With the remedy: there are other ways to say none, and no limit."""
     with pytest.raises(ConfigurationError, match=f"{name} is {rate}: give a positive number"):
         EventProcessorConfig(**{name: rate})
 
 
-def test_a_gift_that_fails_is_told_and_the_partition_goes_on(caplog):
-    """Whatever a store of the user's raises at that: the next look finds who owns it."""
+def test_an_unexpected_error_of_a_hand_over_is_logged_and_the_group_becomes_balanced(caplog):
+    """The next poll shows which processor owns the partition."""
 
     async def story():
         scene = Scene(2)
