@@ -70,7 +70,7 @@ def test_a_doubtful_lease_is_not_trusted_by_a_listing():
         await fixture.claim("0")
         await seconds(30)
         await fixture.lose_renewals()
-        await fixture.leases.compare(await fixture.store.list_ownership(fixture.scene.group), 30.0)
+        await fixture.compare(await fixture.store.list_ownership(fixture.scene.group), 30.0)
         renewing = asyncio.create_task(fixture.leases.renew_due())
         fixture.slow_store.request_s = 5.0
         await seconds(7)
@@ -110,7 +110,7 @@ def test_a_listing_that_contradicts_a_lease_does_not_extend_its_trust():
         await seconds(40)
         listed = await fixture.store.list_ownership(fixture.scene.group)
         fixture.slow_store.request_s = 5.0
-        comparing = asyncio.create_task(fixture.leases.compare(listed, 40.0))
+        comparing = asyncio.create_task(fixture.compare(listed, 40.0))
         await seconds(1)
         meanwhile_s = fixture.leases.trusted_until_s("0")
         await comparing

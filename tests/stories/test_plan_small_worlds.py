@@ -11,10 +11,9 @@ from itertools import combinations, product
 import pytest
 from hypothesis import settings
 
-from eventproc.core.balance import decide
-from eventproc.core.plan import plan
+from eventproc.core.ownership.plan import plan
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import Group
+from tests.unit.eventproc.core.ownership.groups import Group, decide
 
 OWNERS = ("a", "b", "c", "d")
 IS_COMPLETE = settings.get_current_profile_name() == "night"

@@ -121,7 +121,7 @@ def test_leaving_does_not_overwrite_another_incarnation():
             return await announce(*arguments)
 
         fixture.store.announce_member = counted
-        await membership.leave()
+        await membership.change_to(MemberStatus.LEAVING)
 
         assert len(attempts) == 1
         assert (record(fixture).incarnation, record(fixture).status) == ("2", MemberStatus.ACTIVE)
@@ -134,7 +134,7 @@ def test_a_start_does_not_wait_for_a_restarting_processor():
 
     async def story(fixture):
         membership = await fixture.entered("1")
-        await membership.mark_restarting()
+        await membership.change_to(MemberStatus.RESTARTING)
         before_s = asyncio.get_running_loop().time()
         await fixture.entered("2")
 

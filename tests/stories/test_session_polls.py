@@ -8,7 +8,7 @@ from eventproc import LeaseMode
 from eventproc.models import OwnershipClaim
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.ownership.test_session_mode import counting_operations, started, stop_all
+from tests.stories.test_session_leases import counting_operations, started, stop_all
 
 GRACE_S = 20.0
 """Two load-balancing intervals after an outage, in which no member is considered dead."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.plan import moves_minimum, plan, quotas, rank
-from tests.unit.eventproc.core.groups import Group, group_holding, groups
+from eventproc.core.ownership.plan import moves_minimum, plan, quotas, rank
+from tests.unit.eventproc.core.ownership.groups import Group, group_holding, groups
 
 
 def planned(group: Group) -> dict[str, str]:

@@ -1,11 +1,12 @@
 """Session leases: which owners are alive, and which member must fence one that is not."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc.core.plan import rank
-from eventproc.core.session_lease import live_session_owners, members_to_fence
+from eventproc.core.ownership.lease_mode import RecordLeases, SessionLeases
+from eventproc.core.ownership.plan import rank
 from eventproc.models import (
     LeaseMode,
     Member,
@@ -17,6 +18,7 @@ from eventproc.models import (
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXPIRATION = timedelta(seconds=60)
+SESSIONS = SessionLeases(EXPIRATION)
 
 
 def member(owner_id: str, age_s: float, status=MemberStatus.ACTIVE) -> Member:
@@ -36,27 +38,24 @@ def present(*members: Member) -> MembershipSnapshot:
     return MembershipSnapshot(members=members, as_of=NOW)
 
 
+def owned(
+    owner_id: str = "a", age_s: float = 3600.0, resolution_s: float = 0.0
+) -> OwnershipSnapshot:
+    """A listing with one ownership record that was written *age_s* seconds ago."""
+    record = PartitionOwnership(
+        partition_id="0", owner_id=owner_id, etag="1", last_modified=NOW - timedelta(seconds=age_s)
+    )
+    return OwnershipSnapshot(
+        ownerships=(record,), as_of=NOW, resolution=timedelta(seconds=resolution_s)
+    )
+
+
 def live(
-    *members: Member,
-    absent_since_s=(),
-    now_s=0.0,
-    is_after_outage=False,
-    age_s=3600.0,
-    resolution_s=0.0,
+    *members: Member, absent=(), is_grace=False, age_s=3600.0, resolution_s=0.0
 ) -> dict[str, str]:
     """The live owner of partition 0, whose record names "a" and was written *age_s* seconds ago."""
-    record = PartitionOwnership(
-        partition_id="0", owner_id="a", etag="1", last_modified=NOW - timedelta(seconds=age_s)
-    )
-    resolution = timedelta(seconds=resolution_s)
-    return live_session_owners(
-        OwnershipSnapshot(ownerships=(record,), as_of=NOW, resolution=resolution),
-        {m.owner_id: m for m in members},
-        dict(absent_since_s),
-        expiration=EXPIRATION,
-        now_s=now_s,
-        is_after_outage=is_after_outage,
-    )
+    listing = owned("a", age_s, resolution_s)
+    return SESSIONS.live_owners(present(*members), listing, frozenset(absent), is_grace=is_grace)
 
 
 def test_no_member_is_dead_before_it_was_fenced():
@@ -92,11 +91,28 @@ def test_a_fenced_owner_keeps_partitions_that_it_claimed_after_it_was_fenced(
 
 
 def test_an_owner_without_a_member_record_is_alive_for_an_expiration():
-    """Long enough to write it again after an operator deleted it."""
-    assert live(now_s=500.0) == {"0": "a"}
-    assert live(absent_since_s={"a": 450.0}, now_s=500.0) == {"0": "a"}
-    assert live(absent_since_s={"a": 430.0}, now_s=500.0) == {}
-    assert live(absent_since_s={"a": 430.0}, now_s=500.0, is_after_outage=True) == {"0": "a"}
+    """Long enough to write it again after an operator deleted it; then its records decide."""
+    assert live() == {"0": "a"}
+    assert live(absent=["a"]) == {}
+    assert live(absent=["a"], age_s=59) == {"0": "a"}
+    assert live(absent=["a"], is_grace=True) == {"0": "a"}
+
+
+def test_an_owner_with_another_lease_mode_lives_as_long_as_its_records():
+    """It renews each of them."""
+    other = replace(member("a", 0), lease_mode=LeaseMode.PARTITION)
+
+    assert live(other) == {}
+    assert live(other, age_s=59) == {"0": "a"}
+
+
+def test_with_leases_of_records_an_expired_record_is_free_except_after_an_outage():
+    """Live owners could not renew during it."""
+    by_records = RecordLeases(EXPIRATION)
+    nobody, old = present(), owned("a", 61)
+
+    assert by_records.live_owners(nobody, old, frozenset(), is_grace=False) == {}
+    assert by_records.live_owners(nobody, old, frozenset(), is_grace=True) == {"0": "a"}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +124,7 @@ def test_the_first_member_by_rank_fences_and_later_every_member(silent_s, others
     seen = present(member("a", silent_s), member("b", 1), member("c", 1))
 
     def to_fence(me: str) -> list[str]:
-        return [m.owner_id for m in members_to_fence(seen, me, ["a"], expiration=EXPIRATION)]
+        return [m.owner_id for m in SESSIONS.silent(seen, owned("a"), me)]
 
     assert to_fence(first) == (["a"] if silent_s > 60 else [])
     assert to_fence(second) == (["a"] if others else [])
@@ -118,6 +134,6 @@ def test_only_another_owner_that_is_not_fenced_yet_is_fenced():
     """Not a member without partitions, not one that is dead already, not the processor itself."""
     silent, dead = member("a", 100), member("b", 100, MemberStatus.DEAD)
 
-    assert members_to_fence(present(silent), "me", [], expiration=EXPIRATION) == []
-    assert members_to_fence(present(dead), "me", ["b"], expiration=EXPIRATION) == []
-    assert members_to_fence(present(silent), "a", ["a"], expiration=EXPIRATION) == []
+    assert SESSIONS.silent(present(silent), owned("other"), "me") == ()
+    assert SESSIONS.silent(present(dead), owned("b"), "me") == ()
+    assert SESSIONS.silent(present(silent), owned("a"), "a") == ()

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.balance import decide
-from eventproc.core.plan import plan
-from eventproc.core.unclaimed import awaiting_claim, fallback_owners
+from eventproc.core.ownership.plan import plan
+from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import group_holding, groups
+from tests.unit.eventproc.core.ownership.groups import decide, group_holding, groups
 
 COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
 
@@ -46,7 +45,7 @@ def test_a_partition_planned_for_a_member_that_follows_the_plan_is_left_to_it():
     """Handed back to a member that has died, it would make that member look alive for ever."""
     group = group_holding(9, [3, 3, 0])
     free = frozenset(p for p in group.partition_ids if p not in group.owner_by_partition)
-    view = replace(group.view("o0", cooperative=group.members), unclaimed=free)
+    view = group.view("o0", cooperative=group.members, unclaimed=free)
 
     assert decide(view, COOPERATIVE).claims == ()
 
@@ -61,7 +60,7 @@ def test_only_unclaimed_partitions_of_foreign_members_are_claimed(partition_coun
     )
     free = {p for p in group.partition_ids if p not in group.owner_by_partition}
     planned_for_others = frozenset(p for p in free if planned[p] != "o0")
-    view = replace(group.view("o0", cooperative=cooperative), unclaimed=planned_for_others)
+    view = group.view("o0", cooperative=cooperative, unclaimed=planned_for_others)
 
     claimed = {claim.partition_id for claim in decide(view, COOPERATIVE).claims}
 
@@ -82,7 +81,8 @@ def test_an_unclaimed_partition_is_claimed_by_exactly_one_member():
     for me in cooperative:
         view = group.view(me, cooperative=cooperative)
         assert decide(view, COOPERATIVE).claims == ()
-        for claim in decide(replace(view, unclaimed=free), COOPERATIVE).claims:
+        late = group.view(me, cooperative=cooperative, unclaimed=free)
+        for claim in decide(late, COOPERATIVE).claims:
             assert claim.partition_id not in claims
             claims[claim.partition_id] = me
 
@@ -95,8 +95,8 @@ def test_an_unclaimed_partition_is_claimed_by_exactly_one_member():
 
 def all_unclaimed(group, me, followers):
     """What one member sees when foreign members had all the time to claim."""
-    view = group.view(me, cooperative=followers)
-    return replace(view, unclaimed=frozenset(group.partition_ids))
+    unclaimed = frozenset(group.partition_ids)
+    return group.view(me, cooperative=followers, unclaimed=unclaimed)
 
 
 def rounds_until_stable(group, followers):
@@ -141,8 +141,7 @@ def test_a_partition_whose_record_names_the_processor_is_claimed_despite_the_pla
 def test_an_extra_partition_goes_to_a_member_with_a_member_record(me, foreign):
     """It follows the plan, even if it hands nothing over; a foreign member may not claim it."""
     group = group_holding(5, [1, 3, 1])
-    view = replace(
-        group.view(me, cooperative=frozenset()), present=group.members - frozenset({foreign})
-    )
+    present = group.members - frozenset({foreign})
+    view = group.view(me, cooperative=frozenset(), present=present)
 
     assert decide(view, LoadBalancingStrategy.GREEDY).steal is not None

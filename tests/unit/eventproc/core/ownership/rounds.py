@@ -4,11 +4,11 @@ Time, faults and members with different views are left to the simulation.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from eventproc.core.balance import Actions, decide
+from eventproc.core.ownership.balance import Moves
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import Group
+from tests.unit.eventproc.core.ownership.groups import Group, decide
 
 COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
 ROUNDS_MAX = 200
@@ -66,17 +66,17 @@ class Rounds:
         self.count += has_changed
         return has_changed
 
-    def _decide(self, member: str) -> Actions:
+    def _decide(self, member: str) -> Moves:
         cooperative = frozenset(m for m, s in self.strategy_by_member.items() if s is COOPERATIVE)
         view = self.group.view(
             member,
             cooperative=cooperative,
+            present=frozenset(self.strategy_by_member),
             held=frozenset(p for p, owner in self._served_by.items() if owner == member),
         )
-        view = replace(view, present=frozenset(self.strategy_by_member))
         return decide(view, self.strategy_by_member[member])
 
-    def _claim(self, member: str, moves: Actions, write) -> None:
+    def _claim(self, member: str, moves: Moves, write) -> None:
         for partition_id in [claim.partition_id for claim in moves.claims]:
             write(partition_id, member)
             self._serve(member, partition_id)
@@ -90,13 +90,9 @@ class Rounds:
         self._drained_for.pop(partition_id, None)
         self.moved.append(partition_id)
 
-    def _hand_over(self, member: str, moves: Actions, write) -> None:
+    def _hand_over(self, member: str, moves: Moves, write) -> None:
         """Drain the partitions to hand over; a leaving owner releases the rest."""
-        targets = dict(moves.hand_overs)
-        if member in self.group.leaving:
-            mine = [p for p, owner in self._served_by.items() if owner == member]
-            targets = {**dict.fromkeys(mine), **targets}
-        for partition_id, target in targets.items():
+        for partition_id, target in moves.hand_overs.items():
             if self._drained_for.get(partition_id, 0) < self.drain_rounds:
                 self._drained_for[partition_id] = self._drained_for.get(partition_id, 0) + 1
                 continue

@@ -12,7 +12,7 @@ share such partitions evenly, until a foreign member steals one.
 
 from collections.abc import Collection, Mapping
 
-from eventproc.core.plan import plan
+from eventproc.core.ownership.plan import plan
 
 
 def awaiting_claim(

@@ -1,12 +1,14 @@
 """Groups of members and owners as input of the plan: examples, and hypothesis strategies."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from eventproc.core.balance import GroupView
-from eventproc.models import PartitionOwnership
+from eventproc.core.ownership import group
+from eventproc.core.ownership.balance import Moves, moves, shares
+from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 names = st.text("abcdefgh0123456789-", min_size=1, max_size=6)
@@ -38,11 +40,38 @@ class Group:
         return frozenset(self.owner_by_partition.values()) - self.members
 
     def view(
-        self, me: str, *, cooperative: frozenset[str], overdue=frozenset(), held=None
-    ) -> GroupView:
-        """The group as one member sees it; by default it holds the partitions that name it."""
+        self,
+        me: str,
+        *,
+        cooperative: frozenset[str],
+        present: frozenset[str] = frozenset(),
+        overdue: frozenset[str] = frozenset(),
+        unclaimed: frozenset[str] = frozenset(),
+        held: frozenset[str] | None = None,
+    ) -> group.Group:
+        """The group as one member sees it; by default it holds the partitions that name it.
+
+        Args:
+            me: The member.
+            cooperative: The members that hand over.
+            present: Other members with a member record; the rest is foreign.
+            overdue: Partitions that their owners have kept for too long.
+            unclaimed: Partitions that no foreign member has claimed in time.
+            held: The partitions that *me* has a lease for.
+        """
+
+        def standing(owner_id: str) -> group.Standing:
+            if owner_id not in self.members:
+                return group.LEAVING
+            if owner_id in cooperative:
+                return group.COOPERATIVE
+            follows = owner_id in {*present, me} - self.foreign
+            return group.INDEPENDENT if follows else group.FOREIGN
+
+        standings = {o: standing(o) for o in {me, *self.members, *self.leaving}}
+        foreign = [o for o, s in standings.items() if s is group.FOREIGN]
         mine = frozenset(p for p, owner_id in self.owner_by_partition.items() if owner_id == me)
-        return GroupView(
+        return group.Group(
             owner_id=me,
             partition_ids=self.partition_ids,
             ownership_by_partition={
@@ -52,11 +81,12 @@ class Group:
                 for p, owner_id in self.owner_by_partition.items()
             },
             live_owner_by_partition=self.owner_by_partition,
-            members=self.members,
-            cooperative=cooperative,
+            standing_by_owner=standings,
             held=mine if held is None else held,
-            overdue=overdue,
-            leaving=self.leaving,
+            late=frozenset(
+                [(p, o) for p, o in self.owner_by_partition.items() if p in overdue]
+                + [(p, o) for p in unclaimed for o in foreign]
+            ),
         )
 
     def moved(self, new_owner_by_partition: dict[str, str]) -> "Group":
@@ -66,6 +96,28 @@ class Group:
     def with_owners(self, owner_by_partition: dict[str, str]) -> "Group":
         """The group with these owners instead of its own."""
         return replace(self, owner_by_partition=owner_by_partition)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision(Moves):
+    """The moves of a processor, and the plan that they follow."""
+
+    owner_by_partition: Mapping[str, str]
+    waits: frozenset[group.Wait]
+
+
+def decide(view: group.Group, strategy: LoadBalancingStrategy) -> Decision:
+    """Compute the plan and one processor's moves."""
+    shared = shares(view)
+    moved = moves(view, shared, strategy)
+    return Decision(
+        claims=moved.claims,
+        steal=moved.steal,
+        hand_overs=moved.hand_overs,
+        is_balanced=moved.is_balanced,
+        owner_by_partition=shared.owner_by_partition,
+        waits=shared.waits,
+    )
 
 
 @st.composite

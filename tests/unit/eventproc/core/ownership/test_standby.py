@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.plan import plan
-from eventproc.core.standby import active_members
+from eventproc.core.ownership.plan import plan
+from eventproc.core.ownership.standby import active_members
 
 OLD = [f"old{number}" for number in range(8)]
 NEW = [f"new{number}" for number in range(8)]

@@ -19,7 +19,7 @@ moves.
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from eventproc.core.plan import rank
+from eventproc.core.ownership.plan import rank
 
 
 def active_members(
