@@ -33,7 +33,7 @@ from eventproc.errors import (
     StoreRejectedError,
     StoreUnavailableError,
 )
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
     ConsumerGroup,
     LeaseMode,
@@ -83,7 +83,9 @@ class Membership:
         self._on_lapsed = on_lapsed
         self._log = log
         self._is_withdrawn = False
-        self._is_failing = False
+        self._renewal_failure = ConditionLogger(
+            log, "session_renewal_failed", "session_renewal_recovered"
+        )
         self._write_error: StoreError | None = None
         """The error of the newest write, if its outcome is unknown."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
@@ -229,12 +231,7 @@ class Membership:
                 pass
             else:
                 is_done = await self._rewrite(present)
-        if self._is_failing is is_done:
-            self._is_failing = not is_done
-            if is_done:
-                self._log.info("session_renewal_recovered")
-            else:
-                self._log.warning("session_renewal_failed")
+        self._renewal_failure.update(holds=not is_done)
 
     async def _rewrite(self, present: MembershipSnapshot) -> bool:
         """Write over the record that was read; return whether the write was confirmed.

@@ -34,8 +34,8 @@ LEASES = guards_in(
     Guard(
         name="a renewal with an unknown outcome does not count as won",
         without_it="an owner whose record was not renewed goes on acting",
-        words="replace(lease, is_doubtful=True)\n        self._note_failure",
-        mutated="replace(lease, sent_at_s=sent_at_s)\n        self._note_failure",
+        words="replace(lease, is_doubtful=True)\n        self._renewal_failure",
+        mutated="replace(lease, sent_at_s=sent_at_s)\n        self._renewal_failure",
     ),
     Guard(
         name="a claim with an unknown outcome does not count as won",
