@@ -17,7 +17,6 @@ from eventproc.errors import (
     SourceUnavailableError,
     StoreError,
 )
-from eventproc.logs import Logger
 from eventproc.models import (
     CloseReason,
     EventPosition,
@@ -26,11 +25,10 @@ from eventproc.models import (
     PartitionProperties,
     ReceivedEvent,
 )
-from eventproc.partition.context import PartitionIdentity
 from eventproc.partition.flow_control import PauseSwitch
-from eventproc.partition.stop_scope import PartitionStoppedError, StopScope
+from eventproc.partition.scope import PartitionScope
+from eventproc.partition.stop_scope import PartitionStoppedError
 from eventproc.ports import EventSource, PartitionReceiver
-from eventproc.statistics import DeliveryCounters
 
 REJECTIONS_MAX: Final = 5
 """Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a
@@ -42,24 +40,21 @@ class PartitionReader:
 
     def __init__(
         self,
-        identity: PartitionIdentity,
-        *,
         source: EventSource,
-        stop_scope: StopScope,
+        *,
+        scope: PartitionScope,
         pause_switch: PauseSwitch,
         verify: Callable[[], Awaitable[bool]],
         wait_s: Callable[[int], float],
-        counters: DeliveryCounters,
-        log: Logger,
     ) -> None:
-        self._identity = identity
         self._source = source
-        self._stop_scope = stop_scope
+        self._identity = scope.identity
+        self._stop_scope = scope.stop
+        self._counters = scope.counters
+        self._log = scope.log
         self._pause_switch = pause_switch
         self._verify = verify
         self._wait_s = wait_s
-        self._counters = counters
-        self._log = log
         self._receiver: PartitionReceiver | None = None
         self._scope: asyncio.Timeout | None = None
         self._is_restart_wanted = False

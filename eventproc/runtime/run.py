@@ -19,6 +19,7 @@ from eventproc.concurrency.tasks import end, together
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoint_rules import pumps_writer
 from eventproc.core.ownership.cycle import Actions
+from eventproc.core.progress import PartitionProgress
 from eventproc.errors import (
     ConfigurationError,
     DuplicateOwnerError,
@@ -42,11 +43,11 @@ from eventproc.ownership.compatibility import check_compatibility
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
 from eventproc.partition.checkpointer import Checkpointer
-from eventproc.partition.context import PartitionIdentity
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.pumps import Pumps
+from eventproc.partition.scope import PartitionIdentity
 from eventproc.partition.stop_scope import LeaseDeadline
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.runtime.closing import CloseStack
@@ -361,13 +362,13 @@ class ProcessorRun:
         handler = parts.telemetry.handler(handler, partition_id)
         self._pump_count += 1
         log = parts.log.bind(partition_id=partition_id)
-        verify = partial(self._verify, partition_id)
         checkpointer = Checkpointer(
             partition_id,
+            PartitionProgress(has_state=self._config.key_concurrency == 1),
             writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
             read=partial(self._read_checkpoint, partition_id),
             write=parts.telemetry.write(self._write_checkpoint, partition_id),
-            verify=verify,
+            verify=partial(self._verify, partition_id),
             policy=self._config.checkpoint_policy,
             backoff=self._config.receiver_backoff,
             log=log,
@@ -382,7 +383,6 @@ class ProcessorRun:
             dead_letters=parts.dead_letters,
             rate_limits=self._rate_limits,
             trust=LeaseDeadline(partial(self.leases.trusted_until_s, partition_id), self._clock),
-            verify=verify,
             config=self._config,
             rng=parts.rng,
             log=log,

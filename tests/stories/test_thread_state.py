@@ -7,17 +7,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from datetime import timedelta
-from math import inf
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from eventproc import BlockingPartitionContext, BlockingPartitionHandler, ReceivedEvent
-from eventproc.partition.context import LiveContext, PartitionIdentity
-from eventproc.partition.flow_control import PauseSwitch
+from eventproc.core.progress import PartitionProgress
+from eventproc.models import SequenceRange
 from eventproc.partition.handler_threads import HandlerThread, ThreadContext
-from eventproc.partition.stop_scope import LeaseDeadline, StopScope
 from tests.stories.scene import Scene, until
 from tests.unit.eventproc.partition.test_handler_threads import SHORT
 
@@ -59,17 +56,17 @@ async def run_and_cancel(context: Any, work: Callable[[BlockingPartitionContext]
     thread.end()
 
 
-class Interrupted(LiveContext):
-    """A context in which the handler's thread acts while progress is read."""
+class InterruptedProgress(PartitionProgress):
+    """While a snapshot is taken, the handler's thread gets its turn."""
 
     events: Sequence[ReceivedEvent] = ()
 
-    def _state_to_store(self, *arguments: Any) -> bytes | None:
+    def _completed(self, handled: int) -> tuple[SequenceRange, ...]:
         for event in self.events[:1]:
             self.events = self.events[1:]
             self.state = str(event.sequence_number).encode()
-            self.done(event)
-        return super()._state_to_store(*arguments)
+            self.done_through(event)
+        return super()._completed(handled)
 
 
 async def test_a_thread_is_named_after_its_partition():
@@ -86,22 +83,15 @@ async def test_a_position_and_its_state_are_read_together():
     """While the event loop reads progress, the handler's thread makes some."""
     scene = Scene()
     first, *others = (scene.hub.publish(b"", partition_id="0")[1] for _ in range(3))
-    context = Interrupted(
-        PartitionIdentity(partition_id="0", group=scene.group, owner_id="a"),
-        checkpointer=cast("Any", SimpleNamespace(note=lambda *_: None)),
-        ending=StopScope(LeaseDeadline(lambda: inf, lambda: 0.0)),
-        pause_switch=PauseSwitch(),
-        last_enqueued=lambda: None,
-    )
-    context.newest_handed = others[-1].sequence_number
-    context.begin_call()
-    context.state = b"0"
-    context.done(first)
-    context._thread_id = 0  # From here on calls of ``done`` come from another thread.
-    context.events = others
-    seen = [context.progress() for _ in others]
+    progress = InterruptedProgress()
+    progress.admit([first, *others])
+    progress.begin_call()
+    progress.state = b"0"
+    progress.done_through(first)
+    progress.events = others
+    seen = [progress.snapshot() for _ in others]
 
-    assert [(p.sequence_number, p.state) for p in seen] == [(0, b"0"), (1, b"1")]
+    assert [(p.sequence_number, p.state) for p in seen if p] == [(0, b"0"), (1, b"1")]
 
 
 async def test_a_cancelled_call_changes_no_state():

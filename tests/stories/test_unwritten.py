@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from eventproc import Backoff, CheckpointPolicy
-from eventproc.partition.checkpointer import Checkpointer, Progress
+from eventproc.partition.checkpointer import Checkpointer
 from eventproc.testing.processes import run_processes
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture
+from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture, handle
 
 LIMIT = 25
 BATCH = 10
@@ -51,11 +51,6 @@ def test_handling_stops_at_max_uncommitted_events(settings):
     assert checkpointed == 10 * LIMIT - 1
 
 
-def note(checkpointer: Checkpointer, number: int) -> None:
-    """Note one more handled event."""
-    checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
-
-
 async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, Checkpointer]:
     """A checkpointer whose write of event 0 is under way for another second."""
     scene = Scene()
@@ -64,7 +59,7 @@ async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, C
     checkpointer = fixture.checkpointer("a", policy)
     await checkpointer.adopt()
     fixture.write_s = 2.0
-    note(checkpointer, 0)
+    handle(checkpointer, 0)
     return scene, fixture, checkpointer
 
 
@@ -75,7 +70,7 @@ def test_a_flush_stores_progress_noted_during_a_write():
         scene, _, checkpointer = await writing(CheckpointPolicy.manual())
         first = asyncio.create_task(checkpointer.flush())
         await seconds(1)
-        note(checkpointer, 1)
+        handle(checkpointer, 1)
         await checkpointer.flush()
         await first
         return scene.checkpointed()
@@ -90,10 +85,10 @@ def test_progress_noted_during_a_write_is_still_due():
         scene, _, checkpointer = await writing(policy)
         running = asyncio.create_task(checkpointer.run())
         for number in range(1, policy.max_events or 0):
-            note(checkpointer, number)
+            handle(checkpointer, number)
         await seconds(1)
         for number in range(100, 100 + count):
-            note(checkpointer, number)
+            handle(checkpointer, number)
         unwritten_s = 0.0
         await seconds(1.5)
         unwritten_s = checkpointer.unwritten_age_s
@@ -117,7 +112,7 @@ def test_progress_noted_during_a_write_counts_as_uncommitted():
         running = asyncio.create_task(checkpointer.run())
         await seconds(1)
         for number in range(1, 4):
-            note(checkpointer, number)
+            handle(checkpointer, number)
         await seconds(1.5)  # The first is written; of the others none.
         has_room = checkpointer.has_room
         await seconds(3)

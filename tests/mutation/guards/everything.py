@@ -47,7 +47,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *offset_format.KAFKA_FEED,
         *offset_format.KAFKA_POSITION,
     ],
-    "Checkpoints": [*delivery.CHECKPOINTER, *delivery.UPDATES, *delivery.CONTEXT],
+    "Checkpoints": [*delivery.CHECKPOINTER, *delivery.UPDATES, *delivery.PROGRESS],
     "Delivery": [
         *delivery.STOP_SCOPE,
         *delivery.HANDLER_CALLS,
@@ -55,7 +55,6 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *delivery.PARTITION_READER,
         *delivery.START,
         *delivery.LANES,
-        *delivery.KEY_QUEUES,
         *delivery.CRASH_GUARD,
         *delivery.STALL_WATCHDOG,
         *delivery.PUMPS,
