@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from eventproc.concurrency.turns import Turns
-from eventproc.core.ownership.lease import Lease, renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.lease import Lease, due_leases, trusted_until_s
 from eventproc.errors import StoreError
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
@@ -230,15 +230,12 @@ class Leases:
 
     async def renew_due(self) -> None:
         """Renew every lease that is due or in doubt, all at once."""
-        now_s = self._clock()
-        due = [
-            lease
-            for lease in self._lease_by_partition.values()
-            if (
-                self.renews_records and renewal_due_at_s(lease.sent_at_s, self._expiration) <= now_s
-            )
-            or (lease.is_doubtful and not self.renews_records)
-        ]
+        due = due_leases(
+            self._lease_by_partition.values(),
+            self._expiration,
+            self._clock(),
+            renews_records=self.renews_records,
+        )
         if due:
             await self._renew(due)
 
