@@ -12,7 +12,7 @@ from eventproc.config import EventProcessorConfig
 from eventproc.core.ownership.cycle import Actions, decide
 from eventproc.core.ownership.memory import GroupMemory, Listing, needs_ownership, observe
 from eventproc.core.ownership.rules import Rules
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapshot, WriteOutcome
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
@@ -63,7 +63,7 @@ class Balancer:
         self._log = log
         self._memory = GroupMemory()
         self._cycle_lock = asyncio.Lock()
-        self._has_unknown_claims = False
+        self._unknown_claims = ConditionLogger(log, "claim_outcome_unknown", "claim_recovered")
         """Whether the outcome of the newest claims is unknown."""
 
     async def cycle(
@@ -158,11 +158,10 @@ class Balancer:
             return []
         results = await self._leases.claim(claims)
         unknown = [r.claim.partition_id for r in results if r.outcome is WriteOutcome.UNKNOWN]
-        if unknown and not self._has_unknown_claims:
-            self._log.warning("claim_outcome_unknown", partition_ids=unknown)
-        elif not unknown and self._has_unknown_claims:
-            self._log.info("claim_recovered")
-        self._has_unknown_claims = bool(unknown)
+        if unknown:
+            self._unknown_claims.note(partition_ids=unknown)
+        else:
+            self._unknown_claims.end()
         return results
 
     def _log_changes(self, before: GroupMemory, after: GroupMemory) -> None:

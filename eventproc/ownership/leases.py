@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from eventproc.concurrency.turns import Turns
-from eventproc.core.ownership.lease import Lease, renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.lease import Lease, due_leases, trusted_until_s
 from eventproc.errors import StoreError
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
     ClaimResult,
     ConsumerGroup,
@@ -69,7 +69,7 @@ class Leases:
         self._log = log
         self._lease_by_partition: dict[str, Lease] = {}
         self._turns = Turns()
-        self._is_failing = False
+        self._renewal_failure = ConditionLogger(log, "renewal_failed", "renewal_recovered")
         self._compared_at_s = float("-inf")
         """When the newest listing was requested that all leases were compared with."""
 
@@ -230,15 +230,12 @@ class Leases:
 
     async def renew_due(self) -> None:
         """Renew every lease that is due or in doubt, all at once."""
-        now_s = self._clock()
-        due = [
-            lease
-            for lease in self._lease_by_partition.values()
-            if (
-                self.renews_records and renewal_due_at_s(lease.sent_at_s, self._expiration) <= now_s
-            )
-            or (lease.is_doubtful and not self.renews_records)
-        ]
+        due = due_leases(
+            self._lease_by_partition.values(),
+            self._expiration,
+            self._clock(),
+            renews_records=self.renews_records,
+        )
         if due:
             await self._renew(due)
 
@@ -301,7 +298,10 @@ class Leases:
             elif result.outcome is WriteOutcome.UNKNOWN:
                 lease = self._lease_by_partition[partition_id]
                 self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
-        self._note_failure(is_failing=any(r.outcome is WriteOutcome.UNKNOWN for r in results))
+        self._renewal_failure.update(
+            holds=any(r.outcome is WriteOutcome.UNKNOWN for r in results),
+            held_count=len(self._lease_by_partition),
+        )
         return results
 
     async def _resolve_doubtful(self, partition_ids: Collection[str]) -> set[str]:
@@ -360,13 +360,6 @@ class Leases:
             sent_at_s=sent_at_s,
             answered_at_s=self._clock(),
         )
-
-    def _note_failure(self, *, is_failing: bool) -> None:
-        if is_failing and not self._is_failing:
-            self._log.warning("renewal_failed", held_count=len(self._lease_by_partition))
-        elif self._is_failing and not is_failing:
-            self._log.info("renewal_recovered", held_count=len(self._lease_by_partition))
-        self._is_failing = is_failing
 
 
 def _by_partition(snapshot: OwnershipSnapshot) -> Mapping[str, PartitionOwnership]:

@@ -19,21 +19,28 @@ other processor has joined, and yields. If both consider the id theirs, exactly 
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
-from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members
-from eventproc.core.ownership.member_status import DEAD, MemberStep, OwnRecord, find, first_status
+from eventproc.core.ownership.liveness import fresh_owners, live_members
+from eventproc.core.ownership.member_status import (
+    DEAD,
+    MemberStep,
+    OwnRecord,
+    find,
+    first_status,
+    is_contested,
+)
 from eventproc.errors import (
     DuplicateOwnerError,
     StoreError,
     StoreRejectedError,
     StoreUnavailableError,
 )
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
     ConsumerGroup,
     LeaseMode,
@@ -83,7 +90,9 @@ class Membership:
         self._on_lapsed = on_lapsed
         self._log = log
         self._is_withdrawn = False
-        self._is_failing = False
+        self._renewal_failure = ConditionLogger(
+            log, "session_renewal_failed", "session_renewal_recovered"
+        )
         self._write_error: StoreError | None = None
         """The error of the newest write, if its outcome is unknown."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
@@ -104,10 +113,10 @@ class Membership:
         """
         self._is_withdrawn = False
         self.own = replace(self.own, entered_at_s=self._clock(), answer_within=answer_within)
-        is_contested = await self._write_first()
+        is_taken = await self._write_first()
         if self.own.member.status is MemberStatus.STANDBY:
             self._log.info("standby_started", deployment_id=self.own.member.deployment_id)
-        if not is_contested:
+        if not is_taken:
             return
         self._log.info("owner_id_wait_started", answer_within_s=answer_within.total_seconds())
         until_s = self._clock() + answer_within.total_seconds()
@@ -128,14 +137,14 @@ class Membership:
 
     async def _write_first(self) -> bool:
         """Write the record; return whether another live processor may have this id."""
-        is_contested = False
+        is_taken = False
         for _ in range(ATTEMPTS_MAX):
             present = await self._store.list_members(self._group)
             owned = await self._store.list_ownership(self._group)
             owners = fresh_owners(owned, self._expiration).values()
             mine = find(present, self.own.member.owner_id)
             # An earlier attempt of unknown outcome may have overwritten a live holder's record.
-            is_contested = is_contested or self._shows_life(mine, present, owners)
+            is_taken = is_taken or is_contested(self.own.member, present, owners, self._expiration)
             if mine is not None and mine.incarnation != self.own.member.incarnation:
                 rivals = self.own.rivals.displacing(mine.incarnation)
                 self.own = replace(self.own, rivals=rivals)
@@ -143,26 +152,13 @@ class Membership:
             status = first_status(self.own.member, members, owners)
             self.own = replace(self.own, member=replace(self.own.member, status=status))
             if await self._write_over(mine):
-                return is_contested
+                return is_taken
             if isinstance(self._write_error, StoreRejectedError):
                 raise self._write_error
         raise StoreUnavailableError(
             f"the member record of {self.own.member.owner_id!r} could not be written in "
             f"{ATTEMPTS_MAX} attempts: {self._write_error or 'other processors wrote it'}"
         )
-
-    def _shows_life(
-        self, mine: Member | None, present: MembershipSnapshot, owners: Collection[str]
-    ) -> bool:
-        """Whether the records show that another live processor has this owner id."""
-        if mine is not None:
-            if mine.incarnation == self.own.member.incarnation:
-                return False
-            if mine.status is MemberStatus.RESTARTING:
-                return False
-            if is_fresh(mine, present, self._expiration):
-                return True
-        return self.own.member.owner_id in owners
 
     # The cycle.
 
@@ -229,12 +225,7 @@ class Membership:
                 pass
             else:
                 is_done = await self._rewrite(present)
-        if self._is_failing is is_done:
-            self._is_failing = not is_done
-            if is_done:
-                self._log.info("session_renewal_recovered")
-            else:
-                self._log.warning("session_renewal_failed")
+        self._renewal_failure.update(holds=not is_done)
 
     async def _rewrite(self, present: MembershipSnapshot) -> bool:
         """Write over the record that was read; return whether the write was confirmed.

@@ -22,8 +22,11 @@ PRIVATE_WORDS_IN_TESTS = PRIVATE_WORDS | {
 }
 """The same for tests, whose names are sentences: a sentence has a processor, not "who"."""
 
-CHECKED_TESTS = ("tests/stories/", "tests/unit/")
-"""Folders of tests whose names are checked."""
+CHECKED_TESTS = (
+    *("tests/architecture/", "tests/contract/", "tests/integration/", "tests/mutation/"),
+    *("tests/simulation/test_", "tests/spark/", "tests/stories/", "tests/unit/"),
+)
+"""Tests whose names are checked."""
 
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 

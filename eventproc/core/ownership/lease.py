@@ -61,6 +61,24 @@ def renewal_due_at_s(sent_at_s: float, expiration: timedelta) -> float:
     return sent_at_s + expiration.total_seconds() / RENEWALS_PER_EXPIRATION
 
 
+def due_leases(
+    leases: Iterable[Lease], expiration: timedelta, now_s: float, *, renews_records: bool
+) -> tuple[Lease, ...]:
+    """Return the leases whose records have to be renewed now.
+
+    With session leases the records are not renewed, but a lease in doubt needs its proof.
+    """
+    return tuple(
+        lease
+        for lease in leases
+        if (
+            renewal_due_at_s(lease.sent_at_s, expiration) <= now_s
+            if renews_records
+            else lease.is_doubtful
+        )
+    )
+
+
 def contradicted(
     leases: Iterable[Lease], me: str, owned: OwnershipSnapshot, asked_at_s: float
 ) -> tuple[Lease, ...]:

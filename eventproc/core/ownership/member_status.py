@@ -9,12 +9,13 @@ The table ``CHANGES`` is the only place that says so:
   has lost all its leases; it writes its own status again, and claims anew.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
 from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.liveness import is_fresh
 from eventproc.core.ownership.rivals import Rivals
 from eventproc.core.ownership.rules import Rules
 from eventproc.models import LeaseMode, Member, MembershipSnapshot, MemberStatus
@@ -98,6 +99,21 @@ def first_status(own: Member, members: Iterable[Member], owners: Iterable[str]) 
     """*Standby*, if this processor owns nothing and can replace a live member."""
     is_replacing = own.owner_id not in owners and _can_replace(own, members)
     return STANDBY if is_replacing else ACTIVE
+
+
+def is_contested(
+    own: Member, present: MembershipSnapshot, owners: Collection[str], expiration: timedelta
+) -> bool:
+    """Whether the records show that another live processor has this owner id.
+
+    *owners* are the owners of fresh ownership records. A processor with the status *restarting* has
+    stopped.
+    """
+    found = find(present, own.owner_id)
+    if found is not None and (found.incarnation == own.incarnation or found.status is RESTARTING):
+        return False
+    is_live = found is not None and is_fresh(found, present, expiration)
+    return is_live or own.owner_id in owners
 
 
 def _can_replace(own: Member, members: Iterable[Member]) -> bool:

@@ -13,7 +13,7 @@ since when          question                                             forgott
 ``membership``      have other members read the same membership?         when the members change
 ``waiting_since_s`` has a member had its time to let go, or to claim?    when nothing waits for it,
                                                                          and after an outage
-``rest``            can the records have changed since the last poll?    at each full poll
+``observed``        can the records have changed since the last poll?    at each full poll
 ==================  ===================================================  ==========================
 """
 
@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 from eventproc.core.ownership.balance import Shares, moves, shares
 from eventproc.core.ownership.group import Group, Wait, ownership_by_partition, standings
 from eventproc.core.ownership.lease import Lease, contradicted
-from eventproc.core.ownership.lease_mode import RecordLeases, lease_rules, of_another_mode
+from eventproc.core.ownership.lease_mode import lease_rules, of_another_mode
 from eventproc.core.ownership.liveness import is_fresh, live_members
 from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
 from eventproc.core.ownership.rules import Rules
@@ -98,21 +98,11 @@ class MembershipObservation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
-    """A poll of member and ownership records, after which there was nothing left to do."""
-
-    partition_ids: tuple[str, ...]
-    held: frozenset[str]
-    signature: frozenset[tuple[str, str, str, bool]]
-    """Of each member record: owner id, incarnation, status, and whether the record is fresh."""
-
-    at_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What the newest listing shows."""
+    """What the newest listing with ownership records shows."""
 
+    listing: Listing
+    at_s: float
     group: Group
     shares: Shares
     members: tuple[Member, ...]
@@ -128,6 +118,9 @@ class Observed:
     """Live owners that expect each ownership record to be renewed, although this processor's lease
     mode does not."""
 
+    is_at_rest: bool
+    """Whether nothing is left to do, and nothing can change unless a member record does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMemory:
@@ -138,14 +131,11 @@ class GroupMemory:
     """The newest one."""
 
     observed: Observed | None = None
-    """What the newest listing with ownership records showed."""
-
     read_at_s: float | None = None
     grace_until_s: float = float("-inf")
     absent_since_s: Mapping[str, float] = field(default_factory=dict)
     membership: MembershipObservation | None = None
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
-    rest: Rest | None = None
 
     @property
     def is_grace(self) -> bool:
@@ -160,15 +150,14 @@ class GroupMemory:
 
 def needs_ownership(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> bool:
     """Whether the ownership records have to be read, or the member records show enough."""
-    rest = memory.rest
+    known = memory.observed
     full_poll_interval = FULL_POLL_EXPIRATION_FRACTION * rules.expiration
     return (
-        rest is None
+        known is None
+        or not known.is_at_rest
         or bool(listing.handing_over)
-        or now_s - rest.at_s > full_poll_interval.total_seconds()
-        or rest.partition_ids != listing.partition_ids
-        or rest.held != listing.held
-        or rest.signature != _signature(listing.present, rules)
+        or now_s - known.at_s > full_poll_interval.total_seconds()
+        or _signature(known.listing, rules) != _signature(listing, rules)
     )
 
 
@@ -177,9 +166,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     memory = replace(_after_answer(memory, rules, now_s), listing=listing, now_s=now_s)
     owned, present = listing.owned, listing.present
     if owned is None:
-        assert memory.observed is not None, "the first poll reads ownership records"
-        done = replace(memory.observed, silent=(), contradicted=())
-        return replace(memory, observed=done)
+        return memory
     leases, me = lease_rules(rules.lease_mode, rules.expiration), rules.owner_id
     silent = () if memory.is_grace else leases.silent(present, owned, me)
     present = _as_fenced(present, silent)
@@ -219,22 +206,25 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         outsiders = of_another_mode(
             rules.lease_mode, owned, present, me, expiration=rules.expiration
         )
-    observed = Observed(
-        group=group,
-        shares=shared,
-        members=members,
-        silent=silent,
-        contradicted=suspects,
-        outsiders=outsiders,
-    )
-    memory = replace(
+    is_changing = leases.renews_records or outsiders or silent or suspects or listing.handing_over
+    is_balanced = moves(group, shared, rules.strategy).is_balanced
+    return replace(
         memory,
-        observed=observed,
+        observed=Observed(
+            listing=listing,
+            at_s=now_s,
+            group=group,
+            shares=shared,
+            members=members,
+            silent=silent,
+            contradicted=suspects,
+            outsiders=outsiders,
+            is_at_rest=is_balanced and not is_changing and not memory.is_grace,
+        ),
         absent_since_s=absent_since_s,
         membership=membership,
         waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
     )
-    return replace(memory, rest=_rest(memory, observed, leases, rules))
 
 
 def _after_answer(memory: GroupMemory, rules: Rules, now_s: float) -> GroupMemory:
@@ -280,32 +270,11 @@ def observe_members(
     return MembershipObservation(members=members, since_s=now_s, unstable_since_s=unstable_since_s)
 
 
-def _rest(
-    memory: GroupMemory, observed: Observed, leases: RecordLeases, rules: Rules
-) -> Rest | None:
-    """Return what a later poll has to show for ownership records to be unchanged."""
-    listing = memory.listing
-    assert listing is not None, "a listing was observed"
-    if (
-        leases.renews_records
-        or observed.outsiders
-        or observed.silent
-        or observed.contradicted
-        or memory.is_grace
-        or listing.handing_over
-        or not moves(observed.group, observed.shares, rules.strategy).is_balanced
-    ):
-        return None
-    return Rest(
-        partition_ids=listing.partition_ids,
-        held=listing.held,
-        signature=_signature(listing.present, rules),
-        at_s=memory.now_s,
-    )
-
-
-def _signature(present: MembershipSnapshot, rules: Rules) -> frozenset[tuple[str, str, str, bool]]:
-    return frozenset(
-        (m.owner_id, m.incarnation, m.status.value, is_fresh(m, present, rules.expiration))
+def _signature(listing: Listing, rules: Rules) -> Hashable:
+    """What shows that the ownership records may have changed."""
+    present = listing.present
+    members = frozenset(
+        (m.owner_id, m.incarnation, m.status, is_fresh(m, present, rules.expiration))
         for m in present.members
     )
+    return listing.partition_ids, listing.held, members

@@ -76,6 +76,7 @@ BALANCE = guards_in(
         without_it="a new processor steals its whole share at once",
         words="for p in [*resumed, *orphans])",
         mutated="for p in dict.fromkeys([*resumed, *orphans, *stealable]))",
+        killers=("tests/unit/eventproc/core/ownership/test_cycle.py",),
     ),
     Guard(
         name="with BALANCED a processor claims at most one partition in a cycle",

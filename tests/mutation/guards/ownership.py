@@ -34,8 +34,8 @@ LEASES = guards_in(
     Guard(
         name="a renewal with an unknown outcome does not count as won",
         without_it="an owner whose record was not renewed goes on acting",
-        words="replace(lease, is_doubtful=True)\n        self._note_failure",
-        mutated="replace(lease, sent_at_s=sent_at_s)\n        self._note_failure",
+        words="replace(lease, is_doubtful=True)\n        self._renewal_failure",
+        mutated="replace(lease, sent_at_s=sent_at_s)\n        self._renewal_failure",
     ),
     Guard(
         name="a claim with an unknown outcome does not count as won",
@@ -189,7 +189,7 @@ MEMBERSHIP = guards_in(
     Guard(
         name="a processor that finds a live member with its owner id waits for an answer",
         without_it="two live processes with one owner id serve one partition",
-        words="""        if not is_contested:
+        words="""        if not is_taken:
             return
 """,
         mutated="        return\n",
@@ -197,8 +197,8 @@ MEMBERSHIP = guards_in(
     Guard(
         name="a repeated first write remembers that the owner id was in use",
         without_it="a lost answer hides a live process with the same owner id, and two use it",
-        words="is_contested = is_contested or self._shows_life(",
-        mutated="is_contested = self._shows_life(",
+        words="is_taken = is_taken or is_contested(",
+        mutated="is_taken = is_contested(",
     ),
     Guard(
         name="the wait for an answer begins when the new member record is written",

@@ -99,7 +99,7 @@ SESSION_MEMORY = guards_in(
     Guard(
         name="session: ownership is read at intervals, even while membership is unchanged",
         without_it="a processor whose partition was stolen never notices it",
-        words="        or now_s - rest.at_s > full_poll_interval.total_seconds()\n",
+        words="        or now_s - known.at_s > full_poll_interval.total_seconds()\n",
         mutated="",
     ),
     Guard(

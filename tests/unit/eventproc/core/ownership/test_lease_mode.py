@@ -109,10 +109,10 @@ def test_an_owner_with_another_lease_mode_lives_as_long_as_its_records():
 def test_with_leases_of_records_an_expired_record_is_free_except_after_an_outage():
     """Live owners could not renew during it."""
     by_records = RecordLeases(EXPIRATION)
-    nobody, old = present(), owned("a", 61)
+    no_members, old = present(), owned("a", 61)
 
-    assert by_records.live_owners(nobody, old, frozenset(), is_grace=False) == {}
-    assert by_records.live_owners(nobody, old, frozenset(), is_grace=True) == {"0": "a"}
+    assert by_records.live_owners(no_members, old, frozenset(), is_grace=False) == {}
+    assert by_records.live_owners(no_members, old, frozenset(), is_grace=True) == {"0": "a"}
 
 
 @pytest.mark.parametrize(
