@@ -44,9 +44,7 @@ def has_room(
     return max_uncommitted_events is None or is_manual or handled_count < max_uncommitted_events
 
 
-def backoff_s(
-    attempt: int, *, initial: timedelta, maximum: timedelta, chance: float = 1.0
-) -> float:
+def backoff_s(attempt: int, *, initial: timedelta, maximum: timedelta, chance: float) -> float:
     """Seconds to wait after the ``attempt``-th failure (from 1): doubled each time, capped.
 
     ``chance`` (0 to 1) spreads the wait between half of it and all of it, so that processors that

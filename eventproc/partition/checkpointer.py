@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from eventproc.concurrency.tasks import retrieve_outcome
-from eventproc.config import Backoff, CheckpointPolicy
+from eventproc.config import CheckpointPolicy
 from eventproc.core.checkpoint_rules import (
     adoption,
     initial_checkpoint,
@@ -21,10 +21,10 @@ from eventproc.core.checkpoint_rules import (
     is_moved_by_operator,
 )
 from eventproc.core.offset_format import offset_format_in, offset_format_of
-from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
+from eventproc.core.policy import checkpoint_due_in_s, has_room
 from eventproc.core.progress import PartitionProgress
 from eventproc.errors import OwnershipLostError, StoreError, StoreUnavailableError
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
@@ -51,7 +51,7 @@ class Checkpointer:
         write: Write,
         verify: Verify,
         policy: CheckpointPolicy,
-        backoff: Backoff,
+        wait_s: Callable[[int], float],
         log: Logger,
     ) -> None:
         self.progress = progress
@@ -61,7 +61,7 @@ class Checkpointer:
         self._write = write
         self.verify = verify
         self._policy = policy
-        self._backoff = backoff
+        self._wait_s = wait_s
         self._log = log
         self._stored: Checkpoint | None = None
         self._noted_revision = self._stored_revision = progress.revision
@@ -75,7 +75,7 @@ class Checkpointer:
         self._progressed = asyncio.Event()
         self._urged = asyncio.Event()  # a caller waits for the write that is to be repeated
         self._is_lost = False
-        self._is_failing = False
+        self._failure = ConditionLogger(log, "checkpoint_failed", "checkpoint_recovered")
         self._refusal: StoreError | None = None
 
     @property
@@ -246,9 +246,8 @@ class Checkpointer:
 
     async def _wait_to_repeat(self, attempt: int) -> bool:
         """Back off; return whether another caller ended the wait."""
-        wait_s = backoff_s(attempt, initial=self._backoff.initial, maximum=self._backoff.maximum)
         with suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
+            async with asyncio.timeout(self._wait_s(attempt)):
                 await self._urged.wait()
                 self._urged.clear()
                 return True
@@ -356,20 +355,15 @@ class Checkpointer:
 
     def _note_failure(self, error: StoreError | None) -> None:
         """Log the first failure in a row, and the first final refusal."""
-        was_refused = self._refusal is not None
         self._note_refusal(error)
-        if self._refusal is not None and not was_refused:
-            self._log.error("checkpoint_failed", error=str(error))
-        elif not self._is_failing:
-            self._log.warning("checkpoint_failed", error=None if error is None else str(error))
-        self._is_failing = True
+        self._failure.note(
+            is_error=self._refusal is not None, error=None if error is None else str(error)
+        )
 
     def _note_refusal(self, error: StoreError | None) -> None:
         if error is not None and error.is_final:
             self._refusal = error
 
     def _note_success(self) -> None:
-        if self._is_failing:
-            self._log.info("checkpoint_recovered")
-        self._is_failing = False
+        self._failure.end()
         self._refusal = None

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from eventproc.config import FailureAction
 from eventproc.errors import DeadLetterError, HandlerCancelledError
-from eventproc.logs import shown
+from eventproc.logs import ConditionLogger, shown
 from eventproc.models import CloseReason, DeadLetter, ReceivedEvent, describe_error
 from eventproc.partition.scope import PartitionScope
 from eventproc.partition.stop_scope import PartitionStoppedError, is_cancelled
@@ -79,24 +79,21 @@ class FailureActions:
             traceback=traceback,
             given_up_at=datetime.now(UTC),
         )
-        attempt = 0
+        failure = ConditionLogger(self._log, "dead_letter_failed", "dead_letter_recovered")
         while True:
             async with self._stop_scope.waiting():
                 refusal = await self._try_to_store(letter)
                 if refusal is None:
                     break
-                attempt += 1
                 is_expected = isinstance(refusal, DeadLetterError)
-                log = self._log.error if attempt == 1 else self._log.debug
-                log(
-                    "dead_letter_failed",
-                    attempt=attempt,
+                failure.note(
+                    is_error=True,
+                    attempt=failure.count + 1,
                     error=str(refusal) if is_expected else shown(refusal),
                     exc_info=None if is_expected else refusal,
                 )
-                await asyncio.sleep(self._wait_s(attempt))
-        if attempt:
-            self._log.info("dead_letter_recovered", attempt_count=attempt + 1)
+                await asyncio.sleep(self._wait_s(failure.count))
+        failure.end(attempt_count=failure.count + 1)
 
     async def _try_to_store(self, letter: DeadLetter) -> Exception | None:
         """Return why the letter is not stored, or ``None``; a user's sink may raise anything."""

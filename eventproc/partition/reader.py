@@ -17,6 +17,7 @@ from eventproc.errors import (
     SourceUnavailableError,
     StoreError,
 )
+from eventproc.logs import ConditionLogger
 from eventproc.models import (
     CloseReason,
     EventPosition,
@@ -59,7 +60,7 @@ class PartitionReader:
         self._scope: asyncio.Timeout | None = None
         self._is_restart_wanted = False
         self._has_gaps = False
-        self._failures_in_row = 0
+        self._failure = ConditionLogger(self._log, "receiver_failed", "receiver_recovered")
         self._rejections_in_row = 0
         self._newest_received: int | None = None
         self._last_enqueued_known: LastEnqueued | None = None
@@ -189,24 +190,21 @@ class PartitionReader:
         return events
 
     async def _recover(self, error: SourceError) -> None:
-        self._failures_in_row += 1
         self._counters.receiver_error_count += 1
         is_rejected = isinstance(error, SourceRejectedError)
         self._rejections_in_row = self._rejections_in_row + 1 if is_rejected else 0
-        log = self._log.error if is_rejected else self._log.warning
-        log = log if self._failures_in_row == 1 else self._log.debug
-        log("receiver_failed", attempt=self._failures_in_row, error=str(error))
+        attempt = self._failure.count + 1
+        self._failure.note(is_error=is_rejected, attempt=attempt, error=str(error))
         await self.close()
         if self._rejections_in_row >= REJECTIONS_MAX:
             raise PartitionStoppedError(CloseReason.SOURCE_FAILED)
         await self._check_displacement(error)
         async with self._stop_scope.waiting():
-            await asyncio.sleep(self._wait_s(self._failures_in_row))
+            await asyncio.sleep(self._wait_s(attempt))
 
     def _note_recovery(self) -> None:
-        if self._failures_in_row:
-            self._log.info("receiver_recovered", attempt_count=self._failures_in_row)
-        self._failures_in_row = self._rejections_in_row = 0
+        self._failure.end(attempt_count=self._failure.count)
+        self._rejections_in_row = 0
 
     def _note_gap(self, first: int) -> None:
         """Log events that are missing between the last received one and *first*."""

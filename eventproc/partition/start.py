@@ -14,6 +14,7 @@ from eventproc.core.checkpoint_rules import (
 )
 from eventproc.core.offset_format import offset_format_in
 from eventproc.errors import StoreError
+from eventproc.logs import ConditionLogger
 from eventproc.models import Checkpoint, CloseReason, EventPosition, OffsetFormat
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.reader import PartitionReader
@@ -79,28 +80,22 @@ async def _adopt(
     report: ReportError,
 ) -> Checkpoint | None:
     """Adopt the checkpoint; retry until that succeeds or the pump ends."""
-    attempt = refusal_count = 0
+    failure = ConditionLogger(scope.log, "adoption_failed", "adoption_recovered")
+    refusal_count = 0
     while True:
         try:
             async with scope.stop.waiting():
                 checkpoint = await checkpointer.adopt(is_from_first=is_from_first)
         except StoreError as error:
-            attempt += 1
             is_refused = error is checkpointer.refusal
             refusal_count += is_refused
-            log = scope.log.debug
-            if is_refused and refusal_count == 1:
-                log = scope.log.error
-            elif attempt == 1:
-                log = scope.log.warning
-            log("adoption_failed", attempt=attempt, error=str(error))
+            failure.note(is_error=is_refused, attempt=failure.count + 1, error=str(error))
             if is_refused:
                 await report(error, refusal_count)
             async with scope.stop.waiting():
-                await asyncio.sleep(wait_s(attempt))
+                await asyncio.sleep(wait_s(failure.count))
         else:
-            if attempt:
-                scope.log.info("adoption_recovered", attempt_count=attempt + 1)
+            failure.end(attempt_count=failure.count + 1)
             return checkpoint
 
 

@@ -50,6 +50,7 @@ from eventproc.partition.pumps import Pumps
 from eventproc.partition.scope import PartitionIdentity
 from eventproc.partition.stop_scope import LeaseDeadline
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.retries import waits
 from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.descriptors import warn_if_scarce
 from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
@@ -359,7 +360,6 @@ class ProcessorRun:
         handler = parts.handler()
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
-        handler = parts.telemetry.handler(handler, partition_id)
         self._pump_count += 1
         log = parts.log.bind(partition_id=partition_id)
         checkpointer = Checkpointer(
@@ -370,14 +370,14 @@ class ProcessorRun:
             write=parts.telemetry.write(self._write_checkpoint, partition_id),
             verify=partial(self._verify, partition_id),
             policy=self._config.checkpoint_policy,
-            backoff=self._config.receiver_backoff,
+            wait_s=waits(self._config.receiver_backoff, parts.rng),
             log=log,
         )
         return PartitionPump(
             PartitionIdentity(
                 partition_id=partition_id, group=parts.group, owner_id=parts.member.owner_id
             ),
-            handler=handler,
+            handler=parts.telemetry.handler(handler, partition_id),
             source=parts.source,
             checkpointer=checkpointer,
             dead_letters=parts.dead_letters,

@@ -5,7 +5,6 @@ the same rows, and fails the query in the end.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from random import Random
 from typing import Any
 
 from eventproc.config import Backoff
@@ -43,7 +42,7 @@ class SinkCalls:
         self._handler = _ErrorRecorder(handler)
         self._context = context
         self._progress = progress
-        wait_s = waits(Backoff(), Random())  # noqa: S311 - jitter, not a secret
+        wait_s = waits(Backoff())
         policy = options.failure_policy
         self._calls = HandlerCalls(
             self._handler,

@@ -13,6 +13,7 @@ from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
 from eventproc.partition.checkpointer import Checkpointer
+from eventproc.retries import waits
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
 
@@ -54,7 +55,7 @@ class CheckpointFixture:
             write=self._write,
             verify=verify,
             policy=policy,
-            backoff=Backoff(),
+            wait_s=waits(Backoff()),
             log=get_logger("eventproc.test"),
         )
 
