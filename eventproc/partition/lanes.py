@@ -200,9 +200,7 @@ class KeyLanes(Lanes):
             error = HandlerCancelledError(asyncio.CancelledError())
         else:
             return
-        if error is None or isinstance(error, StoppedError):
-            self._fill()
-        else:
+        if error is not None and not isinstance(error, StoppedError):
             self._on_failure(error)
 
     def _key(self, event: ReceivedEvent) -> Hashable:

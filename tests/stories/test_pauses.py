@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc import ConfigurationError, EventProcessorConfig, PartitionHandler
+from eventproc import CheckpointPolicy, ConfigurationError, EventProcessorConfig, PartitionHandler
 from eventproc.core.policy import Bucket
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
@@ -164,6 +164,55 @@ def test_on_idle_is_called_each_time_the_idle_timeout_has_passed():
     assert waits == pytest.approx([10] * len(waits), abs=0.1)
     assert len(waits) >= 2
     assert checkpoint.state == str(len(waits) + 1).encode()
+
+
+def test_a_state_that_on_idle_sets_is_stored_when_the_policy_says_so():
+    """It does not wait for the next event, or for the close."""
+
+    async def scenario():
+        scene = Scene()
+
+        class Idle(Noting):
+            async def on_idle(self, context):
+                context.state = b"idle"
+
+        scene.publish(1)
+        async with scene.processor(
+            lambda: Idle(scene),
+            idle_timeout=timedelta(seconds=10),
+            checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=5)),
+        ):
+            await seconds(18)
+            return scene.checkpoint()
+
+    checkpoint = run_virtual(scenario())
+
+    assert (checkpoint.sequence_number, checkpoint.state) == (0, b"idle")
+
+
+def test_on_idle_is_not_called_while_a_key_lane_is_busy():
+    """The partition has work, although nothing was received for a while."""
+
+    async def scenario():
+        scene = Scene()
+        calls = []
+
+        class Slow(Noting):
+            async def process_events(self, context, events):
+                await asyncio.sleep(60)
+                calls.append("done")
+
+            async def on_idle(self, context):
+                calls.append("idle")
+
+        scene.publish(1)
+        async with scene.processor(
+            lambda: Slow(scene), idle_timeout=timedelta(seconds=10), key_concurrency=2
+        ):
+            await seconds(85)
+        return calls
+
+    assert run_virtual(scenario())[:2] == ["done", "idle"]
 
 
 def test_lag_is_reported_in_events_and_in_seconds():

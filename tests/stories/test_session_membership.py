@@ -81,7 +81,7 @@ def test_a_renewal_under_way_does_not_restore_a_deleted_member_record():
         membership = await entered(fixture, calls, is_slow=True)
         async with kept(membership):
             await seconds(19)
-            fixture.slow.there_s = 5.0
+            fixture.slow.request_s = 5.0
             await seconds(4)  # The renewal is under way.
             await membership.withdraw()
             await seconds(20)
@@ -157,6 +157,23 @@ def test_a_processor_that_was_fenced_drops_its_leases_and_writes_its_record_agai
         else:
             del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
         await fixture.refresh(membership, owns=True, is_trusted=True)
+
+        assert calls == ["dead"]
+        assert record(fixture).status is MemberStatus.ACTIVE
+
+    run(story)
+
+
+def test_a_renewal_finds_that_the_processor_was_fenced():
+    """Between two cycles; the leases are dropped before the record is written again."""
+
+    async def story(fixture):
+        calls: list[str] = []
+        membership = await entered(fixture, calls)
+        dead = replace(record(fixture), status=MemberStatus.DEAD)
+        await fixture.store.announce_member(fixture.scene.group, dead)
+        async with kept(membership):
+            await seconds(EXPIRATION.total_seconds() / 2)
 
         assert calls == ["dead"]
         assert record(fixture).status is MemberStatus.ACTIVE

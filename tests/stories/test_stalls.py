@@ -233,6 +233,32 @@ def test_one_lane_that_hangs_is_a_stall():
     assert 60 <= at_s <= 75
 
 
+def test_on_idle_that_hangs_is_a_stall_with_key_lanes_too():
+    """No lane is busy, and none can be until it returns."""
+
+    async def scenario():
+        scene = Scene()
+        reasons = []
+
+        class Hanging(Noting):
+            async def on_idle(self, context):
+                await asyncio.Event().wait()
+
+            async def close(self, context, reason):
+                reasons.append(reason)
+
+        async with scene.processor(
+            lambda: Hanging(scene),
+            key_concurrency=2,
+            idle_timeout=timedelta(seconds=10),
+            stall_timeout=MINUTE,
+        ):
+            await seconds(90)
+        return reasons
+
+    assert run_virtual(scenario())[0] is CloseReason.STALLED
+
+
 def test_a_source_that_rejects_a_partition_is_reported_with_its_error():
     """In ``process_error``. The partition is tried again after a wait."""
 

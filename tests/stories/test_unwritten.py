@@ -169,3 +169,56 @@ def test_a_checkpoint_of_a_cancelled_call_is_not_repeated_for_ever():
         scene.store_by_owner["a"].is_out = True
 
     run_processes(story(), within_s=1000)
+
+
+def test_a_call_during_a_write_that_succeeds_does_not_shorten_the_next_back_off():
+    """It asked for the write before to be repeated at once, and that was not necessary."""
+
+    async def scenario():
+        scene = Scene()
+        fixture = CheckpointFixture(scene)
+        fixture.write_s = 1.0
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a")
+        await checkpointer.adopt()
+        began_s = []
+        write_through = checkpointer._write
+
+        async def recorded(update):
+            began_s.append(asyncio.get_running_loop().time())
+            return await write_through(update)
+
+        checkpointer._write = recorded
+        handle(checkpointer, 0)
+        first = asyncio.create_task(checkpointer.flush())
+        await asyncio.sleep(0.5)
+        handle(checkpointer, 1)
+        second = asyncio.create_task(checkpointer.flush())
+        await first
+        fixture.is_failing = True
+        await asyncio.sleep(1.001)
+        fixture.is_failing = False
+        await second
+        return began_s
+
+    _, failed_s, repeated_s = run_virtual(scenario())
+
+    # A write takes a second; a back-off varies between half of it and all of it.
+    assert repeated_s - failed_s >= 1.0 + Backoff().initial.total_seconds() / 2
+
+
+def test_events_that_are_counted_after_they_were_stored_are_not_due():
+    """A handler's thread moved the position, and a write stored that before the loop counted."""
+
+    async def scenario():
+        fixture = CheckpointFixture(Scene())
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a", CheckpointPolicy(max_events=1))
+        await checkpointer.adopt()
+        checkpointer.progress.advance(0, "o0")
+        await checkpointer.flush()
+        checkpointer.note(1)
+        await seconds(1)
+        return checkpointer.unwritten_age_s
+
+    assert run_virtual(scenario()) == 0

@@ -7,7 +7,7 @@ from datetime import timedelta
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.config import EventProcessorConfig
 from eventproc.logs import get_logger
-from eventproc.models import Member, MemberStatus, OwnershipClaim
+from eventproc.models import Member, MemberResult, MemberStatus, OwnershipClaim, WriteOutcome
 from eventproc.ownership.balancer import Balancer
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
@@ -254,3 +254,24 @@ def test_a_partition_whose_handler_may_still_run_is_not_released():
         assert fixture.etags["1"] != before["1"]
 
     run(scenario, partition_count=2)
+
+
+def test_nothing_is_claimed_if_the_own_member_record_could_not_be_written():
+    """The others do not count this processor then; the next poll decides again."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        announce = fixture.store.announce_member
+
+        async def refuse(_group, _member):
+            return MemberResult(outcome=WriteOutcome.LOST)
+
+        fixture.store.announce_member = refuse
+        del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
+        refused = await fixture.poll()
+        fixture.store.announce_member = announce
+        written = await fixture.poll()
+
+        assert (refused.claimed, written.claimed) == ((), ("0",))
+
+    run(scenario)
