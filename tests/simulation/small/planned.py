@@ -150,7 +150,7 @@ async def start_together(world: SmallWorld, rng: Random) -> None:
 async def join_after_long_rest(world: SmallWorld, rng: Random) -> None:
     """Nothing changes for a long time; then one joins."""
     await two_processors(world)
-    long = FORGOTTEN_AFTER if rng.random() < 0.3 else rng.uniform(1.2, 2.6)
+    long = FORGOTTEN_AFTER if rng.random() < 0.1 else rng.uniform(1.2, 2.6)
     await asyncio.sleep(world.expiration_s * long)
     world.expect(
         not world.stale_members(), f"members that own nothing expired: {world.stale_members()}"
