@@ -6,6 +6,7 @@ from random import Random
 from eventproc.models import MemberStatus
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.world import PLANNED_S, SmallWorld, two_processors
+from tests.simulation.world import START_AGAIN_AFTER_S
 
 MEMBERS_MAX = 4
 FORGOTTEN_AFTER = 11.5
@@ -114,14 +115,20 @@ async def join_and_leave_at_once(world: SmallWorld, rng: Random) -> None:
 
 
 async def restart_in_place(world: SmallWorld, rng: Random) -> None:
-    """A processor is stopped, and started again with its owner id before it has gone."""
+    """A processor is stopped, and started again with its owner id before it has gone.
+
+    The one that leaves is live, so it may refuse the other one; a supervisor then tries again.
+    """
     await two_processors(world)
     cost = world.cost()
     left = world.choose(rng)
     world.leave(left)
     await asyncio.sleep(rng.uniform(0, 1.3 * world.shutdown_s))
-    world.start(left.owner_id, deployment_id=world.deployment_id)
+    new = world.start(left.owner_id, deployment_id=world.deployment_id)
     await world.until_gone(left)
+    await world.settle("restarted in place", PLANNED_S + world.expiration_s / 2)
+    if new.is_over:
+        await asyncio.sleep(START_AGAIN_AFTER_S)
     await world.settle("restarted in place", PLANNED_S + world.expiration_s / 2)
     if world.is_cooperative:
         world.expect(world.cost().stolen_count == cost.stolen_count, "a restart makes a steal")
@@ -129,6 +136,7 @@ async def restart_in_place(world: SmallWorld, rng: Random) -> None:
 
 async def start_together(world: SmallWorld, rng: Random) -> None:
     """All stop, and a new group starts at once: each partition is claimed once."""
+    await world.catch_up()
     stopping = world.ours
     for node in stopping:
         world.leave(node)

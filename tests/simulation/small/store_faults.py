@@ -41,6 +41,7 @@ async def cut_off(world: SmallWorld, rng: Random) -> None:
         if rng.random() < 0.5:
             world.join()  # All poll often while it joins.
         await asyncio.sleep(rng.uniform(0.1, 1) * world.expiration_s)
+    await asyncio.sleep(2 * world.interval_s)  # Only now others may take what it lost.
 
 
 async def late_answers(world: SmallWorld, rng: Random) -> None:
@@ -99,6 +100,8 @@ async def slow_reads(world: SmallWorld, rng: Random) -> None:
         await asyncio.sleep(rng.uniform(0.2, 1.4) * world.expiration_s)
         node.process.resume()
     await asyncio.sleep(late_s + world.interval_s)
+    node.connection.fate = None
+    await asyncio.sleep(late_s)  # Until then it waits for an answer, and notices no change.
 
 
 async def lost_answers(world: SmallWorld, rng: Random) -> None:
@@ -114,12 +117,16 @@ async def lost_answers(world: SmallWorld, rng: Random) -> None:
 
 
 async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
-    """A processor leaves, and a few of its requests or answers are lost: nothing is repeated."""
+    """A processor leaves, and a few of its requests or answers are lost: nothing is repeated.
+
+    Of checkpoints only one is lost: the time for the last one is a fifth of what is left of
+    ``shutdown_timeout``, and here that may be too short for a third attempt.
+    """
     await two_processors(world)
     cost = world.cost()
     left = world.choose(rng)
     method = rng.choice(["update_checkpoint", "claim_ownership", "withdraw_member"])
-    count = rng.randint(1, 2)
+    count = 1 if method == "update_checkpoint" else rng.randint(1, 2)
     is_carried_out = rng.random() < 0.6
 
     def lost(called: str, fate: Fate) -> Fate:

@@ -179,6 +179,7 @@ async def _finish(world: SmallWorld) -> None:
     await world.until("is_all_handled", STORED_WITHIN_S)
     if world.config.checkpoint_policy != CheckpointPolicy.manual():
         await world.until("is_all_stored", STORED_WITHIN_S)
+    await world.settle("before the rest")  # What the last fault led to may have come only now.
     await world.rest(3)
     await world.end()
 

@@ -1,17 +1,14 @@
 """A small world: what one situation may cost is checked against what it has to cost."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
 
 from eventproc import LoadBalancingStrategy, PartitionHandler
 from eventproc.models import (
-    CheckpointUpdate,
     EventPosition,
     LeaseMode,
-    PartitionOwnership,
-    ReceivedEvent,
 )
 from eventproc.ports import EventSource
 from eventproc.simulation.other_systems.external import ClientProfile
@@ -19,10 +16,11 @@ from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
-from tests.simulation.invariants import Call, Violation
-from tests.simulation.lanes import KeyedHandler, LaneInvariants
-from tests.simulation.moves import MoveInvariants, fewest_moves
+from tests.simulation.invariants import Violation
+from tests.simulation.lanes import KeyedHandler
+from tests.simulation.moves import fewest_moves
 from tests.simulation.nodes import CheckedNode
+from tests.simulation.small.invariants import SmallInvariants, SmallLaneInvariants
 from tests.simulation.world import World
 
 PLANNED_S = 9.0
@@ -46,146 +44,6 @@ class Cost:
     duplicate_count: int
     stolen_count: int
     restart_count: int
-
-
-@dataclass
-class SmallInvariants(MoveInvariants):
-    """Invariants that hold where it is known what happens."""
-
-    restart_count: int = 0
-    """How often an owner ended its pump and made another, though it owned the partition."""
-
-    moved_to: dict[str, int] = field(default_factory=dict)
-    """For each partition whose checkpoint an operator moved, the position, until it is adopted."""
-
-    _latest: dict[str, int] = field(default_factory=dict)
-    _contexts: dict[str, tuple[object, object]] = field(default_factory=dict)
-    _moved: set[str] = field(default_factory=set)
-
-    def owned(
-        self,
-        actor: Actor,
-        before: PartitionOwnership | None,
-        after: PartitionOwnership,
-        *,
-        was_live: bool,
-    ) -> None:
-        """An owner whose record expired does not trust its lease any more."""
-        holding = self._holding.get(after.partition_id)
-        is_taken = after.owner_id == actor.name and not actor.is_foreign and not was_live
-        if is_taken and holding is not None and holding.actor.name != actor.name:
-            for call in self._calls.get(after.partition_id, ()):
-                if call.actor is holding.actor and self._is_trusting(call):
-                    self.report(
-                        "overlap",
-                        f"{actor.name} takes over {after.partition_id}, and {call.actor.name} "
-                        "still trusts its lease",
-                    )
-        super().owned(actor, before, after, was_live=was_live)
-
-    @staticmethod
-    def _is_trusting(call: Call) -> bool:
-        return not call.actor.is_killed and call.context.is_owned
-
-    def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
-        """Count the pumps that one owner needs for a partition."""
-        super().begun(call, events)
-        partition_id = call.context.partition_id
-        holding = self._holding.get(partition_id)
-        if holding is not None and holding.actor is call.actor:
-            known = self._contexts.get(partition_id)
-            if known is not None and known[0] is holding and known[1] is not call.context:
-                self.restart_count += 1
-            self._contexts[partition_id] = (holding, call.context)
-
-    def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
-        """The first checkpoint after an operator moved the position repeats it."""
-        super().checkpointed(actor, update)
-        to = self.moved_to.get(update.partition_id)
-        if to is None or actor.process is None:
-            return
-        del self.moved_to[update.partition_id]
-        if update.sequence_number != to:
-            self.report(
-                "moved",
-                f"{actor.name} wrote {update.sequence_number} over {update.partition_id}, which "
-                f"an operator moved to {to}",
-            )
-
-    def done(self, partition_id: str, event: ReceivedEvent) -> None:
-        """Remember the event that a partition is at."""
-        super().done(partition_id, event)
-        self._latest[partition_id] = event.sequence_number
-
-    @property
-    def is_caught_up(self) -> bool:
-        """Whether each partition is at an event that was not handled before."""
-        newest = {
-            p: max((n for n, count in counts.items() if count), default=-1)
-            for p, counts in self.handled.items()
-        }
-        return all(self._latest.get(p, -1) >= number for p, number in newest.items()) and not any(
-            (call.context.sequence_number or -1) < newest.get(p, -1)
-            for p, calls in self._calls.items()
-            for call in calls
-            if not call.actor.is_killed
-        )
-
-    def moving(self, partition_id: str, to: int) -> None:
-        """An operator is about to move a position: what lies below it need not be handled."""
-        self.reset(partition_id)
-        self._moved.add(partition_id)
-        counts = self._count(partition_id)
-        for number in range(to + 1):
-            counts[number] = max(1, counts[number])
-
-    def _check_state(self, partition_id: str, number: int, state: bytes) -> None:
-        if partition_id not in self._moved:  # A move begins a new state.
-            super()._check_state(partition_id, number, state)
-
-    def handling_of_others(self) -> list[str]:
-        """Return the calls under way whose processor trusts a lease that names another owner."""
-        return [
-            f"{call.actor.name} handles {call.context.partition_id}"
-            for calls in self._calls.values()
-            for call in calls
-            if self._is_trusting(call)
-            and not self.is_held(call.context.partition_id, call.actor.name)
-        ]
-
-
-@dataclass
-class SmallLaneInvariants(SmallInvariants, LaneInvariants):
-    """The same with key lanes; an event in a completed range is not delivered again."""
-
-    completed: dict[str, set[int]] = field(default_factory=dict)
-    """The completed ranges that are stored, by partition."""
-
-    @property
-    def is_caught_up(self) -> bool:
-        """Whether each partition was at its newest event; lanes handle several at once."""
-        return all(
-            self._latest.get(p, 0) > max((n for n, count in counts.items() if count), default=0) - 9
-            for p, counts in self.handled.items()
-        )
-
-    def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
-        super().checkpointed(actor, update)
-        self.completed[update.partition_id] = {
-            number for found in update.completed for number in range(found.first, found.last + 1)
-        }
-
-    def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
-        LaneInvariants.begun(self, call, events)
-        again = self.completed.get(call.context.partition_id, set()).intersection(
-            event.sequence_number for event in events
-        )
-        if again:
-            self.report("again", f"{call.actor.name} gets {again}, stored as completed")
-
-    def reset(self, partition_id: str) -> None:
-        super().reset(partition_id)
-        self.completed.pop(partition_id, None)
 
 
 class EarlySource(MemoryEventSource):
@@ -326,7 +184,7 @@ class SmallWorld(World):
         await self.settle("before")
         await asyncio.sleep(STARTED_S)
         began_s = self.now_s
-        while not self.invariants.is_caught_up:
+        while not (self.is_settled and self.invariants.is_caught_up):
             self.expect(self.now_s - began_s <= CAUGHT_UP_S, "events are delivered again and again")
             await asyncio.sleep(LOOK_S)
 
@@ -359,6 +217,7 @@ class SmallWorld(World):
                 node.process.resume()
         self.behaviour.seconds_per_event = self.usual_seconds_per_event
         self.behaviour.is_deaf = False
+        self.invariants.healed()
 
     @property
     def is_all_stored(self) -> bool:

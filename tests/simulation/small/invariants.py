@@ -1,0 +1,197 @@
+"""Invariants of small worlds, which know what happens."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eventproc.models import CheckpointUpdate, PartitionOwnership, ReceivedEvent
+from tests.simulation.actor import Actor
+from tests.simulation.invariants import Call, Holding
+from tests.simulation.lanes import LaneInvariants
+from tests.simulation.moves import MoveInvariants
+
+
+class Start:
+    """Where a pump began: at its first checkpoint, which repeats the position that it adopted."""
+
+    def __init__(self, actor: Actor, holding: Holding | None, update: CheckpointUpdate) -> None:
+        self.actor = actor
+        self.holding = holding
+        self.writer = update.writer
+        self.delivered: set[int] = set()
+        """The events that its calls got."""
+
+        self._position = update.sequence_number
+        self._completed = update.completed
+
+    def awaits(self, counts: Mapping[int, int]) -> bool:
+        """Whether an event that was handled before will be delivered again."""
+        return any(
+            count and number > self._position and number not in self.delivered
+            for number, count in counts.items()
+            if not any(found.first <= number <= found.last for found in self._completed)
+        )
+
+
+@dataclass
+class SmallInvariants(MoveInvariants):
+    """Invariants that hold where it is known what happens."""
+
+    restart_count: int = 0
+    """How often an owner ended its pump and made another, though it owned the partition."""
+
+    moved_to: dict[str, int] = field(default_factory=dict)
+    """For each partition whose checkpoint an operator moved, the position, until it is adopted."""
+
+    _starts: dict[str, Start] = field(default_factory=dict)
+    """Where the newest pump of each partition began."""
+
+    _awaited: list[Call] = field(default_factory=list)
+    """Calls that have to end before nothing is delivered again: those that got events which were
+    handled before, or by another processor, and those which were slow."""
+
+    _moved: set[str] = field(default_factory=set)
+
+    def owned(
+        self,
+        actor: Actor,
+        before: PartitionOwnership | None,
+        after: PartitionOwnership,
+        *,
+        was_live: bool,
+    ) -> None:
+        """An owner whose record expired does not trust its lease any more."""
+        holding = self._holding.get(after.partition_id)
+        is_taken = after.owner_id == actor.name and not actor.is_foreign and not was_live
+        if is_taken and holding is not None and holding.actor.name != actor.name:
+            for call in self._calls.get(after.partition_id, ()):
+                if call.actor is holding.actor and self._is_trusting(call):
+                    self.report(
+                        "overlap",
+                        f"{actor.name} takes over {after.partition_id}, and {call.actor.name} "
+                        "still trusts its lease",
+                    )
+        super().owned(actor, before, after, was_live=was_live)
+
+    @staticmethod
+    def _is_trusting(call: Call) -> bool:
+        return not call.actor.is_killed and call.context.is_owned
+
+    def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
+        """Note what a pump delivers."""
+        super().begun(call, events)
+        self._note_delivery(call, events)
+
+    def _note_delivery(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
+        partition_id = call.context.partition_id
+        numbers = [event.sequence_number for event in events]
+        handled: Mapping[int, int] = self.handled.get(partition_id, {})
+        if self._others(partition_id, call.actor) or any(map(handled.get, numbers)):
+            self._awaited.append(call)
+        start = self._starts.get(partition_id)
+        if start is not None and start.actor is call.actor:
+            start.delivered.update(numbers)
+
+    def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
+        """The first checkpoint after an operator moved the position repeats it."""
+        super().checkpointed(actor, update)
+        if actor.process is not None:
+            self._begin(actor, update)
+        to = self.moved_to.get(update.partition_id)
+        if to is None or actor.process is None:
+            return
+        del self.moved_to[update.partition_id]
+        if update.sequence_number != to:
+            self.report(
+                "moved",
+                f"{actor.name} wrote {update.sequence_number} over {update.partition_id}, which "
+                f"an operator moved to {to}",
+            )
+
+    def _begin(self, actor: Actor, update: CheckpointUpdate) -> None:
+        """Note which pump wrote a checkpoint, and count the pumps that one owner needs."""
+        start = self._starts.get(update.partition_id)
+        holding = self._holding.get(update.partition_id)
+        if start is not None and start.writer == update.writer:
+            return
+        is_same = start is not None and start.actor is actor and start.holding is holding
+        self.restart_count += is_same and holding is not None
+        self._starts[update.partition_id] = Start(actor, holding, update)
+
+    def _others(self, partition_id: str, actor: Actor) -> bool:
+        """Whether another processor, which lost the partition, still handles events of it."""
+        calls = self._calls.get(partition_id, ())
+        return any(call.actor is not actor and not call.actor.is_killed for call in calls)
+
+    def healed(self) -> None:
+        """Faults ended: calls under way may take as long as before, and be cut off if it leaves."""
+        self._awaited.extend(call for calls in self._calls.values() for call in calls)
+
+    def ended(self, call: Call) -> None:
+        """A call ended, and with it what it got again."""
+        super().ended(call)
+        self._awaited = [other for other in self._awaited if other is not call]
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no event that was handled before is being delivered again, or will be."""
+        is_under_way = any(not call.actor.is_killed for call in self._awaited)
+        return not is_under_way and all(
+            self._has_caught_up(partition_id, start) for partition_id, start in self._starts.items()
+        )
+
+    def _has_caught_up(self, partition_id: str, start: Start) -> bool:
+        holding = self._holding.get(partition_id)
+        owner = start.actor if holding is None else holding.actor
+        if owner.is_foreign:
+            return True
+        is_alone = owner is start.actor and not self._others(partition_id, owner)
+        return is_alone and not start.awaits(self._count(partition_id))
+
+    def moving(self, partition_id: str, to: int) -> None:
+        """An operator is about to move a position: what lies below it need not be handled."""
+        self.reset(partition_id)
+        self._moved.add(partition_id)
+        counts = self._count(partition_id)
+        for number in range(to + 1):
+            counts[number] = max(1, counts[number])
+
+    def _check_state(self, partition_id: str, number: int, state: bytes) -> None:
+        if partition_id not in self._moved:  # A move begins a new state.
+            super()._check_state(partition_id, number, state)
+
+    def handling_of_others(self) -> list[str]:
+        """Return the calls under way whose processor trusts a lease that names another owner."""
+        return [
+            f"{call.actor.name} handles {call.context.partition_id}"
+            for calls in self._calls.values()
+            for call in calls
+            if self._is_trusting(call)
+            and not self.is_held(call.context.partition_id, call.actor.name)
+        ]
+
+
+@dataclass
+class SmallLaneInvariants(SmallInvariants, LaneInvariants):
+    """The same with key lanes; an event in a completed range is not delivered again."""
+
+    completed: dict[str, set[int]] = field(default_factory=dict)
+    """The completed ranges that are stored, by partition."""
+
+    def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
+        super().checkpointed(actor, update)
+        self.completed[update.partition_id] = {
+            number for found in update.completed for number in range(found.first, found.last + 1)
+        }
+
+    def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
+        LaneInvariants.begun(self, call, events)
+        self._note_delivery(call, events)
+        again = self.completed.get(call.context.partition_id, set()).intersection(
+            event.sequence_number for event in events
+        )
+        if again:
+            self.report("again", f"{call.actor.name} gets {again}, stored as completed")
+
+    def reset(self, partition_id: str) -> None:
+        super().reset(partition_id)
+        self.completed.pop(partition_id, None)
