@@ -154,7 +154,7 @@ def test_a_sas_that_expires_during_a_run_makes_the_exit_code_failed(shop):
     """It is logged once, and the last line names the partitions whose checkpoints are not
     stored."""
     process = shop.start(
-        shop.sas("rwdl", timedelta(seconds=15)), "--shutdown-timeout", "4s", "--expiration", "12s"
+        shop.sas("rwdl", timedelta(seconds=25)), "--shutdown-timeout", "4s", "--expiration", "12s"
     )
     read_until(process, [f"{p} 0" for p in PARTITIONS])
     lines = []
