@@ -17,7 +17,7 @@ say := @printf '>> %s\n'
 
 # Arguments that are passed on to the program: make demo ARGS='--store sqlite', make sim SEEDS=2000.
 ARGS ?=
-SEEDS ?= 2000
+SEEDS ?= 10000
 MINUTES ?= 10
 
 # Spark is half a gigabyte: it is installed only for the tests, or by `make spark`.
@@ -87,7 +87,7 @@ fmt: venv ## format, and fix what can be fixed automatically
 	@$(run)/ruff format
 
 .PHONY: sim
-sim: venv ## simulate many more groups than the tests do (SEEDS=2000)
+sim: venv ## simulate many more groups than the tests do (SEEDS=10000: ten minutes on two cores)
 	@$(run)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
 
 .PHONY: storm

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from benchmarks._rows import Row, options, print_rows
-from eventproc.core.plan import plan
+from eventproc.core.ownership.plan import plan
 
 REPEATS = 5
 

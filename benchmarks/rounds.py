@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/rounds.py [SIZE ...] [--format json]
 
-A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``core.balance.decide`` on
+A size is PARTITIONSxPROCESSORS. In each round every processor decides by ``balance.moves`` on
 the same snapshot, and all their actions are carried out at once; if two processors claim the same
 partition it is a conflict. There is no clock, no store and no handler. A test compares the results
 with those of the full simulation, for sizes that both can run.
@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from random import Random
 
 from benchmarks._rows import Row, options, print_progress, print_rows
-from eventproc.core.balance import GroupView, decide
-from eventproc.core.plan import moves_minimum
+from eventproc.core.ownership import group as seen
+from eventproc.core.ownership.balance import moves, shares
+from eventproc.core.ownership.plan import moves_minimum
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
 SIZES = ("4x2", "32x4", "256x32", "1000x100", "2500x250", "10000x1000")
@@ -63,21 +64,21 @@ class Group:
         for partition_id, owner in self.owner_by_partition.items():
             held.setdefault(owner, set()).add(partition_id)
         targets: dict[str, list[str]] = {}
-        all_owners = frozenset(self.members | held.keys())
-        for owner_id in sorted(all_owners):
-            view = GroupView(
+        standings = dict.fromkeys(held, seen.LEAVING)
+        standings |= dict.fromkeys(self.members, seen.COOPERATIVE)
+        for owner_id in sorted(standings):
+            view = seen.Group(
                 owner_id=owner_id,
                 partition_ids=self.partition_ids,
                 ownership_by_partition=records,
                 live_owner_by_partition=self.owner_by_partition,
-                members=frozenset(self.members),
-                cooperative=all_owners,
+                standing_by_owner=standings,
                 held=frozenset(held.get(owner_id, ())),
             )
-            moves = decide(view, LoadBalancingStrategy.COOPERATIVE)
-            for claim in moves.claims:
+            moved = moves(view, shares(view), LoadBalancingStrategy.COOPERATIVE)
+            for claim in moved.claims:
                 targets.setdefault(claim.partition_id, []).append(owner_id)
-            for partition_id, target in moves.hand_overs.items():
+            for partition_id, target in moved.hand_overs.items():
                 targets.setdefault(partition_id, []).append(target or "")
         for partition_id, owners in targets.items():
             self.conflicts += len(owners) - 1

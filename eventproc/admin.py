@@ -14,14 +14,12 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.core.checkpoint_rules import operators_writer
-from eventproc.core.lease import is_fresh
+from eventproc.core.ownership.liveness import live_partitions
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
     ConsumerGroup,
-    LeaseMode,
-    MemberStatus,
     OwnershipClaim,
     PartitionOwnership,
     SequenceRange,
@@ -170,26 +168,5 @@ async def live_owners(
     """
     present = await store.list_members(group)
     owned = await store.list_ownership(group)
-    session_by_owner = {
-        member.owner_id: member
-        for member in present.members
-        if member.lease_mode is LeaseMode.SESSION
-    }
-
-    def is_live(held: PartitionOwnership) -> bool:
-        session = session_by_owner.get(held.owner_id or "")
-        if session is None:
-            return owned.as_of is None or is_fresh(
-                held.last_modified, owned.as_of, owned.resolution, expiration
-            )
-        if session.status is MemberStatus.DEAD or session.last_modified is None:
-            return False
-        return present.as_of is None or is_fresh(
-            session.last_modified, present.as_of, present.resolution, expiration
-        )
-
-    return {
-        held.partition_id: held
-        for held in owned.ownerships
-        if held.owner_id is not None and is_live(held)
-    }
+    live = live_partitions(owned, present, expiration)
+    return {held.partition_id: held for held in owned.ownerships if held.partition_id in live}

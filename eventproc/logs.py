@@ -98,6 +98,9 @@ class ConditionLogger:
 
     def note(self, *, is_error: bool = False, **fields: object) -> None:
         """Note that it holds; the first time at warning level, or at error level for *is_error*."""
+        self._note(fields, is_error=is_error)
+
+    def _note(self, fields: Mapping[str, object], *, is_error: bool) -> None:
         level = logging.DEBUG
         if is_error and not self._is_error:
             level = logging.ERROR
@@ -106,6 +109,13 @@ class ConditionLogger:
         self.count += 1
         self._is_error |= is_error
         self._log.log(level, self._begins, **fields)
+
+    def update(self, *, holds: bool, **fields: object) -> None:
+        """Note whether it holds, with the same fields at its beginning and at its end."""
+        if holds:
+            self._note(fields, is_error=False)
+        else:
+            self.end(**fields)
 
     def end(self, **fields: object) -> None:
         """Note that it does not hold; logged if it did."""

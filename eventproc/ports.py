@@ -47,6 +47,9 @@ class CheckpointStore(AsyncResource):
     role is missing), and ``StoreCorruptError`` if a record is damaged. A method that writes raises
     neither of them: it returns the outcome ``UNKNOWN``, and ``error`` of the result says why.
 
+    Every listing of ownership or member records has ``as_of``, the store's own time, and the same
+    clock dates the records: nothing else decides whether a record has expired.
+
     If a store raises anything else, the processor treats it as no answer, and logs it with its
     traceback (``store_call_failed``).
     """

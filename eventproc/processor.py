@@ -16,14 +16,14 @@ from typing import Final, Self
 
 from eventproc.concurrency.loop import is_loop_running
 from eventproc.concurrency.tasks import cancellation_kept, end
-from eventproc.config import EventProcessorConfig
-from eventproc.core.policy import backoff_s
+from eventproc.config import Backoff, EventProcessorConfig
 from eventproc.errors import ConfigurationError, SourceError, StoreError
 from eventproc.handler import HandlerFactory
-from eventproc.logs import get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import ConsumerGroup, LoadBalancingStrategy, Member
 from eventproc.ownership.balancer import CycleResult
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.retries import waits
 from eventproc.runtime.guarded_store import GuardedStore
 from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun, RunParts
 from eventproc.runtime.signals import StopSignals, stop_signals
@@ -121,8 +121,14 @@ class EventProcessor:
         self._wake = asyncio.Event()
         self._is_balanced = False
         self._is_failing = False
-        self._store_failure_count = 0
-        self._is_store_refused = False
+        self._store_failure = ConditionLogger(self._log, "store_failed", "store_recovered")
+        self._store_wait_s = waits(
+            Backoff(
+                initial=self._config.rebalance_interval,
+                maximum=self._config.load_balancing_interval,
+            ),
+            self._rng,
+        )
         self._cycle_count = 0
         self._cycle_s = 0.0
         self._claim_count = self._steal_count = 0
@@ -334,36 +340,30 @@ class EventProcessor:
     async def _pause(self) -> None:
         """Sleep until the next cycle is due, or until a change here asks for one."""
         await asyncio.sleep(PAUSE_MIN_S)
-        if self._store_failure_count:
-            pause_s = backoff_s(
-                self._store_failure_count,
-                initial=self._config.rebalance_interval,
-                maximum=self._config.load_balancing_interval,
-            )
-        elif self._is_balanced:
-            pause_s = self._config.load_balancing_interval.total_seconds()
+        config = self._config
+        if self._store_failure.count:
+            pause_s = self._store_wait_s(self._store_failure.count)
         else:
-            pause_s = self._config.rebalance_interval.total_seconds()
+            interval = (
+                config.load_balancing_interval if self._is_balanced else config.rebalance_interval
+            )
+            pause_s = interval.total_seconds() * self._rng.uniform(1 - JITTER, 1 + JITTER)
         with suppress(TimeoutError):
-            async with asyncio.timeout(pause_s * self._rng.uniform(1 - JITTER, 1 + JITTER)):
+            async with asyncio.timeout(pause_s):
                 await self._wake.wait()
 
     async def _read_partition_ids(self, run: ProcessorRun) -> None:
         """Read the partition ids periodically, because a hub may grow."""
-        is_failing = False
+        failure = ConditionLogger(self._log, "partition_ids_failed", "partition_ids_recovered")
         while True:
             await asyncio.sleep(self._config.partition_ids_interval.total_seconds())
             try:
                 with cancellation_kept():
                     partition_ids = tuple(await self._parts.source.partition_ids())
             except SourceError as error:
-                if not is_failing:
-                    self._log.warning("partition_ids_failed", error=str(error))
-                is_failing = True
+                failure.note(error=str(error))
                 continue
-            if is_failing:
-                self._log.info("partition_ids_recovered")
-            is_failing = False
+            failure.end()
             if partition_ids != run.partition_ids:
                 self._log.info(
                     "partition_count_changed",
@@ -375,9 +375,7 @@ class EventProcessor:
 
     def _note_cycle(self, done: CycleResult, seconds: float) -> None:
         self._parts.telemetry.cycle(seconds)
-        if self._store_failure_count:
-            self._log.info("store_recovered", failure_count=self._store_failure_count)
-            self._store_failure_count = 0
+        self._store_failure.end(failure_count=self._store_failure.count)
         self._cycle_count += 1
         self._cycle_s = seconds
         self._claim_count += len(done.claimed)
@@ -386,15 +384,11 @@ class EventProcessor:
             self._log.info("partition_claimed", partition_id=partition_id)
         for partition_id in done.stolen:
             self._log.info("partition_stolen", partition_id=partition_id)
-        if done.moves.is_balanced != self._is_balanced:
-            self._is_balanced = done.moves.is_balanced
+        if done.actions.is_balanced != self._is_balanced:
+            self._is_balanced = done.actions.is_balanced
             self._log.info("balance_changed", is_balanced=self._is_balanced)
         self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
 
     def _note_store_failure(self, error: StoreError, seconds: float) -> None:
         self._parts.telemetry.cycle(seconds, error)
-        if self._store_failure_count == 0 or (error.is_final and not self._is_store_refused):
-            log = self._log.error if error.is_final else self._log.warning
-            log("store_failed", error=str(error))
-        self._store_failure_count += 1
-        self._is_store_refused = error.is_final
+        self._store_failure.note(is_error=error.is_final, error=str(error))

@@ -94,7 +94,7 @@ class Listing:
     """All blobs below a prefix."""
 
     items: tuple[BlobItem, ...]
-    as_of: datetime | None
+    as_of: datetime
     """The service's time in the answer with the first page. Relative to it, records on later pages
     can only appear younger than they are, never older."""
 

@@ -29,7 +29,7 @@ from checkpointstores.blob.listing_xml import FOLDER_METADATA, parse_page
 from checkpointstores.blob.records import BlobRecords
 from checkpointstores.blob.transport import counted, new_transport
 from checkpointstores.retry import retried
-from eventproc.errors import ConfigurationError, StoreRejectedError
+from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
 from eventproc.extras import needing
 from eventproc.logs import Logger
 from eventproc.settings import SECRET, Count, PositiveSpan, checked
@@ -81,11 +81,12 @@ class _AzureContainer:
         url += f"{'&' if '?' in url else '?'}restype=container&comp=list&include=metadata"
         url += f"&prefix={quote(prefix, safe='')}"
         items: list[BlobItem] = []
-        as_of, marker = None, ""
+        as_of: datetime | None = None
+        marker = ""
         while True:
             at = f"&marker={quote(marker, safe='')}" if marker else ""
             page = await self._ask(Right.LIST, partial(self._get, url + at))
-            as_of = as_of or _date(page)
+            as_of = as_of or self._time_of(page)
             found, marker = parse_page(page.content)
             items += found
             if not marker:
@@ -101,16 +102,26 @@ class _AzureContainer:
         return response
 
     async def _list_by_vendor(self, prefix: str) -> Listing:
-        dates: list[datetime | None] = []
+        dates: list[datetime] = []
         pages = self._client.list_blobs(
             name_starts_with=prefix,
             include=["metadata"],
-            raw_response_hook=lambda response: dates.append(_date(response.http_response)),
+            raw_response_hook=lambda response: dates.append(self._time_of(response.http_response)),
         ).by_page()
         items = []
         while (page := await self._ask(Right.LIST, lambda: anext(pages, None))) is not None:
             items += [_as_item(blob.name, blob) async for blob in page]
         return Listing(items=tuple(items), as_of=dates[0])
+
+    def _time_of(self, response: AsyncHttpResponse) -> datetime:
+        """Return the service's time in an answer: without it no record can be called expired."""
+        at = _date(response)
+        if at is None:
+            raise StoreUnavailableError(
+                f"{self._place} answered a listing without the header Date: check the proxies "
+                "between this processor and the storage account"
+            )
+        return at
 
     async def read(self, name: str, *, body_bytes_max: int = 0) -> BlobItem | None:
         while True:

@@ -6,7 +6,7 @@ of them fails, and delivers each of the others only once more.
 Rule 3: an event is given up only for failures of its own, not of the call that it was in.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -39,26 +39,24 @@ class RetryState:
     attempt_by_number: dict[int, int] = field(default_factory=dict)
     error_by_number: dict[int, Exception] = field(default_factory=dict)
 
-    def note(self, blame: FailureReport, transient: tuple[type[Exception], ...]) -> None:
+    failures_in_row: int = 0
+    """Failed calls since an event was completed."""
+
+    def note(self, report: FailureReport, transient: tuple[type[Exception], ...]) -> None:
         """Record a failed call; errors of the types *transient* do not count as attempts."""
-        self.alone |= blame.suspect | blame.failed.keys()
-        for number, error in blame.failed.items():
+        self.failures_in_row += 1
+        self.alone |= report.suspect | report.failed.keys()
+        for number, error in report.failed.items():
             self.error_by_number[number] = error
             if not isinstance(error, transient):
                 self.attempt_by_number[number] = self.attempt_by_number.get(number, 0) + 1
 
-    def exhausted(self, attempts_max: int | None) -> list[int]:
-        """Return the events that failed *attempts_max* times, in order."""
+    def exhausted(self, pending: Iterable[_E], attempts_max: int | None) -> list[_E]:
+        """Return those of the pending events that failed *attempts_max* times, in order."""
         if attempts_max is None:
             return []
-        return sorted(n for n, count in self.attempt_by_number.items() if count >= attempts_max)
-
-    def forget(self, numbers: Collection[int]) -> None:
-        """Drop these events: they are handled, or given up."""
-        for number in numbers:
-            self.alone.discard(number)
-            self.attempt_by_number.pop(number, None)
-            self.error_by_number.pop(number, None)
+        count = self.attempt_by_number.get
+        return [event for event in pending if count(event.sequence_number, 0) >= attempts_max]
 
 
 def blame(part: Sequence[ReceivedEvent], error: Exception) -> FailureReport:

@@ -11,11 +11,10 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
-from eventproc.core.lease import is_fresh
+from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.models import (
     Checkpoint,
     MembershipSnapshot,
-    MemberStatus,
     OffsetFormat,
     OwnershipSnapshot,
 )
@@ -61,24 +60,8 @@ def owners_of_another(
     format_by_owner: Mapping[str, OffsetFormat] = {
         member.owner_id: member.offset_format for member in present.members
     }
-    live = {
-        member.owner_id
-        for member in present.members
-        if member.status is not MemberStatus.DEAD
-        and (
-            present.as_of is None
-            or member.last_modified is None
-            or is_fresh(member.last_modified, present.as_of, present.resolution, expiration)
-        )
-    } | {
-        ownership.owner_id
-        for ownership in owned.ownerships
-        if ownership.owner_id is not None
-        and (
-            owned.as_of is None
-            or is_fresh(ownership.last_modified, owned.as_of, owned.resolution, expiration)
-        )
-    }
+    live = {member.owner_id for member in live_members(present, (), expiration)}
+    live |= set(fresh_owners(owned, expiration).values())
     others = {
         owner_id: format_by_owner.get(owner_id, OffsetFormat.AMQP) for owner_id in live - {me}
     }

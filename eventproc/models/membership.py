@@ -93,5 +93,5 @@ class MembershipSnapshot:
     """One listing of a group's member records, with the store's time of the answer."""
 
     members: tuple[Member, ...]
-    as_of: datetime | None
+    as_of: datetime
     resolution: timedelta = timedelta(0)

@@ -137,8 +137,8 @@ class OwnershipSnapshot:
     """One listing of a group's ownership records, with the store's time of the answer."""
 
     ownerships: tuple[PartitionOwnership, ...]
-    as_of: datetime | None
-    """The time of the answer on the store's clock; ``None`` if the store does not report it."""
+    as_of: datetime
+    """The time of the answer on the store's clock: the one that dates the records."""
 
     resolution: timedelta = timedelta(0)
     """The precision of the store's times: one second if they are HTTP dates."""

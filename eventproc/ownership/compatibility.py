@@ -6,11 +6,12 @@ shows as an error, so ``start`` refuses both. ``partition/start.py`` checks the 
 checkpoint again before it begins, because an Azure SDK processor joins without any check.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
 from eventproc.core.offset_format import owners_of_another, partitions_of_another
+from eventproc.core.ownership.lease_mode import of_another_mode
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     Checkpoint,
@@ -20,7 +21,6 @@ from eventproc.models import (
     OffsetFormat,
     OwnershipSnapshot,
 )
-from eventproc.ownership.session_mode import check_lease_mode
 from eventproc.ports import CheckpointStore
 
 NAMES: Final = {
@@ -44,8 +44,21 @@ async def check_compatibility(
     present = await store.list_members(group)
     owned = await store.list_ownership(group)
     checkpoints = await store.list_checkpoints(group)
-    check_lease_mode(member, owned, present, expiration=expiration)
+    _check_lease_mode(member, owned, present, expiration=expiration)
     _check_offset_format(group, member, owned, present, checkpoints, expiration=expiration)
+
+
+def _check_lease_mode(
+    me: Member, owned: OwnershipSnapshot, present: MembershipSnapshot, *, expiration: timedelta
+) -> None:
+    mode = me.lease_mode
+    others = of_another_mode(mode, owned, present, me.owner_id, expiration=expiration)
+    if others:
+        raise ConfigurationError(
+            f"lease_mode is {mode.value!r}, but {len(others)} live processors of the group have "
+            f"another one or belong to another SDK ({_first_names(others)}): use one lease_mode in "
+            "all processors, and stop all of them before you change it"
+        )
 
 
 def _check_offset_format(
@@ -74,6 +87,6 @@ def _check_offset_format(
     )
 
 
-def _first_names(names: Mapping[str, object]) -> str:
+def _first_names(names: Collection[str]) -> str:
     some = sorted(names)[:_NAMED_MAX]
     return ", ".join(some) + (", ..." if len(names) > len(some) else "")

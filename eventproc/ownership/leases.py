@@ -8,13 +8,13 @@ All of this runs on the store's loop, so that handlers cannot delay it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from eventproc.concurrency.turns import Turns
-from eventproc.core.lease import renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.lease import Lease, due_leases, trusted_until_s
 from eventproc.errors import StoreError
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
     ClaimResult,
     ConsumerGroup,
@@ -27,22 +27,6 @@ from eventproc.ports import CheckpointStore
 
 CHECKS_PER_EXPIRATION = 24
 """How often in an expiration to look for leases to renew: often enough to retry a failed one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """A partition that this processor owns."""
-
-    partition_id: str
-    etag: str
-    sent_at_s: float
-    """When the last confirmed write was sent, on this processor's own clock."""
-
-    answered_at_s: float
-    """When its answer came: a listing asked for after this must show it."""
-
-    is_doubtful: bool = False
-    """A later write has an unknown outcome, so ``etag`` may be out of date."""
 
 
 class Leases:
@@ -85,7 +69,7 @@ class Leases:
         self._log = log
         self._lease_by_partition: dict[str, Lease] = {}
         self._turns = Turns()
-        self._is_failing = False
+        self._renewal_failure = ConditionLogger(log, "renewal_failed", "renewal_recovered")
         self._compared_at_s = float("-inf")
         """When the newest listing was requested that all leases were compared with."""
 
@@ -106,6 +90,11 @@ class Leases:
     def held(self) -> frozenset[str]:
         """The partitions with a lease, trusted or not."""
         return frozenset(self._lease_by_partition)
+
+    @property
+    def by_partition(self) -> Mapping[str, Lease]:
+        """A snapshot of the leases, by partition id."""
+        return self._lease_by_partition.copy()
 
     @property
     def is_any_trusted(self) -> bool:
@@ -201,28 +190,13 @@ class Leases:
             raise StoreError(f"ownership of partition {partition_id!r} could not be verified")
         return lease is not None
 
-    async def compare(self, snapshot: OwnershipSnapshot, asked_at_s: float) -> None:
+    async def compare(
+        self, contradicted: Sequence[Lease], snapshot: OwnershipSnapshot, asked_at_s: float
+    ) -> None:
         """Renew each lease that a listing contradicts: the conditional write shows who is right."""
-        stored = _by_partition(snapshot)
-        suspect = [
-            lease
-            for lease in self._lease_by_partition.values()
-            if lease.answered_at_s <= asked_at_s and not self._agrees(lease, stored)
-        ]
-        if suspect:
-            await self._renew(suspect, stored)
+        if contradicted:
+            await self._renew(contradicted, _by_partition(snapshot))
         self._compared_at_s = asked_at_s
-
-    def _agrees(self, lease: Lease, stored: Mapping[str, PartitionOwnership]) -> bool:
-        """Whether the record is as this processor wrote it, and unchanged since.
-
-        A record that names us but has another ETag was changed by an operator, to restart the
-        partition; or by our own write of unknown outcome, if the lease is doubtful.
-        """
-        ownership = stored.get(lease.partition_id)
-        if ownership is None or ownership.owner_id != self._owner_id:
-            return False
-        return lease.is_doubtful or ownership.etag == lease.etag
 
     async def keep(self) -> None:
         """Renew until cancelled: each lease at a third of its life, and retry failed renewals."""
@@ -256,15 +230,12 @@ class Leases:
 
     async def renew_due(self) -> None:
         """Renew every lease that is due or in doubt, all at once."""
-        now_s = self._clock()
-        due = [
-            lease
-            for lease in self._lease_by_partition.values()
-            if (
-                self.renews_records and renewal_due_at_s(lease.sent_at_s, self._expiration) <= now_s
-            )
-            or (lease.is_doubtful and not self.renews_records)
-        ]
+        due = due_leases(
+            self._lease_by_partition.values(),
+            self._expiration,
+            self._clock(),
+            renews_records=self.renews_records,
+        )
         if due:
             await self._renew(due)
 
@@ -327,7 +298,10 @@ class Leases:
             elif result.outcome is WriteOutcome.UNKNOWN:
                 lease = self._lease_by_partition[partition_id]
                 self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
-        self._note_failure(is_failing=any(r.outcome is WriteOutcome.UNKNOWN for r in results))
+        self._renewal_failure.update(
+            holds=any(r.outcome is WriteOutcome.UNKNOWN for r in results),
+            held_count=len(self._lease_by_partition),
+        )
         return results
 
     async def _resolve_doubtful(self, partition_ids: Collection[str]) -> set[str]:
@@ -386,13 +360,6 @@ class Leases:
             sent_at_s=sent_at_s,
             answered_at_s=self._clock(),
         )
-
-    def _note_failure(self, *, is_failing: bool) -> None:
-        if is_failing and not self._is_failing:
-            self._log.warning("renewal_failed", held_count=len(self._lease_by_partition))
-        elif self._is_failing and not is_failing:
-            self._log.info("renewal_recovered", held_count=len(self._lease_by_partition))
-        self._is_failing = is_failing
 
 
 def _by_partition(snapshot: OwnershipSnapshot) -> Mapping[str, PartitionOwnership]:

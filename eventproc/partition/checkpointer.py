@@ -11,10 +11,9 @@ Rule 3: a failing store loses no progress: the newest position is kept and writt
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from eventproc.concurrency.tasks import retrieve_outcome
-from eventproc.config import Backoff, CheckpointPolicy
+from eventproc.config import CheckpointPolicy
 from eventproc.core.checkpoint_rules import (
     adoption,
     initial_checkpoint,
@@ -22,14 +21,14 @@ from eventproc.core.checkpoint_rules import (
     is_moved_by_operator,
 )
 from eventproc.core.offset_format import offset_format_in, offset_format_of
-from eventproc.core.policy import backoff_s, checkpoint_due_in_s, has_room
+from eventproc.core.policy import checkpoint_due_in_s, has_room
+from eventproc.core.progress import PartitionProgress
 from eventproc.errors import OwnershipLostError, StoreError, StoreUnavailableError
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
-    SequenceRange,
     WriteOutcome,
 )
 from eventproc.partition.stop_scope import is_cancelled
@@ -39,49 +38,34 @@ Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
 Verify = Callable[[], Awaitable[bool]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a partition is handled, with the state of that moment."""
-
-    sequence_number: int
-    offset: str
-    state: bytes | None
-    completed: tuple[SequenceRange, ...] = ()
-    """Ranges handled above ``sequence_number``: sorted, disjoint, ``COMPLETED_RANGES_MAX`` at most.
-    """
-
-    delivery_count: int = 0
-    """The delivery count stored with the position; see ``core.deliveries``."""
-
-
 class Checkpointer:
     """Writes the progress of one pump. Runs on the processor's event loop."""
 
     def __init__(
         self,
         partition_id: str,
+        progress: PartitionProgress,
         *,
         writer: str,
         read: Read,
         write: Write,
         verify: Verify,
         policy: CheckpointPolicy,
-        backoff: Backoff,
+        wait_s: Callable[[int], float],
         log: Logger,
     ) -> None:
+        self.progress = progress
         self._partition_id = partition_id
         self._writer = writer
         self._read = read
         self._write = write
-        self._verify = verify
+        self.verify = verify
         self._policy = policy
-        self._backoff = backoff
+        self._wait_s = wait_s
         self._log = log
         self._stored: Checkpoint | None = None
-        self._pending: Progress | None = None
-        self._noted_count = 0
-        self._stored_count = 0
-        """Calls of ``note`` so far, and how many of them the stored checkpoint covers."""
+        self._noted_revision = self._stored_revision = progress.revision
+        """The newest progress that ``note`` counted, and the one that the checkpoint covers."""
         self._handled_count = 0
         self._oldest_at_s = 0.0
         self._clock = asyncio.get_running_loop().time
@@ -91,7 +75,7 @@ class Checkpointer:
         self._progressed = asyncio.Event()
         self._urged = asyncio.Event()  # a caller waits for the write that is to be repeated
         self._is_lost = False
-        self._is_failing = False
+        self._failure = ConditionLogger(log, "checkpoint_failed", "checkpoint_recovered")
         self._refusal: StoreError | None = None
 
     @property
@@ -137,7 +121,7 @@ class Checkpointer:
                         f"the store did not say whether the checkpoint of partition "
                         f"{self._partition_id!r} was taken over"
                     )
-                if not await self._verify():
+                if not await self.verify():
                     raise OwnershipLostError(self._partition_id)
                 attempt += 1
                 await self._wait_to_repeat(attempt)
@@ -146,7 +130,6 @@ class Checkpointer:
             raise
         self._refusal = None
         self._stored = result.checkpoint
-        self._pending = _progress(result.checkpoint)
         return result.checkpoint
 
     async def _try_adopt(self, *, is_from_first: bool) -> CheckpointResult:
@@ -157,24 +140,24 @@ class Checkpointer:
         if update is None:
             return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
         # Verified after the read: otherwise this write could fence a newer owner.
-        if not await self._verify():
+        if not await self.verify():
             raise OwnershipLostError(self._partition_id)
         return await self._write(update)
 
-    def note(self, progress: Progress, handled_count: int) -> None:
-        """Record progress; the checkpoint policy decides when it is written.
+    def note(self, handled_count: int) -> None:
+        """Count events towards the next write; the checkpoint policy decides when that is due.
 
-        Progress that equals the last recorded one is ignored.
+        Nothing is counted if there is no progress since the last call, or none that can be stored.
         """
-        if progress == self._pending:
+        progress = self.progress
+        if progress.revision <= self._noted_revision or not progress.has_position:
             return
         now_s = asyncio.get_running_loop().time()
         if self._handled_count == 0:
             self._oldest_at_s = now_s
         is_first = self._handled_count == 0
         self._handled_count += handled_count
-        self._noted_count += 1
-        self._pending = progress
+        self._noted_revision = progress.revision
         # Later notes do not change when the write is due, unless ``max_events`` is reached.
         if is_first or self._is_enough:
             self._wake.set()
@@ -233,7 +216,7 @@ class Checkpointer:
                 return
 
     async def flush(self, *, is_of_call: bool = False) -> None:
-        """Return when all progress recorded before the call is stored; retry until it is.
+        """Return when all progress made before the call is stored; retry until it is.
 
         It ends a back-off. *is_of_call*: a cancellation that a handler suppressed ends the retries.
 
@@ -241,13 +224,15 @@ class Checkpointer:
             OwnershipLostError: another processor owns the partition; nothing more is stored.
             CancelledError: the handler's call was cancelled before.
         """
-        wanted_count = self._noted_count
+        if not self.progress.has_position:
+            return
+        wanted = self.progress.revision
         if self._writing.locked():
             self._urged.set()
         attempt = 0
         async with self._writing:
             self._urged.clear()
-            while self._stored_count < wanted_count:
+            while self._stored_revision < wanted:
                 if self._is_lost:
                     raise OwnershipLostError(self._partition_id)
                 if await self._write_newest():
@@ -261,9 +246,8 @@ class Checkpointer:
 
     async def _wait_to_repeat(self, attempt: int) -> bool:
         """Back off; return whether another caller ended the wait."""
-        wait_s = backoff_s(attempt, initial=self._backoff.initial, maximum=self._backoff.maximum)
         with suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
+            async with asyncio.timeout(self._wait_s(attempt)):
                 await self._urged.wait()
                 self._urged.clear()
                 return True
@@ -277,10 +261,12 @@ class Checkpointer:
 
     async def _write_newest(self) -> bool:
         """Try one write; return ``False`` if the caller should back off before the next one."""
-        progress, noted_count, handled_count = self._pending, self._noted_count, self._handled_count
-        assert progress is not None, "there is something to write"
+        progress, handled_count = self.progress.snapshot(), self._handled_count
+        assert progress is not None, "there is a position to write"
         if is_behind(progress.sequence_number, self._stored):
-            self._note_stored(noted_count, handled_count)  # The stored position is further on.
+            self._note_stored(
+                progress.revision, handled_count
+            )  # The stored position is further on.
             return True
         update = CheckpointUpdate(
             partition_id=self._partition_id,
@@ -299,7 +285,7 @@ class Checkpointer:
             return False
         if result.outcome is WriteOutcome.WON:
             self._stored = result.checkpoint
-            self._note_stored(noted_count, handled_count)
+            self._note_stored(progress.revision, handled_count)
             return True
         is_known = await self._reread()
         if is_known and result.outcome is WriteOutcome.LOST:
@@ -315,8 +301,9 @@ class Checkpointer:
         self._in_flight.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
         return await asyncio.shield(self._in_flight)
 
-    def _note_stored(self, noted_count: int, handled_count: int) -> None:
-        self._stored_count = noted_count
+    def _note_stored(self, revision: int, handled_count: int) -> None:
+        self._stored_revision = revision
+        self._noted_revision = max(revision, self._noted_revision)
         self._handled_count -= handled_count
         self._oldest_at_s = asyncio.get_running_loop().time()
         self._progressed.set()
@@ -341,7 +328,7 @@ class Checkpointer:
                 self._log.error("offset_format_mismatched", offset=found.offset)
                 self.lose()
                 return True
-            if self._is_written_by_another(found) and not await self._verify():
+            if self._is_written_by_another(found) and not await self.verify():
                 self.lose()
                 return True
         except StoreError as error:
@@ -361,40 +348,22 @@ class Checkpointer:
 
     def _has_other_offset_format(self, found: Checkpoint | None) -> bool:
         """Whether its offsets are of another protocol: their numbers cannot be compared."""
-        if found is None or self._pending is None:
+        if found is None or self.progress.offset is None:
             return False
-        mine, other = offset_format_of(self._pending.offset), offset_format_in(found)
+        mine, other = offset_format_of(self.progress.offset), offset_format_in(found)
         return None not in {mine, other} and mine is not other
 
     def _note_failure(self, error: StoreError | None) -> None:
         """Log the first failure in a row, and the first final refusal."""
-        was_refused = self._refusal is not None
         self._note_refusal(error)
-        if self._refusal is not None and not was_refused:
-            self._log.error("checkpoint_failed", error=str(error))
-        elif not self._is_failing:
-            self._log.warning("checkpoint_failed", error=None if error is None else str(error))
-        self._is_failing = True
+        self._failure.note(
+            is_error=self._refusal is not None, error=None if error is None else str(error)
+        )
 
     def _note_refusal(self, error: StoreError | None) -> None:
         if error is not None and error.is_final:
             self._refusal = error
 
     def _note_success(self) -> None:
-        if self._is_failing:
-            self._log.info("checkpoint_recovered")
-        self._is_failing = False
+        self._failure.end()
         self._refusal = None
-
-
-def _progress(checkpoint: Checkpoint | None) -> Progress | None:
-    """Return a stored checkpoint as progress; ``None`` if it names no position."""
-    if checkpoint is None or checkpoint.offset is None or checkpoint.sequence_number is None:
-        return None
-    return Progress(
-        sequence_number=checkpoint.sequence_number,
-        offset=checkpoint.offset,
-        state=checkpoint.state,
-        completed=checkpoint.completed,
-        delivery_count=checkpoint.delivery_count,
-    )

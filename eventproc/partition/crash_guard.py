@@ -16,11 +16,9 @@ from eventproc.core.deliveries import (
     deliveries_of,
     mark_at_rest,
 )
-from eventproc.logs import Logger
-from eventproc.models import CloseReason, ReceivedEvent
+from eventproc.models import CloseReason, LastEnqueued, ReceivedEvent
 from eventproc.partition.checkpointer import Checkpointer
-from eventproc.partition.context import LiveContext
-from eventproc.partition.stop_scope import StopScope
+from eventproc.partition.scope import PartitionScope
 
 Hand = Callable[[Sequence[ReceivedEvent]], Awaitable[None]]
 GiveUp = Callable[[ReceivedEvent, int], Awaitable[None]]
@@ -31,30 +29,29 @@ class CrashGuard:
 
     def __init__(
         self,
-        context: LiveContext,
-        *,
         checkpointer: Checkpointer,
-        stop_scope: StopScope,
+        *,
+        scope: PartitionScope,
+        last_enqueued: Callable[[], LastEnqueued | None],
         deliveries_max: int | None,
-        is_forced: bool,
-        log: Logger,
     ) -> None:
         """Create the guard of one pump; nothing is stored before ``hand``.
 
         Args:
-            context: Holds the position, and the delivery count that was restored with it.
-            checkpointer: Stores the delivery count.
-            stop_scope: Cuts the waits for the store.
+            checkpointer: Stores the delivery count with the progress.
+            scope: Cuts the waits for the store, and logs that events are delivered one at a time.
+            last_enqueued: Returns the newest event of the partition, as last reported.
             deliveries_max: An event is given up after this many deliveries; ``None``: not counted.
-            is_forced: Deliver the first event once more, although its count has reached the limit.
-            log: Logs that events are delivered one at a time.
         """
-        self._context = context
         self._checkpointer = checkpointer
-        self._stop_scope = stop_scope
+        self._progress = checkpointer.progress
+        self._stop_scope = scope.stop
+        self._log = scope.log
+        self._last_enqueued = last_enqueued
         self._deliveries_max = deliveries_max
-        self._is_forced = is_forced
-        self._log = log
+        self.is_forced = False
+        """Whether to deliver the first event once more, although its count is at the limit."""
+
         self._care: Care | None = None
         """``None`` before the first event."""
 
@@ -72,8 +69,8 @@ class CrashGuard:
         """
         if self._care is None:
             care = self._begin(events)
-            deliveries = deliveries_of(self._context.delivery_count)
-            if deliveries >= (self._deliveries_max or inf) and not self._is_forced:
+            deliveries = deliveries_of(self._progress.delivery_count)
+            if deliveries >= (self._deliveries_max or inf) and not self.is_forced:
                 self._is_giving_up = True  # Its count stays stored unless that succeeds.
                 await give_up(events[0], deliveries)
                 self._is_giving_up = False
@@ -89,16 +86,16 @@ class CrashGuard:
         """Set the delivery count for the last checkpoint, as the partition closes."""
         if self._care is None or self._is_giving_up or reason is CloseReason.STALLED:
             return
-        reached = self._context.reached
+        reached = self._progress.sequence_number
         care = self._care if reached is None else care_for(self._care, reached + 1)
-        self._context.count_delivery(mark_at_rest(care))
+        self._progress.count_delivery(mark_at_rest(care))
 
     def _begin(self, events: Sequence[ReceivedEvent]) -> Care:
-        found, newest = self._context.delivery_count, self._context.newest_enqueued
+        found, newest = self._progress.delivery_count, self._last_enqueued()
         if found:
             self._log.warning("poison_isolation_started", delivery_count=deliveries_of(found))
         # Events that arrive together may have been delivered together before.
-        last = inf if newest is None else max(newest, events[-1].sequence_number)
+        last = inf if newest is None else max(newest.sequence_number, events[-1].sequence_number)
         return care_at_first(found, last)
 
     async def _cover(self, sequence_number: int, count: int) -> int:
@@ -106,17 +103,12 @@ class CrashGuard:
         assert self._care is not None, "set by the first call of hand"
         care = care_for(self._care, sequence_number)
         if care.mark != self._care.mark or self._covered_count <= 0:
-            self._context.count_delivery(care.mark)
-            await self._store()
+            self._progress.count_delivery(care.mark)
+            async with self._stop_scope.waiting():
+                await self._checkpointer.flush()
             self._covered_count = care.events_max
             self.is_done = care.mark == AMONG_MANY
         self._care = care
         covered = int(min(self._covered_count, count))
         self._covered_count -= covered
         return covered
-
-    async def _store(self) -> None:
-        if self._context.has_position:
-            self._checkpointer.note(self._context.progress(), 0)
-            async with self._stop_scope.waiting():
-                await self._checkpointer.flush()

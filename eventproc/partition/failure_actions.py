@@ -11,12 +11,11 @@ from typing import assert_never
 
 from eventproc.config import FailureAction
 from eventproc.errors import DeadLetterError, HandlerCancelledError
-from eventproc.logs import Logger, shown
+from eventproc.logs import ConditionLogger, shown
 from eventproc.models import CloseReason, DeadLetter, ReceivedEvent, describe_error
-from eventproc.partition.context import PartitionIdentity
-from eventproc.partition.stop_scope import PartitionStoppedError, StopScope, is_cancelled
+from eventproc.partition.scope import PartitionScope
+from eventproc.partition.stop_scope import PartitionStoppedError, is_cancelled
 from eventproc.ports import DeadLetterSink
-from eventproc.statistics import DeliveryCounters
 
 
 class FailureActions:
@@ -24,22 +23,19 @@ class FailureActions:
 
     def __init__(
         self,
-        identity: PartitionIdentity,
+        action: FailureAction,
         *,
-        then: FailureAction,
         sink: DeadLetterSink | None,
-        ending: StopScope,
+        scope: PartitionScope,
         wait_s: Callable[[int], float],
-        counters: DeliveryCounters,
-        log: Logger,
     ) -> None:
-        self._identity = identity
-        self._then = then
+        self._action = action
         self._sink = sink
-        self._stop_scope = ending
+        self._identity = scope.identity
+        self._stop_scope = scope.stop
+        self._counters = scope.counters
+        self._log = scope.log
         self._wait_s = wait_s
-        self._counters = counters
-        self._log = log
 
     async def settle(
         self, event: ReceivedEvent, error: Exception | None, attempt_count: int
@@ -54,7 +50,7 @@ class FailureActions:
             "attempt_count": attempt_count,
             "error": shown(error) if error is not None else describe_error(None)[1],
         }
-        match self._then:
+        match self._action:
             case FailureAction.DEAD_LETTER:
                 await self._store(event, error, attempt_count)
                 self._counters.dead_lettered_count += 1
@@ -66,7 +62,7 @@ class FailureActions:
                 self._log.error("event_stopped_partition", **facts)
                 raise PartitionStoppedError(CloseReason.HANDLER_FAILED)
             case _:
-                assert_never(self._then)
+                assert_never(self._action)
 
     async def _store(
         self, event: ReceivedEvent, error: Exception | None, attempt_count: int
@@ -83,24 +79,21 @@ class FailureActions:
             traceback=traceback,
             given_up_at=datetime.now(UTC),
         )
-        attempt = 0
+        failure = ConditionLogger(self._log, "dead_letter_failed", "dead_letter_recovered")
         while True:
             async with self._stop_scope.waiting():
                 refusal = await self._try_to_store(letter)
                 if refusal is None:
                     break
-                attempt += 1
                 is_expected = isinstance(refusal, DeadLetterError)
-                log = self._log.error if attempt == 1 else self._log.debug
-                log(
-                    "dead_letter_failed",
-                    attempt=attempt,
+                failure.note(
+                    is_error=True,
+                    attempt=failure.count + 1,
                     error=str(refusal) if is_expected else shown(refusal),
                     exc_info=None if is_expected else refusal,
                 )
-                await asyncio.sleep(self._wait_s(attempt))
-        if attempt:
-            self._log.info("dead_letter_recovered", attempt_count=attempt + 1)
+                await asyncio.sleep(self._wait_s(failure.count))
+        failure.end(attempt_count=failure.count + 1)
 
     async def _try_to_store(self, letter: DeadLetter) -> Exception | None:
         """Return why the letter is not stored, or ``None``; a user's sink may raise anything."""

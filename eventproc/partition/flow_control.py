@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-from eventproc.core.rate import BURST_S, Bucket
+from eventproc.core.policy import BURST_S, Bucket
 from eventproc.partition.stop_scope import StopScope
 
 

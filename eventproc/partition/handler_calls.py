@@ -7,8 +7,8 @@ Rule 3: progress is noted after the handler returned or called ``done``, never b
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -16,12 +16,14 @@ from eventproc.config import FailurePolicy
 from eventproc.core.failure import FailureReport, RetryState, blame, next_part
 from eventproc.errors import HandlerCancelledError, OwnershipLostError
 from eventproc.handler import BatchError, PartitionHandler
-from eventproc.logs import Logger, shown
+from eventproc.logs import shown
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.context import CallContext, LiveContext
 from eventproc.partition.failure_actions import FailureActions
-from eventproc.partition.stop_scope import StoppedError, StopScope, is_cancelled
-from eventproc.statistics import DeliveryCounters
+from eventproc.partition.scope import PartitionScope
+from eventproc.partition.stop_scope import StoppedError, is_cancelled
+
+NOTHING_KNOWN: Final = FailureReport(failed={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,62 +32,42 @@ class Outcome:
 
     is_done: bool = False
     error: Exception | None = None
+    report: FailureReport = NOTHING_KNOWN
+    """Of which events it is known that they failed."""
 
 
 DONE: Final = Outcome(is_done=True)
 CUT: Final = Outcome()
 
 
-@dataclass(slots=True)
-class Run:
-    """Events that were passed to ``hand``, and which of them are not done yet."""
-
-    events: Sequence[ReceivedEvent]
-    pending: Sequence[ReceivedEvent]
-    trial: RetryState = field(default_factory=RetryState)
-    failures_in_row: int = 0
-    is_held: bool = False
-    """A later event is done and an earlier one is not: complete nothing until all are done."""
-
-    def settle(self, done: Collection[ReceivedEvent], context: CallContext) -> None:
-        """Note that these events are handled or given up."""
-        if done is self.pending and not self.is_held:
-            self.pending = ()
-            context.complete(self.events[-len(done) :])
-            return
-        numbers = {event.sequence_number for event in done}
-        self.trial.forget(numbers)
-        self.pending = [e for e in self.pending if e.sequence_number not in numbers]
-        if self.pending and max(numbers) > self.pending[0].sequence_number:
-            self.is_held = True
-            context.hold()
-        if not self.is_held:
-            context.complete([e for e in self.events if e.sequence_number in numbers])
-        elif not self.pending:
-            context.complete(self.events)
-
-
-class Delivery:
-    """Calls the handler of one partition; with key lanes, for several runs at once."""
+class HandlerCalls:
+    """Calls the handler of one partition; with key lanes, for several keys at once."""
 
     def __init__(
         self,
         handler: PartitionHandler,
         *,
         policy: FailurePolicy,
-        giving_up: FailureActions,
-        ending: StopScope,
+        actions: FailureActions,
+        scope: PartitionScope,
         wait_s: Callable[[int], float],
-        counters: DeliveryCounters,
-        log: Logger,
     ) -> None:
+        """Prepare the calls.
+
+        Args:
+            handler: The user's handler.
+            policy: When an event is given up.
+            actions: What is done with it then.
+            scope: Cuts calls and waits, counts, and logs.
+            wait_s: Seconds to wait after the n-th failure in a row.
+        """
         self._handler = handler
         self._policy = policy
-        self._failure_actions = giving_up
-        self._stop_scope = ending
+        self._actions = actions
+        self._stop_scope = scope.stop
+        self._counters = scope.counters
+        self._log = scope.log
         self._wait_s = wait_s
-        self._counters = counters
-        self._log = log
         self._idle_failures_in_row = 0
 
     async def initialize(self, context: CallContext) -> None:
@@ -111,7 +93,7 @@ class Delivery:
         elif outcome.is_done and self._idle_failures_in_row:
             self._log.info("handler_recovered", attempt_count=self._idle_failures_in_row + 1)
             self._idle_failures_in_row = 0
-        context.note()
+        context.note_state()
 
     async def hand(
         self,
@@ -130,29 +112,25 @@ class Delivery:
             PartitionStoppedError: the failure policy stops the partition.
             OwnershipLostError: the handler's checkpoint failed because the partition is lost.
         """
-        events = tuple(events)  # A handler might modify a list.
-        run = Run(events, events)
-        while run.pending:
-            part = next_part(run.pending, run.trial.alone)
-            if run.failures_in_row:
+        pending: Sequence[ReceivedEvent] = tuple(events)  # A handler might modify a list.
+        retries = RetryState()
+        while pending:
+            part = next_part(pending, retries.alone)
+            if retries.failures_in_row:
                 self._counters.retried_count += len(part)
+            left = pending
             try:
-                outcome = await self._call(
-                    context, partial(self._process, context, part, check), part
-                )
-            except StoppedError:
-                self._note_done(run, part, FailureReport(failed={}), context)
-                raise
-            if outcome.is_done:
-                self._counters.handled_count += len(part)
-                if run.failures_in_row:
-                    self._log.info("handler_recovered", attempt_count=run.failures_in_row + 1)
-                    run.failures_in_row = 0
-                run.settle(part, context)
-            else:
-                self._note_done(run, part, FailureReport(failed={}), context)
-                if outcome.error is not None:
-                    await self._failed(run, part, outcome.error, context)
+                call = partial(self._process, context, part, check)
+                outcome = await self._call(context, call, part)
+            finally:  # Also of a call that was cancelled because the pump stops.
+                pending = context.unhandled(left)
+                self._counters.handled_count += len(left) - len(pending)
+            if outcome.is_done and retries.failures_in_row:
+                self._log.info("handler_recovered", attempt_count=retries.failures_in_row + 1)
+            if len(pending) < len(left):
+                retries.failures_in_row = 0
+            if outcome.error is not None:
+                pending = await self._retry(pending, outcome, retries, context)
 
     async def close(self, context: LiveContext, reason: CloseReason, *, budget_s: float) -> None:
         """Call the handler's ``close`` for at most *budget_s* seconds; errors are only logged."""
@@ -193,7 +171,7 @@ class Delivery:
 
     async def give_up(self, event: ReceivedEvent, count: int, context: CallContext) -> None:
         """Give up an event without calling the handler, after *count* processes died with it."""
-        await self._failure_actions.settle(event, None, count)
+        await self._actions.settle(event, None, count)
         context.complete([event])
 
     async def _call(
@@ -206,7 +184,7 @@ class Delivery:
         if await self._stop_scope.until_trusted():
             self._log.info("lease_recovered")
         cut, outcome = None, CUT
-        context.begin_call()
+        context.begin_call(part)
         try:
             async with self._stop_scope.calling() as cut:
                 await call()
@@ -217,7 +195,8 @@ class Delivery:
             if is_cancelled():
                 raise
             self._stop_scope.check()
-            outcome = Outcome(error=HandlerCancelledError(cancellation))
+            error = HandlerCancelledError(cancellation)
+            outcome = Outcome(error=error, report=_blame(part, error, context))
         except OwnershipLostError:
             self._stop_scope.check()
             raise
@@ -226,49 +205,38 @@ class Delivery:
             if cut is not None and cut.expired() and isinstance(raised, TimeoutError):
                 self._log.warning("lease_expired")
             else:
-                outcome = Outcome(error=raised)
+                outcome = Outcome(error=raised, report=_blame(part, raised, context))
         finally:
-            has_progress = outcome.error is not None and bool(
-                _blame(part, outcome.error, context).done
-            )
-            context.end_call(keeps_state=outcome.is_done or has_progress)
+            done: Sequence[ReceivedEvent] | None = part if outcome.is_done else None
+            if outcome.report.done:
+                done = [e for e in part if e.sequence_number in outcome.report.done]
+            context.end_call(done)
         return outcome
 
-    async def _failed(
-        self, run: Run, part: Sequence[ReceivedEvent], error: Exception, context: CallContext
-    ) -> None:
-        """Find the events that failed, report the error, and give events up or back off."""
-        pending = {event.sequence_number for event in run.pending}
-        part = [event for event in part if event.sequence_number in pending]
-        verdict = _blame(part, error, context)
-        self._note_done(run, part, verdict, context)
+    async def _retry(
+        self,
+        pending: Sequence[ReceivedEvent],
+        outcome: Outcome,
+        retries: RetryState,
+        context: CallContext,
+    ) -> Sequence[ReceivedEvent]:
+        """Report a failed call, then give events up or back off; return the events to try again."""
+        error = outcome.error
+        assert error is not None, "the call failed"
         self._counters.handler_error_count += 1
-        run.failures_in_row += 1
-        run.trial.note(verdict, self._policy.transient)
+        retries.note(outcome.report, self._policy.transient)
         shown = error.shown if isinstance(error, BatchError) else error
-        await self._report(context, shown, run.failures_in_row, _blamed(verdict))
-        exhausted = run.trial.exhausted(self._policy.attempts_max)
-        for event in [e for e in run.pending if e.sequence_number in exhausted]:
+        await self._report(context, shown, retries.failures_in_row, _blamed(outcome.report))
+        exhausted = retries.exhausted(context.unhandled(pending), self._policy.attempts_max)
+        for event in exhausted:
             number = event.sequence_number
-            last, count = run.trial.error_by_number[number], run.trial.attempt_by_number[number]
-            await self._failure_actions.settle(event, last, count)
-            run.settle([event], context)
-        if not exhausted and run.pending:
-            await self._back_off(run.failures_in_row)
-
-    def _note_done(
-        self, run: Run, part: Sequence[ReceivedEvent], verdict: FailureReport, context: CallContext
-    ) -> None:
-        """Take the events that a failed or cancelled call completed out of the run."""
-        done = [
-            event
-            for event in part
-            if event.sequence_number in verdict.done or not context.is_unhandled(event)
-        ]
-        if done:
-            self._counters.handled_count += len(done)
-            run.failures_in_row = 0
-            run.settle(done, context)
+            last, count = retries.error_by_number[number], retries.attempt_by_number[number]
+            await self._actions.settle(event, last, count)
+            context.complete([event])
+        pending = context.unhandled(pending)
+        if not exhausted and pending:
+            await self._back_off(retries.failures_in_row)
+        return pending
 
     async def _report(
         self,

@@ -1,4 +1,4 @@
-"""Key lanes: several keys of one partition are handled at once, the events of one key in order.
+"""How the events of one partition get to its handler: one call at a time, or in key lanes.
 
 Rule 1: a lane handles events of one key at a time, and no two lanes handle the same key.
 Rule 2: the number of received events above the position is bounded by ``max_in_flight_events``.
@@ -7,90 +7,147 @@ Rule 3: an error in one lane stops the pump, which reports it.
 """
 
 import asyncio
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from datetime import datetime
 
 from eventproc.config import EventProcessorConfig
-from eventproc.core.key_queues import KeyQueues, Watermark
+from eventproc.core.key_queues import KeyQueues
 from eventproc.errors import HandlerCancelledError
-from eventproc.models import COMPLETED_RANGES_MAX, ReceivedEvent
+from eventproc.models import ReceivedEvent
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
-from eventproc.partition.handler_calls import Delivery
-from eventproc.partition.lane_context import LaneContext
-from eventproc.partition.stop_scope import StoppedError, StopScope
+from eventproc.partition.handler_calls import HandlerCalls
+from eventproc.partition.scope import PartitionScope
+from eventproc.partition.stop_scope import StoppedError
+
+
+class Lanes(ABC):
+    """Delivers events that the partition's progress has admitted."""
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """How many more events may be received."""
+
+    @property
+    @abstractmethod
+    def is_idle(self) -> bool:
+        """Whether no event is left that ``take`` returned without completing."""
+
+    @property
+    @abstractmethod
+    def busy_since_s(self) -> float | None:
+        """Loop time since which the slowest call has completed nothing; ``None``: no call."""
+
+    @abstractmethod
+    async def take(self, events: Sequence[ReceivedEvent]) -> None:
+        """Deliver events; return when there is room for more."""
+
+    @abstractmethod
+    async def take_through(self, events: Sequence[ReceivedEvent]) -> None:
+        """Deliver events; return when all events taken are done."""
+
+    @abstractmethod
+    async def give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
+        """Give up an event without calling the handler, after *delivery_count* deaths with it."""
+
+    @abstractmethod
+    async def end(self) -> None:
+        """Wait for the calls under way; the stop scope cancels them when their budget is over."""
+
+
+class SerialLane(Lanes):
+    """Calls the handler with all events in order, one call at a time."""
+
+    def __init__(self, context: LiveContext, calls: HandlerCalls) -> None:
+        self._context = context
+        self._calls = calls
+
+    @property
+    def room(self) -> int:
+        """As many as there are: a batch is received when the one before it is done."""
+        return sys.maxsize
+
+    @property
+    def is_idle(self) -> bool:
+        """Always: ``take`` returns when its events are done."""
+        return True
+
+    @property
+    def busy_since_s(self) -> float | None:
+        """As the call under way has it."""
+        return self._context.busy_since_s
+
+    async def take(self, events: Sequence[ReceivedEvent]) -> None:
+        """Return when each of the events is done."""
+        await self._calls.hand(events, self._context)
+
+    take_through = take
+
+    async def give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
+        """Give up the next event."""
+        await self._calls.give_up(event, delivery_count, self._context)
+
+    async def end(self) -> None:
+        """Return at once: the pump itself waits for the call."""
 
 
 class Keyless:
     """The key of one event for which ``key_selector`` failed."""
 
 
-class Lanes:
-    """Delivers events in lanes, and computes the position up to which all are done."""
+class KeyLanes(Lanes):
+    """Calls the handler for several keys at once, with the events of each key in order."""
 
     def __init__(
         self,
-        partition_context: LiveContext,
+        context: LiveContext,
+        calls: HandlerCalls,
         *,
-        delivery: Delivery,
         checkpointer: Checkpointer,
-        stop_scope: StopScope,
+        scope: PartitionScope,
         config: EventProcessorConfig,
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """Create the lanes; *on_failure* is called with an error that ended one."""
-        self._partition_context = partition_context
-        self._delivery = delivery
+        self._context = context
+        self._calls = calls
         self._checkpointer = checkpointer
-        self._stop_scope = stop_scope
+        self._progress = checkpointer.progress
+        self._stop_scope = scope.stop
         self._config = config
         self._on_failure = on_failure
-        self._watermark: Watermark[tuple[str, datetime]] = Watermark(
-            partition_context.reached, partition_context.completed
-        )
         self._queues: KeyQueues[ReceivedEvent] = KeyQueues()
-        self._lanes = [
-            LaneContext(
-                partition_context, complete=self._complete, is_unfinished=self._is_unfinished
-            )
-            for _ in range(config.key_concurrency)
-        ]
+        self._lanes = [context.of_lane(self._note_done) for _ in range(config.key_concurrency)]
         self._free = list(self._lanes)
         self._tasks: set[asyncio.Task[None]] = set()
         self._room_made = asyncio.Event()
 
     @property
     def room(self) -> int:
-        """How many more events may be taken in."""
-        return self._config.max_in_flight_events - self._watermark.window_size
+        """How many more events may be received."""
+        return self._config.max_in_flight_events - self._progress.window_size
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was taken in is done."""
-        return not self._tasks and self._watermark.unfinished_count == 0
+        """Whether everything that was received is done."""
+        return not self._tasks and self._progress.unfinished_count == 0
 
     @property
     def busy_since_s(self) -> float | None:
-        """Loop time since which the slowest call has completed nothing; ``None``: no call."""
-        since_s = [lane.busy_since_s for lane in self._lanes if lane.busy_since_s is not None]
-        return min(since_s, default=None)
-
-    def is_wanted(self, event: ReceivedEvent) -> bool:
-        """Whether the event was neither taken in nor handled by a former owner."""
-        return self._watermark.is_wanted(event.sequence_number)
+        """As the slowest call has it."""
+        contexts = (self._context, *self._lanes)  # The partition's: ``on_idle`` and the like.
+        return min((c.busy_since_s for c in contexts if c.busy_since_s is not None), default=None)
 
     async def give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
-        """Give up an event without calling the handler, after *delivery_count* deaths with it."""
-        self._watermark.admit(event.sequence_number, (event.offset, event.enqueued_time))
-        await self._delivery.give_up(event, delivery_count, self._lanes[0])
+        """Give up an event; calls for other keys are not affected."""
+        await self._calls.give_up(event, delivery_count, self._lanes[0])
 
-    async def take_in(self, events: Sequence[ReceivedEvent]) -> None:
+    async def take(self, events: Sequence[ReceivedEvent]) -> None:
         """Queue events for free lanes; return when there is room for more."""
         for event in events:
-            mark = (event.offset, event.enqueued_time)
-            if self._watermark.admit(event.sequence_number, mark):
-                self._queues.add(self._key(event), event)
-        self._update_position(0)
+            self._queues.add(self._key(event), event)
         self._fill()
         while self.room <= 0:
             self._room_made.clear()
@@ -98,14 +155,14 @@ class Lanes:
                 await self._room_made.wait()
 
     async def take_through(self, events: Sequence[ReceivedEvent]) -> None:
-        """Queue events for free lanes; return when all events taken in are done."""
-        await self.take_in(events)
+        """Queue events for free lanes; return when all events taken are done."""
+        await self.take(events)
         while self._tasks:
             async with self._stop_scope.waiting():
                 await asyncio.wait(self._tasks)
 
     async def end(self) -> None:
-        """Wait for the calls under way; the stop scope cancels them when their budget is over."""
+        """Wait for the calls of all lanes."""
         try:
             while self._tasks:
                 await asyncio.wait(self._tasks)
@@ -113,23 +170,25 @@ class Lanes:
             for task in self._tasks:
                 task.cancel()
 
+    def _note_done(self, done_count: int) -> None:
+        self._checkpointer.note(done_count)
+        self._room_made.set()
+
     def _fill(self) -> None:
         while self._queues and self._free and self._stop_scope.reason is None:
             task = asyncio.create_task(self._work(self._free.pop()))
             self._tasks.add(task)
             task.add_done_callback(self._end_lane)
 
-    async def _work(self, lane: LaneContext) -> None:
+    async def _work(self, lane: LiveContext) -> None:
         """Handle one key after another while any is queued."""
         try:
             while self._queues and self._stop_scope.reason is None:
                 key, run = self._queues.take(self._config.batch_size_max)
-                lane.run = run
                 check = self._checked_key if isinstance(key, Keyless) else None
-                await self._delivery.hand(run, lane, check)
+                await self._calls.hand(run, lane, check)
                 self._queues.back(key)
         finally:
-            lane.run = ()
             self._free.append(lane)
 
     def _end_lane(self, task: asyncio.Task[None]) -> None:
@@ -141,9 +200,7 @@ class Lanes:
             error = HandlerCancelledError(asyncio.CancelledError())
         else:
             return
-        if error is None or isinstance(error, StoppedError):
-            self._fill()
-        else:
+        if error is not None and not isinstance(error, StoppedError):
             self._on_failure(error)
 
     def _key(self, event: ReceivedEvent) -> Hashable:
@@ -157,22 +214,3 @@ class Lanes:
         key = self._config.key_selector(event)
         hash(key)
         return key
-
-    def _is_unfinished(self, event: ReceivedEvent) -> bool:
-        return self._watermark.is_unfinished(event.sequence_number)
-
-    def _complete(self, events: Sequence[ReceivedEvent]) -> None:
-        self._update_position(self._watermark.complete(event.sequence_number for event in events))
-
-    def _update_position(self, done_count: int) -> None:
-        watermark, context = self._watermark, self._partition_context
-        completed = watermark.completed(COMPLETED_RANGES_MAX)
-        number = watermark.sequence_number
-        if number is not None and watermark.mark is not None and number != context.reached:
-            offset, enqueued_time = watermark.mark
-            context.move(number, offset, enqueued_time, completed)
-            self._room_made.set()
-        else:
-            context.keep_completed(completed)
-        if context.has_position:
-            self._checkpointer.note(context.progress(), done_count)

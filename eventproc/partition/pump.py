@@ -17,15 +17,16 @@ from eventproc.config import EventProcessorConfig
 from eventproc.errors import OwnershipLostError
 from eventproc.handler import PartitionHandler
 from eventproc.logs import Logger
-from eventproc.models import CloseReason, EventPosition, ReceivedEvent
-from eventproc.partition.checkpointer import Checkpointer, Verify
-from eventproc.partition.context import LiveContext, PartitionIdentity
+from eventproc.models import CloseReason, EventPosition, LastEnqueued, ReceivedEvent
+from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.context import LiveContext
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.flow_control import PauseSwitch, RateLimiter, RateLimits
-from eventproc.partition.handler_calls import Delivery
-from eventproc.partition.lanes import Lanes
+from eventproc.partition.handler_calls import HandlerCalls
+from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
 from eventproc.partition.reader import PartitionReader
+from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
 from eventproc.partition.stop_scope import (
@@ -62,69 +63,91 @@ class PartitionPump:
         dead_letters: DeadLetterSink | None,
         rate_limits: Sequence[RateLimiter],
         trust: LeaseDeadline,
-        verify: Verify,
         config: EventProcessorConfig,
         rng: Random,
         log: Logger,
     ) -> None:
-        self._identity = identity
-        self._handler = handler
         self._checkpointer = checkpointer
+        self._progress = checkpointer.progress
         self._config = config
         self._rng = rng
         self._log = log
         self._budget = config.shutdown_timeout
-        self._stop_scope = stop_scope = StopScope(trust)
+        self._stop_scope = StopScope(trust)
+        self._counters = DeliveryCounters()
+        self._scope = scope = PartitionScope(
+            identity=identity, stop=self._stop_scope, counters=self._counters, log=log
+        )
         own = config.partition_rate_max
         self._rate_limits = RateLimits(
-            [*rate_limits, *([] if own is None else [RateLimiter(own)])], stop_scope
+            [*rate_limits, *([] if own is None else [RateLimiter(own)])], self._stop_scope
         )
-        self._counters = counters = DeliveryCounters()
         self._pause_switch = PauseSwitch()
         self._reader = PartitionReader(
-            identity,
-            source=source,
-            stop_scope=stop_scope,
+            source,
+            scope=scope,
             pause_switch=self._pause_switch,
-            verify=verify,
+            verify=checkpointer.verify,
             wait_s=waits(config.receiver_backoff, rng),
-            counters=counters,
-            log=log,
         )
         self._context = LiveContext(
-            identity,
+            scope,
             checkpointer=checkpointer,
-            ending=stop_scope,
             pause_switch=self._pause_switch,
-            last_enqueued=lambda: self._reader.last_enqueued,
-            has_state=config.key_concurrency == 1,
+            last_enqueued=self._last_enqueued,
         )
         wait_s = waits(config.handler_backoff, rng)
         policy = config.failure_policy
-        self._delivery = Delivery(
+        self._calls = HandlerCalls(
             handler,
             policy=policy,
-            giving_up=FailureActions(
-                identity,
-                then=policy.action,
-                sink=dead_letters,
-                ending=stop_scope,
-                wait_s=wait_s,
-                counters=counters,
-                log=log,
-            ),
-            ending=stop_scope,
+            actions=FailureActions(policy.action, sink=dead_letters, scope=scope, wait_s=wait_s),
+            scope=scope,
             wait_s=wait_s,
-            counters=counters,
-            log=log,
         )
-        self._lanes: Lanes | None = None
-        self._guard: CrashGuard | None = None
+        self._lanes = self._make_lanes()
+        self._guard = CrashGuard(
+            checkpointer,
+            scope=scope,
+            last_enqueued=self._last_enqueued,
+            deliveries_max=policy.deliveries_max,
+        )
         self._watchdog = self._make_watchdog()
-        self._is_forced = False
         self._is_initialized = False
         self._is_delivering = self._is_throttled = False
         self._failure: BaseException | None = None
+
+    def _last_enqueued(self) -> LastEnqueued | None:
+        return self._reader.last_enqueued
+
+    def _make_lanes(self) -> Lanes:
+        if self._config.key_concurrency == 1:
+            return SerialLane(self._context, self._calls)
+        return KeyLanes(
+            self._context,
+            self._calls,
+            checkpointer=self._checkpointer,
+            scope=self._scope,
+            config=self._config,
+            on_failure=self._give_up,
+        )
+
+    def _make_watchdog(self) -> Watchdog | None:
+        if self._config.stall_timeout is None:
+            return None
+        return Watchdog(
+            self._config.stall_timeout,
+            reader=self._reader,
+            scope=self._scope,
+            progress=self._progress_made,
+            busy_since_s=lambda: self._lanes.busy_since_s,
+            is_pending=lambda: self._is_delivering or not self._lanes.is_idle,
+            is_held_back=lambda: (
+                self._pause_switch.is_paused
+                or self._is_throttled
+                or self._stop_scope.is_waiting_for_trust
+            ),
+        )
 
     def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
         """Take no new events, let the calls under way finish, write the checkpoint and close.
@@ -141,7 +164,7 @@ class PartitionPump:
 
     def force(self) -> None:
         """Deliver the first event even if its count is at the limit; call before ``run``."""
-        self._is_forced = True
+        self._guard.is_forced = True
 
     def pause(self) -> None:
         """Receive nothing until ``resume``."""
@@ -170,7 +193,7 @@ class PartitionPump:
         """Return a snapshot of this partition's position, lag and counters."""
         refusal = self._checkpointer.refusal
         return PumpStatistics(
-            partition_id=self._identity.partition_id,
+            partition_id=self._scope.identity.partition_id,
             sequence_number=self._context.sequence_number,
             checkpointed_sequence_number=self._context.checkpointed_sequence_number,
             lag=self._context.lag,
@@ -219,13 +242,22 @@ class PartitionPump:
         self.lose()
 
     async def _serve(self) -> None:
-        first = await self._begin()
+        first = await begin(
+            self._checkpointer,
+            reader=self._reader,
+            scope=self._scope,
+            initial_position=self._config.position_without_checkpoint(
+                self._scope.identity.partition_id
+            ),
+            wait_s=waits(self._config.receiver_backoff, self._rng),
+            report=partial(self._calls.report_error, self._context),
+        )
         self._is_initialized = True
-        await self._delivery.initialize(self._context)
+        await self._calls.initialize(self._context)
         self._log.info("partition_started", sequence_number=self._context.sequence_number)
 
         def position() -> EventPosition:
-            offset, number = self._context.offset, self._context.reached
+            offset, number = self._progress.offset, self._progress.sequence_number
             if offset is None:
                 return first
             return EventPosition.from_offset(offset, sequence_number=number)
@@ -241,86 +273,23 @@ class PartitionPump:
                 await self._deliver(events)
             elif loop.time() - idle_since_s < idle_timeout.total_seconds():
                 continue
-            elif not self._pause_switch.is_paused and (self._lanes is None or self._lanes.is_idle):
-                await self._delivery.idle(self._context)
+            elif not self._pause_switch.is_paused and self._lanes.is_idle:
+                await self._calls.idle(self._context)
             idle_since_s = loop.time()
-
-    # Starting.
-
-    async def _begin(self) -> EventPosition:
-        """Adopt the checkpoint, and return where to begin receiving."""
-        position = await begin(
-            self._context,
-            checkpointer=self._checkpointer,
-            reader=self._reader,
-            stop_scope=self._stop_scope,
-            initial_position=self._config.position_without_checkpoint(self._identity.partition_id),
-            wait_s=waits(self._config.receiver_backoff, self._rng),
-            report=partial(self._delivery.report_error, self._context),
-            log=self._log,
-        )
-        self._guard = self._make_guard()
-        if self._config.key_concurrency > 1:
-            self._lanes = Lanes(
-                self._context,
-                delivery=self._delivery,
-                checkpointer=self._checkpointer,
-                stop_scope=self._stop_scope,
-                config=self._config,
-                on_failure=self._give_up,
-            )
-        return position
-
-    def _make_guard(self) -> CrashGuard:
-        return CrashGuard(
-            self._context,
-            checkpointer=self._checkpointer,
-            stop_scope=self._stop_scope,
-            deliveries_max=self._config.failure_policy.deliveries_max,
-            is_forced=self._is_forced,
-            log=self._log,
-        )
-
-    def _make_watchdog(self) -> Watchdog | None:
-        if self._config.stall_timeout is None:
-            return None
-        return Watchdog(
-            self._config.stall_timeout,
-            reader=self._reader,
-            stop_scope=self._stop_scope,
-            progress=self._progress_made,
-            busy_since_s=lambda: (self._lanes or self._context).busy_since_s,
-            is_pending=lambda: (
-                self._is_delivering or not (self._lanes is None or self._lanes.is_idle)
-            ),
-            is_held_back=lambda: (
-                self._pause_switch.is_paused
-                or self._is_throttled
-                or self._stop_scope.is_waiting_for_trust
-            ),
-            counters=self._counters,
-            log=self._log,
-        )
 
     # Delivering.
 
     def _events_max(self) -> int:
-        events_max = min(self._config.batch_size_max, self._rate_limits.batch_max or sys.maxsize)
-        return events_max if self._lanes is None else min(events_max, self._lanes.room)
+        rate_max = self._rate_limits.batch_max or sys.maxsize
+        return min(self._config.batch_size_max, rate_max, self._lanes.room)
 
     async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
         """Deliver the events that are not handled yet: a receiver may begin before the position."""
-        if self._lanes is not None:
-            wanted = [event for event in events if self._lanes.is_wanted(event)]
-        elif self._context.is_unhandled(events[0]):
-            wanted = list(events)
-        else:
-            wanted = [event for event in events if self._context.is_unhandled(event)]
+        wanted = self._progress.admit(events)
+        self._checkpointer.note(0)  # Events that a former owner completed may move the position.
         if not wanted:
-            if self._lanes is not None:
-                await self._lanes.take_in(events)
+            await self._lanes.take(())
             return
-        self._context.newest_handed = wanted[-1].sequence_number
         self._is_throttled = True
         try:
             if not self._checkpointer.has_room:
@@ -331,31 +300,19 @@ class PartitionPump:
             self._is_throttled = False
         self._is_delivering = True
         try:
-            if self._guard is not None and not self._guard.is_done:
-                await self._guard.hand(wanted, self._deliver_and_wait, self._give_up_event)
-            elif self._lanes is None:
-                await self._delivery.hand(wanted, self._context)
-            if self._lanes is not None:  # With the events that a former owner completed.
-                await self._lanes.take_in(events)
+            if self._guard.is_done:
+                await self._lanes.take(wanted)
+            else:
+                await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
         finally:
             self._is_delivering = False
 
-    async def _deliver_and_wait(self, events: Sequence[ReceivedEvent]) -> None:
-        if self._lanes is None:
-            await self._delivery.hand(events, self._context)
-        else:
-            await self._lanes.take_through(events)
-
-    async def _give_up_event(self, event: ReceivedEvent, delivery_count: int) -> None:
-        if self._lanes is None:
-            await self._delivery.give_up(event, delivery_count, self._context)
-        else:
-            await self._lanes.give_up(event, delivery_count)
-
     def _progress_made(self) -> object:
-        counters, context = self._counters, self._context
+        """Return a value that changes whenever an event is received or done."""
+        counters, progress = self._counters, self._progress
         done_count = counters.handled_count + counters.dead_lettered_count + counters.skipped_count
-        return done_count, counters.received_count, context.sequence_number, context.completed
+        unfinished_count = progress.unfinished_count
+        return done_count, counters.received_count, progress.sequence_number, unfinished_count
 
     # Ending.
 
@@ -373,15 +330,13 @@ class PartitionPump:
         """Close the handler, then write the last checkpoint; each within its part of the budget."""
         self._stop_scope.conclude()  # From here on, lanes begin no new calls.
         await self._reader.close()
-        if self._lanes is not None:
-            await self._lanes.end()
+        await self._lanes.end()
         reason = self._stop_scope.conclude()
         part_s = self._budget.total_seconds() * (1 - CALL_BUDGET_FRACTION) / 2
         if self._is_initialized:
-            await self._delivery.close(self._context, reason, budget_s=part_s)
+            await self._calls.close(self._context, reason, budget_s=part_s)
         if reason is not CloseReason.OWNERSHIP_LOST:
-            if self._guard is not None:
-                self._guard.settle(reason)
+            self._guard.settle(reason)
             try:
                 async with asyncio.timeout(part_s):
                     await self._context.checkpoint()

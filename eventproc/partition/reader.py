@@ -17,7 +17,7 @@ from eventproc.errors import (
     SourceUnavailableError,
     StoreError,
 )
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger
 from eventproc.models import (
     CloseReason,
     EventPosition,
@@ -26,11 +26,10 @@ from eventproc.models import (
     PartitionProperties,
     ReceivedEvent,
 )
-from eventproc.partition.context import PartitionIdentity
 from eventproc.partition.flow_control import PauseSwitch
-from eventproc.partition.stop_scope import PartitionStoppedError, StopScope
+from eventproc.partition.scope import PartitionScope
+from eventproc.partition.stop_scope import PartitionStoppedError
 from eventproc.ports import EventSource, PartitionReceiver
-from eventproc.statistics import DeliveryCounters
 
 REJECTIONS_MAX: Final = 5
 """Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a
@@ -42,29 +41,26 @@ class PartitionReader:
 
     def __init__(
         self,
-        identity: PartitionIdentity,
-        *,
         source: EventSource,
-        stop_scope: StopScope,
+        *,
+        scope: PartitionScope,
         pause_switch: PauseSwitch,
         verify: Callable[[], Awaitable[bool]],
         wait_s: Callable[[int], float],
-        counters: DeliveryCounters,
-        log: Logger,
     ) -> None:
-        self._identity = identity
         self._source = source
-        self._stop_scope = stop_scope
+        self._identity = scope.identity
+        self._stop_scope = scope.stop
+        self._counters = scope.counters
+        self._log = scope.log
         self._pause_switch = pause_switch
         self._verify = verify
         self._wait_s = wait_s
-        self._counters = counters
-        self._log = log
         self._receiver: PartitionReceiver | None = None
         self._scope: asyncio.Timeout | None = None
         self._is_restart_wanted = False
         self._has_gaps = False
-        self._failures_in_row = 0
+        self._failure = ConditionLogger(self._log, "receiver_failed", "receiver_recovered")
         self._rejections_in_row = 0
         self._newest_received: int | None = None
         self._last_enqueued_known: LastEnqueued | None = None
@@ -194,24 +190,21 @@ class PartitionReader:
         return events
 
     async def _recover(self, error: SourceError) -> None:
-        self._failures_in_row += 1
         self._counters.receiver_error_count += 1
         is_rejected = isinstance(error, SourceRejectedError)
         self._rejections_in_row = self._rejections_in_row + 1 if is_rejected else 0
-        log = self._log.error if is_rejected else self._log.warning
-        log = log if self._failures_in_row == 1 else self._log.debug
-        log("receiver_failed", attempt=self._failures_in_row, error=str(error))
+        attempt = self._failure.count + 1
+        self._failure.note(is_error=is_rejected, attempt=attempt, error=str(error))
         await self.close()
         if self._rejections_in_row >= REJECTIONS_MAX:
             raise PartitionStoppedError(CloseReason.SOURCE_FAILED)
         await self._check_displacement(error)
         async with self._stop_scope.waiting():
-            await asyncio.sleep(self._wait_s(self._failures_in_row))
+            await asyncio.sleep(self._wait_s(attempt))
 
     def _note_recovery(self) -> None:
-        if self._failures_in_row:
-            self._log.info("receiver_recovered", attempt_count=self._failures_in_row)
-        self._failures_in_row = self._rejections_in_row = 0
+        self._failure.end(attempt_count=self._failure.count)
+        self._rejections_in_row = 0
 
     def _note_gap(self, first: int) -> None:
         """Log events that are missing between the last received one and *first*."""

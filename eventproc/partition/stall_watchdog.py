@@ -7,11 +7,10 @@ from typing import Final
 
 from eventproc.core.stall import Condition, StallStep, stall_step
 from eventproc.errors import SourceError
-from eventproc.logs import Logger
 from eventproc.models import CloseReason
 from eventproc.partition.reader import PartitionReader
-from eventproc.partition.stop_scope import StoppedError, StopScope
-from eventproc.statistics import DeliveryCounters
+from eventproc.partition.scope import PartitionScope
+from eventproc.partition.stop_scope import StoppedError
 
 CHECKS_PER_TIMEOUT: Final = 8
 """Checks in one time-out: a stall is noticed at most an eighth of the time-out late."""
@@ -25,36 +24,32 @@ class Watchdog:
         stall_timeout: timedelta,
         *,
         reader: PartitionReader,
-        stop_scope: StopScope,
+        scope: PartitionScope,
         progress: Callable[[], object],
         busy_since_s: Callable[[], float | None],
         is_pending: Callable[[], bool],
         is_held_back: Callable[[], bool],
-        counters: DeliveryCounters,
-        log: Logger,
     ) -> None:
         """Create the watchdog of one pump; ``watch`` runs it.
 
         Args:
             stall_timeout: See ``EventProcessorConfig.stall_timeout``.
             reader: Knows whether the hub has more events; its receiver is reopened.
-            stop_scope: Ends the pump when the partition is given up.
+            scope: Ends the pump when the partition is given up; counts and logs stalls.
             progress: Returns a value that changes whenever anything is received or completed.
             busy_since_s: Loop time since which the slowest handler call has completed nothing.
             is_pending: Whether events were received that are not done.
             is_held_back: Whether delivery waits on purpose: a pause, a rate limit, the lease.
-            counters: Counts stalls.
-            log: Logs stalls.
         """
         self._timeout_s = stall_timeout.total_seconds()
         self._reader = reader
-        self._stop_scope = stop_scope
+        self._stop_scope = scope.stop
+        self._counters = scope.counters
+        self._log = scope.log
         self._progress = progress
         self._busy_since_s = busy_since_s
         self._is_pending = is_pending
         self._is_held_back = is_held_back
-        self._counters = counters
-        self._log = log
         self._seen: object = None
         self._since_s = 0.0
         self._was_restarted = False

@@ -18,6 +18,8 @@ from typing import Final
 from eventproc.concurrency.tasks import end, together
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoint_rules import pumps_writer
+from eventproc.core.ownership.cycle import Actions
+from eventproc.core.progress import PartitionProgress
 from eventproc.errors import (
     ConfigurationError,
     DuplicateOwnerError,
@@ -33,20 +35,22 @@ from eventproc.models import (
     CheckpointUpdate,
     ConsumerGroup,
     Member,
+    MemberStatus,
     WriteOutcome,
 )
-from eventproc.ownership.balancer import Balancer, CycleResult, Departure
+from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import check_compatibility
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
 from eventproc.partition.checkpointer import Checkpointer
-from eventproc.partition.context import PartitionIdentity
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.pumps import Pumps
+from eventproc.partition.scope import PartitionIdentity
 from eventproc.partition.stop_scope import LeaseDeadline
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.retries import waits
 from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.descriptors import warn_if_scarce
 from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
@@ -126,7 +130,6 @@ class ProcessorRun:
             group,
             parts.member,
             expiration=self._config.ownership_expiration,
-            standby_timeout=self._config.standby_timeout,
             clock=self._clock,
             on_fenced=lambda: self.leases.lose_all(),  # noqa: PLW0108 - made below
             on_lapsed=lambda: self.leases.doubt_all(),  # noqa: PLW0108
@@ -271,14 +274,14 @@ class ProcessorRun:
 
     async def _leave_group(self, until_s: float) -> None:
         """Announce the leave, drain, hand over every partition, and delete the member record."""
-        departure = await self._announce_leaving()
-        if departure.has_others and departure.targets:
+        actions = await self._announce_leaving()
+        if actions and actions.has_others and self.leases.held:
             await asyncio.sleep(self._drain_delay_s())
-            departure = await self._announce_leaving()
+            actions = await self._announce_leaving()
         elif self._is_rebalancing:
             await asyncio.sleep(self._late_hand_over_wait_s())
-            departure = await self._announce_leaving()
-        await self._drain(until_s, departure.targets)
+            actions = await self._announce_leaving()
+        await self._drain(until_s, actions.hand_overs if actions else {})
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout_at(until_s):
                 await self._executor.call(self._balancer.deregister(self.pumps.running))
@@ -290,7 +293,7 @@ class ProcessorRun:
             async with asyncio.timeout_at(until_s):
                 # From now on the next start has a whole ``ownership_expiration``.
                 await self._executor.call(self.leases.renew_all())
-                await self._executor.call(self._membership.mark_restarting())
+                await self._executor.call(self._membership.change_to(MemberStatus.RESTARTING))
 
     async def _drain(self, until_s: float, targets: Mapping[str, str | None] | None) -> None:
         drained_s = until_s - self._config.shutdown_timeout.total_seconds() * WITHDRAWAL_FRACTION
@@ -299,14 +302,15 @@ class ProcessorRun:
                 left_s = drained_s - asyncio.get_running_loop().time()
                 await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
 
-    async def _announce_leaving(self) -> Departure:
+    async def _announce_leaving(self) -> Actions | None:
+        """Write the status *leaving*; return what a cycle decides then, if one could run."""
         budget_s = self._config.shutdown_timeout.total_seconds() * ANNOUNCEMENT_FRACTION
-        with suppress(StoreError, TimeoutError):
+        with suppress(StoreError, TimeoutError, DuplicateOwnerError):
             async with asyncio.timeout(budget_s):
-                return await self._executor.call(
-                    self._balancer.announce_leaving(self.partition_ids, self.pumps.running)
-                )
-        return Departure(targets={}, has_others=False)
+                await self._executor.call(self._membership.change_to(MemberStatus.LEAVING))
+                cycle = self._balancer.cycle(self.partition_ids, (), self.pumps.running)
+                return (await self._executor.call(cycle)).actions
+        return None
 
     def _drain_delay_s(self) -> float:
         delay = self._config.drain_delay
@@ -327,8 +331,8 @@ class ProcessorRun:
         """Run one cycle of the balancer, and start and end pumps by its result."""
         busy, running = self.pumps.handing_over, self.pumps.running
         done = await self._executor.call(self._balancer.cycle(self.partition_ids, busy, running))
-        self._is_rebalancing = not done.moves.is_balanced
-        self.pumps.adjust(self.leases.held, done.moves.hand_overs, done.moves.others)
+        self._is_rebalancing = not done.actions.is_balanced
+        self.pumps.adjust(self.leases.held, done.actions.hand_overs, done.actions.others)
         return done
 
     def pause(self, partition_id: str) -> bool:
@@ -356,31 +360,29 @@ class ProcessorRun:
         handler = parts.handler()
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
-        handler = parts.telemetry.handler(handler, partition_id)
         self._pump_count += 1
         log = parts.log.bind(partition_id=partition_id)
-        verify = partial(self._verify, partition_id)
         checkpointer = Checkpointer(
             partition_id,
+            PartitionProgress(has_state=self._config.key_concurrency == 1),
             writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
             read=partial(self._read_checkpoint, partition_id),
             write=parts.telemetry.write(self._write_checkpoint, partition_id),
-            verify=verify,
+            verify=partial(self._verify, partition_id),
             policy=self._config.checkpoint_policy,
-            backoff=self._config.receiver_backoff,
+            wait_s=waits(self._config.receiver_backoff, parts.rng),
             log=log,
         )
         return PartitionPump(
             PartitionIdentity(
                 partition_id=partition_id, group=parts.group, owner_id=parts.member.owner_id
             ),
-            handler=handler,
+            handler=parts.telemetry.handler(handler, partition_id),
             source=parts.source,
             checkpointer=checkpointer,
             dead_letters=parts.dead_letters,
             rate_limits=self._rate_limits,
             trust=LeaseDeadline(partial(self.leases.trusted_until_s, partition_id), self._clock),
-            verify=verify,
             config=self._config,
             rng=parts.rng,
             log=log,

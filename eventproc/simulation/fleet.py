@@ -13,7 +13,7 @@ from typing import Final
 from eventproc.config import EventProcessorConfig
 from eventproc.handler import HandlerFactory
 from eventproc.models import ConsumerGroup
-from eventproc.ports import CheckpointStore, DeadLetterSink
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.processor import EventProcessor
 from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor, OnEvents
 from eventproc.simulation.store_connection import StoreConnection
@@ -58,6 +58,10 @@ class Fleet:
         """The hub's clock."""
         return BEGIN + timedelta(seconds=self.now_s)
 
+    def make_source(self) -> EventSource:
+        """Make the source of a processor."""
+        return MemoryEventSource(self.hub)
+
     def make_processor(
         self,
         owner_id: str | None,
@@ -72,7 +76,7 @@ class Fleet:
     ) -> EventProcessor:
         """Make a processor that reads from the hub; arguments as for ``EventProcessor``."""
         return EventProcessor(
-            source=MemoryEventSource(self.hub),
+            source=self.make_source(),
             store=store,
             handler=handler,
             dead_letters=dead_letters,
@@ -97,7 +101,7 @@ class Fleet:
     ) -> ForeignProcessor:
         """Make a foreign processor; arguments as for ``ForeignProcessor``."""
         return ForeignProcessor(
-            source=MemoryEventSource(self.hub),
+            source=self.make_source(),
             store=store,
             on_events=on_events,
             owner_id=owner_id,

@@ -7,13 +7,14 @@ answer waits until the sender runs again.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
-from typing import TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from eventproc.models import ClaimResult, ConsumerGroup, OwnershipClaim
 from eventproc.ports import CheckpointStore, ForwardingStore
 from eventproc.testing.faults import Fate, FaultyCheckpointStore
 from eventproc.testing.processes import Wire
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Answered: TypeAlias = asyncio.Future[tuple[T] | None]
@@ -25,7 +26,26 @@ class StoreConnection(FaultyCheckpointStore):
     def __init__(self, store: CheckpointStore, rng: Random, wire: Wire) -> None:
         """Wrap *store*; its calls may wait only for other tasks, not for time to pass."""
         super().__init__(store, rng)
+        self.fate: Callable[[str, Fate], Fate] | None = None
+        """Changes the fate that was drawn for a request; called with the name of the method."""
+
         self._wire = wire
+        self._method = ""
+
+    async def forward(
+        self,
+        method: Callable[Concatenate[Any, P], Awaitable[T]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Call the wrapped store; raise ``StoreUnavailableError`` without an answer."""
+        self._method = method.__name__
+        return await super().forward(method, *args, **options)
+
+    def draw_fate(self) -> Fate:
+        """Draw the fate of the request that is being sent."""
+        drawn = super().draw_fate()
+        return drawn if self.fate is None else self.fate(self._method, drawn)
 
     async def claim_ownership(
         self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]

@@ -7,6 +7,7 @@ when it runs with key lanes.
 import dis
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 from types import FunctionType
 from typing import Final
@@ -19,6 +20,7 @@ _LOOPS: Final = {"FOR_ITER", "SEND", "END_ASYNC_FOR"}
 _RETURNS: Final = {"RETURN_VALUE", "RETURN_CONST"}
 
 
+@cache  # Each processor that starts asks for its handler's class.
 def always_sets_state(cls: type, method: FunctionType) -> bool:
     """Whether every call assigns ``context.state``, or saves or edits a ``TypedState``.
 

@@ -4,23 +4,19 @@ Rule: when the failure policy stops the partition, the task fails. Spark then re
 the same rows, and fails the query in the end.
 """
 
-import asyncio
-import math
 from collections.abc import Awaitable, Callable, Sequence
-from random import Random
 from typing import Any
 
 from eventproc.config import Backoff
+from eventproc.core.progress import PartitionProgress
 from eventproc.handler import PartitionContext, PartitionHandler
-from eventproc.logs import Logger
 from eventproc.models import CloseReason, ReceivedEvent
-from eventproc.partition.context import PartitionIdentity
 from eventproc.partition.failure_actions import FailureActions
-from eventproc.partition.handler_calls import Delivery
-from eventproc.partition.stop_scope import LeaseDeadline, PartitionStoppedError, StopScope
+from eventproc.partition.handler_calls import HandlerCalls
+from eventproc.partition.scope import PartitionScope
+from eventproc.partition.stop_scope import PartitionStoppedError
 from eventproc.ports import DeadLetterSink
 from eventproc.retries import waits
-from eventproc.statistics import DeliveryCounters
 from spark_integration.errors import HandlerFailedError
 from spark_integration.sink.context import SparkPartitionContext
 from spark_integration.sink.options import SinkOptions
@@ -35,37 +31,25 @@ class SinkCalls:
     def __init__(
         self,
         options: SinkOptions,
-        identity: PartitionIdentity,
+        scope: PartitionScope,
         *,
         context: SparkPartitionContext,
+        progress: PartitionProgress,
         dead_letters: DeadLetterSink | None,
-        counters: DeliveryCounters,
-        log: Logger,
     ) -> None:
         handler = options.make_handler()
         self._take_columns: TakeColumns | None = getattr(handler, "process_columns", None)
         self._handler = _ErrorRecorder(handler)
         self._context = context
-        clock = asyncio.get_running_loop().time
-        # There is no lease that could expire.
-        stop_scope = StopScope(LeaseDeadline(lambda: math.inf, clock))
-        wait_s = waits(Backoff(), Random())  # noqa: S311 - jitter, not a secret
-        self._delivery = Delivery(
+        self._progress = progress
+        wait_s = waits(Backoff())
+        policy = options.failure_policy
+        self._calls = HandlerCalls(
             self._handler,
-            policy=options.failure_policy,
-            giving_up=FailureActions(
-                identity,
-                then=options.failure_policy.action,
-                sink=dead_letters,
-                ending=stop_scope,
-                wait_s=wait_s,
-                counters=counters,
-                log=log,
-            ),
-            ending=stop_scope,
+            policy=policy,
+            actions=FailureActions(policy.action, sink=dead_letters, scope=scope, wait_s=wait_s),
+            scope=scope,
             wait_s=wait_s,
-            counters=counters,
-            log=log,
         )
 
     async def initialize(self) -> None:
@@ -82,7 +66,7 @@ class SinkCalls:
             HandlerFailedError: the handler failed ``maxAttempts`` times.
         """
         try:
-            await self._delivery.hand(events, self._context)
+            await self._calls.hand(self._progress.admit(events), self._context)
         except PartitionStoppedError:
             error = self._handler.error
             raise self._failed("failed as often as maxAttempts allows", error) from error
@@ -92,7 +76,7 @@ class SinkCalls:
         """Whether the handler has ``process_columns``."""
         return self._take_columns is not None
 
-    async def hand_columns(self, columns: object, last_number: int) -> None:
+    async def hand_columns(self, columns: object, last_number: int, last_offset: str) -> None:
         """Call ``process_columns`` once. After a failure, Spark retries the whole task.
 
         Raises:
@@ -105,8 +89,8 @@ class SinkCalls:
         except Exception as error:
             raise self._failed("failed on columns", error) from error
         finally:
-            self._context.end_call(keeps_state=True)
-        self._context.advance(last_number)
+            self._context.end_call(())
+        self._progress.advance(last_number, last_offset)
 
     async def close(self, reason: CloseReason) -> None:
         """Call the handler's ``close``. An error fails the task."""

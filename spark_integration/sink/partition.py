@@ -1,13 +1,16 @@
 """Handles the rows of one partition in one task: filters them, calls the handler, reports."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import islice
 from operator import lt
 
+from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, ReceivedEvent
-from eventproc.partition.context import PartitionIdentity
+from eventproc.partition.scope import PartitionIdentity, PartitionScope
+from eventproc.partition.stop_scope import LeaseDeadline, StopScope
 from eventproc.ports import DeadLetterSink
 from eventproc.statistics import DeliveryCounters
 from spark_integration.errors import OrderLostError
@@ -63,6 +66,7 @@ class SinkPartition:
         self._identity = PartitionIdentity(
             partition_id=partition_id, group=group, owner_id=task.owner_id
         )
+        self._progress = PartitionProgress()
         self._options = options
         self._task = task
         self._checkpoints = checkpoints
@@ -78,8 +82,6 @@ class SinkPartition:
         self._found: Checkpoint | None = None
         self._is_known = False
         self._last_row: int | None = None
-        self._last: tuple[int, str] | None = None
-        self._context: SparkPartitionContext | None = None
         self._calls: SinkCalls | None = None
         self.repeated_count = 0
         """How many rows a checkpoint covered already."""
@@ -105,7 +107,6 @@ class SinkPartition:
         self._counters.received_count += len(rows.numbers)
         if left.numbers:
             await self._hand(left)
-            self._last = (left.numbers[-1], left.last_offset)
 
     async def finish(self, reason: CloseReason) -> PartitionReport | None:
         """Close the handler; return what the driver has to commit, or ``None``."""
@@ -113,22 +114,22 @@ class SinkPartition:
             return None
         calls, self._calls = self._calls, None
         await calls.close(reason)
-        if self._last is None or self._context is None:
+        progress = self._progress.snapshot()
+        if progress is None:
             return None
-        sequence_number, offset = self._last
         return PartitionReport(
             partition_id=self._identity.partition_id,
             replaces=without_state(self._found),
-            offset=offset,
-            sequence_number=sequence_number,
-            state=self._context.state,
+            offset=progress.offset,
+            sequence_number=progress.sequence_number,
+            state=progress.state,
             counters=self._counters,
         )
 
     async def _hand(self, rows: Rows) -> None:
         assert self._calls is not None
         if self._calls.takes_columns:
-            await self._calls.hand_columns(rows.columns, rows.numbers[-1])
+            await self._calls.hand_columns(rows.columns, rows.numbers[-1], rows.last_offset)
             self._counters.handled_count += len(rows.numbers)
             return
         events, count_max = rows.events(), self._options.events_per_call_max
@@ -157,8 +158,11 @@ class SinkPartition:
         self.is_replay = begun.is_replay
         if begun.is_replay:
             self._log.warning("spark_batch_replayed", sequence_number=first)
-        self._context = context = SparkPartitionContext(
+        if self._found is not None:
+            self._progress.restore(self._found)
+        context = SparkPartitionContext(
             self._identity,
+            self._progress,
             task=self._task,
             begun=self._found,
             is_replay=begun.is_replay,
@@ -170,13 +174,19 @@ class SinkPartition:
                 sequence_number=context.sequence_number,
                 state_sequence_number=context.state_sequence_number,
             )
-        self._calls = SinkCalls(
-            self._options,
-            self._identity,
-            context=context,
-            dead_letters=self._dead_letters,
+        scope = PartitionScope(
+            identity=self._identity,
+            # There is no lease that could expire.
+            stop=StopScope(LeaseDeadline(lambda: math.inf, lambda: 0.0)),
             counters=self._counters,
             log=self._log,
+        )
+        self._calls = SinkCalls(
+            self._options,
+            scope,
+            context=context,
+            progress=self._progress,
+            dead_letters=self._dead_letters,
         )
         await self._calls.initialize()
 

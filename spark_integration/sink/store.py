@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from eventproc.config import Backoff
-from eventproc.core.policy import backoff_s
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
@@ -19,6 +18,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
+from eventproc.retries import waits
 from spark_integration.positions import refuse_kafka
 from spark_integration.sink.records import (
     TaskId,
@@ -126,11 +126,12 @@ class RetryDeadline:
     def __init__(self, patience_s: float) -> None:
         self._give_up_at_s = time.monotonic() + patience_s
         self._attempt = 0
+        self._wait_s = waits(BACKOFF)
 
     async def wait(self, error: StoreUnavailableError) -> None:
         """Wait before the next attempt, or raise *error*."""
         self._attempt += 1
-        wait_s = backoff_s(self._attempt, initial=BACKOFF.initial, maximum=BACKOFF.maximum)
+        wait_s = self._wait_s(self._attempt)
         if time.monotonic() + wait_s > self._give_up_at_s:
             raise error
         await asyncio.sleep(wait_s)

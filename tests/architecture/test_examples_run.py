@@ -25,7 +25,7 @@ def _collected(root):
 
 
 def test_every_page_with_an_example_is_collected(collected, root):
-    """A Python block on a page is run, wherever below ``docs`` the page lies."""
+    """pytest collects the Python blocks of the README and of each page below ``docs``."""
     pages = [root / "README.md", *(root / "docs").rglob("*.md")]
     with_example = [page for page in pages if "\n```python\n" in page.read_text("utf-8")]
     missed = [page.name for page in with_example if f"{page.relative_to(root)}::" not in collected]
@@ -34,7 +34,7 @@ def test_every_page_with_an_example_is_collected(collected, root):
 
 
 def test_every_docstring_with_an_example_is_collected(collected, shipped):
-    """A prompt in a docstring is run."""
+    """pytest collects the prompts in each docstring."""
     with_example = [file.name for file in shipped if "\n    >>> " in file.text]
     missed = [name for name in with_example if f"{name}::" not in collected]
 

@@ -31,7 +31,7 @@ def test_importing_the_package_imports_nothing_else():
 
 
 def test_an_exported_name_is_imported_when_it_is_used():
-    """As an attribute of the package, without an import of its module."""
+    """Access to an attribute of the package imports the module of the name."""
     code = "import eventproc; print(eventproc.EventProcessor.__module__)"
 
     assert run_python(code) == ["eventproc.processor"]
@@ -58,7 +58,7 @@ def test_every_name_is_imported_with_a_star():
 
 
 def test_dir_lists_the_names_that_are_not_imported_yet():
-    """So an interactive shell can complete them."""
+    """``dir`` has every name of ``__all__``, so an interactive shell can complete them."""
     code = "import eventproc; print(*(set(eventproc.__all__) - set(dir(eventproc))))"
 
     assert run_python(code) == []
@@ -86,7 +86,8 @@ def test_a_config_is_pickled():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    """Also for ``from eventproc import ...``; a type checker finds it, as the comments show."""
+    """``from eventproc import`` raises ``ImportError``; a type checker finds both, as comments
+    show."""
     with pytest.raises(AttributeError, match="module 'eventproc' has no attribute 'EventProcesor'"):
         eventproc.EventProcesor  # type: ignore[attr-defined] # noqa: B018
     with pytest.raises(ImportError, match="EventProcesor"):

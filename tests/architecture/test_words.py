@@ -15,6 +15,19 @@ PRIVATE_WORDS = frozenset(
 )
 """Metaphors and words of this project's own, for which the field has a term."""
 
+PRIVATE_WORDS_IN_TESTS = PRIVATE_WORDS | {
+    *("culprit", "culprits", "deaf", "everybody", "hall", "heard", "leaver", "leavers"),
+    *("namesake", "namesakes", "nursery", "said", "shelf", "somebody", "stranger", "strangers"),
+    *("thief", "who", "whom", "workshop"),
+}
+"""The same for tests, whose names are sentences: a sentence has a processor, not "who"."""
+
+CHECKED_TESTS = (
+    *("tests/architecture/", "tests/contract/", "tests/integration/", "tests/mutation/"),
+    *("tests/simulation/test_", "tests/spark/", "tests/stories/", "tests/unit/"),
+)
+"""Tests whose names are checked."""
+
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -47,6 +60,13 @@ def names_in(file):
                 continue
 
 
+def variables_in(file):
+    """Yield each name that a file assigns a value to."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
 def test_names_use_standard_terms(shipped):
     """No name in the packages that users install contains a private word."""
     found = sorted(
@@ -59,6 +79,21 @@ def test_names_use_standard_terms(shipped):
     )
 
     assert found == []
+
+
+def test_names_in_tests_use_standard_terms(everything):
+    """Tests are the specification, so they use the same terms: helpers and variables, too."""
+    private = sorted(
+        {
+            f"{file.name}: {name}"
+            for file in everything
+            if file.name.startswith(CHECKED_TESTS)
+            for name in (*names_in(file), *variables_in(file))
+            if words_of(name) & PRIVATE_WORDS_IN_TESTS
+        }
+    )
+
+    assert private == []
 
 
 def test_commands_use_standard_terms():

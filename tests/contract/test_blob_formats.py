@@ -122,8 +122,7 @@ async def test_a_released_record_has_an_empty_ownerid(azure, store):
 
 @pytest.mark.parametrize("lists_raw", [True, False])
 async def test_checkpoints_of_every_known_format_are_read(azure, store, lists_raw):
-    """Each usable checkpoint is listed, whatever malformed ones lie beside it, on both listing
-    paths."""
+    """Both listing paths return each usable checkpoint, and skip malformed ones beside them."""
     for name, metadata in UNUSABLE.items():
         put(azure, f"{HOME}/checkpoint/{name}", metadata)
     for name, (metadata, _) in USABLE.items():

@@ -251,8 +251,7 @@ async def test_a_deletion_without_the_delete_right_is_logged_once_as_refused(
 
 
 async def test_a_revoked_key_makes_writes_unknown_and_reads_fail(storage, container):
-    """A refused write does not say who owns the record; a refused read raises
-    ``StoreRejectedError``."""
+    """A refused write is neither won nor lost; a refused read raises ``StoreRejectedError``."""
     url, name, key = account_of(storage)
     credential = AzureNamedKeyCredential(name, key)
     async with BlobCheckpointStore(url, container, credential) as store:

@@ -1,6 +1,7 @@
 """Every store against the contract of ``CheckpointStore``, clause by clause."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -44,3 +45,20 @@ def test_an_unknown_clause_is_an_error_that_names_it():
     """A typo in ``only`` does not pass as a contract that was checked."""
     with pytest.raises(ValueError, match="no clause named 'nonsense'"):
         asyncio.run(check_checkpoint_store(MemoryCheckpointStore, only="nonsense"))
+
+
+class WithoutTime(MemoryCheckpointStore):
+    """Its listings do not tell the store's time."""
+
+    async def list_members(self, group):
+        """Return a listing without ``as_of``."""
+        return replace(await super().list_members(group), as_of=None)  # type: ignore[arg-type]
+
+
+async def test_a_store_that_does_not_tell_its_time_fails_the_contract():
+    """No processor could tell whether one of its records has expired."""
+    store = MemoryCheckpointStore()
+    with pytest.raises(AssertionError, match="as_of is missing"):
+        await check_checkpoint_store(
+            lambda: WithoutTime(store.account), only="store_tells_its_time"
+        )

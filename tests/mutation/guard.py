@@ -36,7 +36,7 @@ class Guard:
     """False if the simulation does not contain the source: another store, a thread, Spark."""
 
     suites: tuple[str, ...] = ()
-    """Suites of the simulation that could fail, the likeliest first; empty: all."""
+    """Suites that could fail beside ``small``, the likeliest first; empty: all."""
 
     @property
     def digest(self) -> str:

@@ -48,6 +48,11 @@ class PytestResult:
     troubles: tuple[str, ...] = ()
 
 
+def _suites(guard: Guard) -> Sequence[str]:
+    """Return the suites of a guard after the small worlds, which are quick; empty: all."""
+    return ("small", *guard.suites) if guard.suites else ()
+
+
 class MutantRunner:
     """One copy of the project, in which mutants are tested one after the other."""
 
@@ -62,7 +67,7 @@ class MutantRunner:
         for part in PARTS:
             source = ROOT / part
             if source.is_dir():
-                unwanted = shutil.ignore_patterns("__pycache__", "node_modules")
+                unwanted = shutil.ignore_patterns("node_modules")
                 shutil.copytree(source, directory / part, ignore=unwanted)
             else:
                 shutil.copy2(source, directory / part)

@@ -34,11 +34,16 @@ class CheckedNode(Node):
         return self.processor.statistics()
 
     @property
+    def served(self) -> frozenset[str]:
+        """The partitions that it serves, by its own account."""
+        if isinstance(self.processor, ForeignProcessor):
+            return self.processor.served
+        return frozenset(pump.partition_id for pump in self.statistics.pumps)
+
+    @property
     def served_count(self) -> int:
         """How many partitions it serves, by its own account."""
-        if isinstance(self.processor, ForeignProcessor):
-            return len(self.processor.served)
-        return len(self.statistics.pumps)
+        return len(self.served)
 
     @property
     def is_there(self) -> bool:

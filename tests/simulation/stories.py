@@ -21,6 +21,7 @@ from eventproc import (
     LoadBalancingStrategy,
 )
 from eventproc.models import LeaseMode
+from eventproc.simulation.other_systems.systems import SYSTEMS
 from eventproc.testing import StoreFaults
 from tests.simulation.faults import HAPPENINGS, NOISES, Fault
 from tests.simulation.invariants import Violation
@@ -211,7 +212,7 @@ async def _happen(story: Story, world: World) -> None:
     for number in range(story.node_count):
         world.start(f"n{number}")
     for number, system in enumerate(story.foreign):
-        world.start_foreign(f"f{number}", system)
+        world.start_foreign(f"f{number}", SYSTEMS[system]())
     under_way: list[asyncio.Task[None]] = []
     for fault in story.faults:
         await asyncio.sleep(max(0.0, fault.at_s - world.now_s))

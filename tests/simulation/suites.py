@@ -8,6 +8,7 @@ from tests.simulation.invariants import Violation
 from tests.simulation.lanes import LanesWorld, key_selector, with_lanes
 from tests.simulation.moves import change_and_rest
 from tests.simulation.planned import come_and_go
+from tests.simulation.small import story as small
 from tests.simulation.stories import Mode, draw, tell, with_troubles
 from tests.simulation.world import World
 
@@ -41,6 +42,7 @@ async def _tell_troubled_lanes(seed: int) -> World:
 
 
 SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
+    "small": small.play,
     "safety": _tell_safety,
     "liveness": _tell_liveness,
     "planned": come_and_go,

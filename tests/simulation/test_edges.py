@@ -1,4 +1,4 @@
-"""Leases at their edge: who may act, and who may take it, when a second or two decide."""
+"""Leases close to their expiration: which processor may act, when a second or two decide."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from tests.simulation.invariants import Violation
 from tests.simulation.suites import play
 
 
-def test_nobody_acts_beyond_the_edge_of_a_lease(seed):
-    """And answers that are lost cost nothing."""
+def test_no_processor_acts_after_its_lease_has_expired(seed):
+    """And lost answers cost no partition."""
     try:
         play("edges", seed)
     except Violation as violation:

@@ -1,4 +1,4 @@
-"""Stories that once broke a promise, or nearly: told again with everything that was drawn."""
+"""Stories that once violated an invariant, or almost, with everything that was drawn for them."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from tests.simulation.suites import play
 
 
 def config(**settings):
-    """An ordinary one, on virtual time."""
+    """A usual configuration, on virtual time."""
     return EventProcessorConfig(uses_store_thread=False, **settings)
 
 
 def fault(at_s, kind, which=0, duration_s=1.0):
-    """One thing that goes wrong."""
+    """One fault."""
     return Fault(at_s=at_s, kind=kind, which=which, duration_s=duration_s)
 
 
@@ -29,7 +29,7 @@ STORIES = {
         foreign=("azure-python-greedy", "azure-python-balanced"),
         faults=(fault(60, "grow", 2),),
     ),
-    "everybody is cut off while clocks run apart": Story(
+    "every processor loses the store while clocks run apart": Story(
         seed="apart",
         mode=Mode.LIVENESS,
         partition_count=7,
@@ -43,8 +43,8 @@ STORIES = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_is_known_stays_mended(name):
-    """Each holds every promise now."""
+def test_stories_that_once_failed_pass(name):
+    """All invariants hold."""
     run_processes(tell(STORIES[name]))
 
 
@@ -57,6 +57,6 @@ def test_what_is_known_stays_mended(name):
         pytest.param("troubled", 7770035, id="a checkpoint for each event on a slow line"),
     ],
 )
-def test_seeds_that_once_failed_stay_mended(suite, number):
-    """As the stories above, drawn anew."""
+def test_seeds_that_once_failed_pass(suite, number):
+    """Like the stories above, but drawn from the seed."""
     play(suite, number)

@@ -1,4 +1,4 @@
-"""Key lanes through everything that goes wrong, and through planned changes."""
+"""Key lanes through every kind of fault, and through planned changes."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.simulation.suites import play
 
 
 @pytest.mark.parametrize("suite", ["lanes", "planned-lanes"])
-def test_keys_are_kept_in_order_and_nothing_is_lost(suite, seed):
-    """Nothing is said to be done that is not, and a planned hand-over repeats nothing."""
+def test_key_lanes_keep_the_order_of_keys_and_lose_no_event(suite, seed):
+    """Only handled events are recorded as done, and planned hand-overs repeat none."""
     try:
         play(suite, seed)
     except Violation as violation:

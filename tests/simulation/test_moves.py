@@ -1,4 +1,4 @@
-"""A group rests, then one thing changes: no more partitions move than must."""
+"""One change in a balanced group: no more partitions move than must."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.simulation.moves import fewest_moves
 from tests.simulation.suites import play
 
 
-def test_the_fewest_moves_are_counted():
-    """What nobody holds any more, and what is above a share; extra places stay where they are."""
+def test_fewest_moves_counts_free_partitions_and_surplus():
+    """Extra partitions stay with the owners that have them."""
     owners = dict(enumerate(["a"] * 5 + ["b"] * 2 + ["gone"]))
     owner_by_partition = {str(number): owner for number, owner in owners.items()}
 
@@ -16,8 +16,8 @@ def test_the_fewest_moves_are_counted():
     assert fewest_moves(owner_by_partition, {"a": 5, "b": 2}, ["new"]) == 1 + 2
 
 
-def test_no_more_moves_than_must(seed):
-    """Whoever joins, leaves, crashes or is replaced, with every strategy."""
+def test_a_change_moves_the_fewest_partitions(seed):
+    """A processor that joins, leaves, crashes or is replaced, with every strategy."""
     try:
         play("moves", seed)
     except Violation as violation:

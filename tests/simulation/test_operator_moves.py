@@ -1,4 +1,4 @@
-"""An operator moves checkpoints while processors come, go, stall and lose answers."""
+"""An operator moves checkpoints while processors start, stop, stall and lose answers."""
 
 import asyncio
 from datetime import timedelta
@@ -22,8 +22,8 @@ FAULTS = StoreFaults(
 )
 
 
-class Written(dict[str, Checkpoint]):
-    """The store's checkpoints, and every one that ever stood there."""
+class RecordedCheckpoints(dict[str, Checkpoint]):
+    """The store's checkpoints, and every version of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,17 +35,17 @@ class Written(dict[str, Checkpoint]):
 
 
 class Paced(Noting):
-    """Takes a moment for each batch, and counts in its state what it handled since the move."""
+    """Takes a moment for each batch, and counts the events since the last move in its state."""
 
     async def process_events(self, context, events):
-        """Count, wait, note."""
+        """Count, wait, record."""
         await asyncio.sleep(0.02 * len(events))
         context.state = str(int(context.state or 0) + len(events)).encode()
         await super().process_events(context, events)
 
 
-async def come_and_go(scene, rng, owner_id, until_s):
-    """One processor after the other under one name; each serves for a while."""
+async def run_processors(scene, rng, owner_id, until_s):
+    """Run one processor after another under one owner id; each serves for a while."""
     loop = asyncio.get_running_loop()
     while loop.time() < until_s:
         processor = scene.processor(
@@ -85,36 +85,36 @@ async def operate(scene, rng):
                 await asyncio.sleep(1)
 
 
-def test_after_a_move_everybody_goes_on_from_there(seed):
-    """
-    The next checkpoint after an operator's repeats its position: nothing that was handled before
-    is stored. In the end the state counts all events above the last move, each once.
+def test_processors_continue_from_a_moved_checkpoint(seed):
+    """The checkpoint after an operator's repeats its position, so no earlier progress is stored.
+
+    In the end, state counts all events above the last move once each.
     """
 
     async def story():
         scene = Scene(len(PARTITIONS))
-        written = Written()
-        scene.account.records(scene.group).checkpoint_by_partition = written
+        recorded = RecordedCheckpoints()
+        scene.account.records(scene.group).checkpoint_by_partition = recorded
         for partition_id in PARTITIONS:
             scene.publish(EVENTS, partition_id)
         rng = Random(seed)
         async with asyncio.TaskGroup() as group:
             for owner_id in "ab":
-                group.create_task(come_and_go(scene, Random(f"{seed}{owner_id}"), owner_id, 120))
+                group.create_task(run_processors(scene, Random(f"{seed}{owner_id}"), owner_id, 120))
             await operate(scene, rng)
         async with scene.processor(lambda: Paced(scene), "c", checkpoint_policy=EVERY):
             await asyncio.sleep(120)
-        return written
+        return recorded
 
-    written = run_virtual(story())
+    recorded = run_virtual(story())
 
     for partition_id in PARTITIONS:
-        history = [c for c in written.history if c.partition_id == partition_id]
+        history = [c for c in recorded.history if c.partition_id == partition_id]
         moves = [at for at, stored in enumerate(history) if is_moved_by_operator(stored)]
-        followed = [(history[at], history[at + 1]) for at in moves if at + 1 < len(history)]
+        pairs = [(history[at], history[at + 1]) for at in moves if at + 1 < len(history)]
         counted = EVENTS - 1 - (history[moves[-1]].sequence_number or 0)
 
-        for moved, following in followed:
+        for moved, following in pairs:
             if not is_moved_by_operator(following):
                 assert following.sequence_number == moved.sequence_number
                 assert following.state is None

@@ -1,4 +1,4 @@
-"""Processors come and go in good order, and nothing goes wrong: then it must cost nothing."""
+"""Processors start and stop in an orderly way, without faults."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from tests.simulation.invariants import Violation
 from tests.simulation.suites import play
 
 
-def test_planned_changes_cost_nothing(seed):
-    """No event comes twice, nothing is stolen, and who stopped stands in no record."""
+def test_planned_changes_repeat_no_event_and_steal_no_partition(seed):
+    """No record names a processor that has stopped."""
     try:
         play("planned", seed)
     except Violation as violation:

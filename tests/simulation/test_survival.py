@@ -1,4 +1,4 @@
-"""Whole groups through everything that goes wrong; then they must be balanced, and rest."""
+"""Whole groups through every kind of fault; afterwards they must be balanced and stable."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ for suite in SUITES:
 
 
 def test_a_seed_gives_one_history_on_every_machine():
-    """Else nobody could look at a failure again; not even the order of a set may matter."""
+    """Otherwise no failure could be reproduced. Not even the order of a set may matter."""
     histories = {
         subprocess.run(
             [sys.executable, "-c", REPEATED],
@@ -40,8 +40,8 @@ def test_a_seed_gives_one_history_on_every_machine():
 
 
 @pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.value)
-def test_a_group_survives_everything(mode, seed):
-    """Nothing is lost, nothing goes back, nobody acts twice; and then nothing moves any more."""
+def test_a_group_keeps_all_invariants_through_faults(mode, seed):
+    """No event is lost, no checkpoint goes back, no two processors act at once."""
     try:
         play(mode.value, seed)
     except Violation as violation:

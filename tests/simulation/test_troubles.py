@@ -1,4 +1,4 @@
-"""Events that hang and events that kill, among everything else that goes wrong."""
+"""Events that hang and events that kill their process, with all other faults."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.simulation.suites import play
 
 
 @pytest.mark.parametrize("suite", ["troubled", "troubled-lanes"])
-def test_what_hangs_or_kills_is_given_up_in_time(suite, seed):
-    """A hang is cut off, few processes die of one event, and nothing else is lost over it."""
+def test_events_that_hang_or_kill_are_given_up_in_time(suite, seed):
+    """Hanging calls are cancelled, few processes die of one event, and no other event is lost."""
     try:
         play(suite, seed)
     except Violation as violation:

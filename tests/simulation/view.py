@@ -95,11 +95,12 @@ class GroupView(Fleet):
         if any(n.leaving.is_set() and not n.is_gone for n in self.nodes):
             return False  # A hand-over is pending.
         counts = self.owned_counts()
-        served = sum(node.served_count for node in self.there)
         ours = [counts[node.owner_id] for node in self.there if not node.actor.is_foreign] or [0]
+        partition_count = len(self.hub.partition_ids())
         return (
-            sum(counts.values()) == served == len(self.hub.partition_ids())
-            and max(ours) - min(ours) <= 1
+            max(ours) - min(ours) <= 1
+            and sum(counts.values()) == partition_count
+            and sum(node.served_count for node in self.there) == partition_count
         )
 
     @property

@@ -27,8 +27,7 @@ from eventproc import (
 )
 from eventproc.dead_letters import FunctionDeadLetterSink
 from eventproc.models import LeaseMode, LoadBalancingStrategy
-from eventproc.simulation.other_systems.external import ForeignProcessor
-from eventproc.simulation.other_systems.systems import SYSTEMS
+from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import Process, Wire
 from tests.simulation.actor import Actor
@@ -129,7 +128,7 @@ class World(GroupView):
         node.run(self._run(node, processor, is_supervised=is_supervised))
         return node
 
-    def start_foreign(self, owner_id: str, system: str) -> CheckedNode:
+    def start_foreign(self, owner_id: str, profile: ClientProfile) -> CheckedNode:
         """Start a process with a foreign client."""
         self.invariants.is_mixed = True
         process, connection, rng = self._prepare(owner_id, is_foreign=True)
@@ -137,7 +136,7 @@ class World(GroupView):
             owner_id,
             connection,
             self._handle_as_foreign,
-            profile=SYSTEMS[system](),
+            profile=profile,
             config=self.config,
             rng=rng,
             clock=self.store_now,
@@ -259,6 +258,7 @@ class World(GroupView):
         faults = node.connection.faults
         is_slow = faults.delay_max > timedelta(seconds=0.5)
         is_lossy = faults.silence or faults.throttle_rate or faults.stale_rate
+        is_lossy = is_lossy or node.connection.fate is not None
         is_kept = self.config.static_membership or node.actor.is_foreign
         return not (
             is_slow or is_lossy or node.connection.is_out or self.behaviour.was_deaf or is_kept

@@ -69,7 +69,7 @@ async def test_a_query_continues_at_the_checkpoints_of_processors(stream, emulat
 
 
 async def test_a_batch_can_begin_or_end_at_the_checkpoints(spark, emulator, tmp_path):
-    """It has the events that the group has not handled yet, or those that it has."""
+    """The batch has the events that the group has not handled yet, or those that it has."""
     store = tmp_path / "group.db"
     handled = await run_processor(emulator, store)
     options = {

@@ -1,4 +1,4 @@
-"""OpenTelemetry's own SDK, for tests that look at what it gets."""
+"""OpenTelemetry's SDK, for tests that check what it gets."""
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -12,7 +12,7 @@ from tests.stories.scene import Scene
 
 
 class Sdk:
-    """OpenTelemetry's SDK, with everything kept in memory."""
+    """OpenTelemetry's SDK, which keeps everything in memory."""
 
     def __init__(self):
         self.reader = InMemoryMetricReader()
@@ -25,7 +25,7 @@ class Sdk:
         )
 
     def scene(self, partition_count=1) -> Scene:
-        """A scene whose processors report here."""
+        """A scene whose processors report to this SDK."""
         scene = Scene(partition_count)
         scene.telemetry = self.telemetry
         return scene
@@ -53,7 +53,7 @@ class Sdk:
         return {point.attributes[key]: point.value for point in self.points(name)}
 
     def count(self, name, **attributes):
-        """How many durations were recorded with these attributes; ``_`` stands for a dot."""
+        """The number of durations with these attributes; ``_`` stands for a dot."""
         wanted = {key.replace("_", "."): value for key, value in attributes.items()}
         return sum(
             point.count

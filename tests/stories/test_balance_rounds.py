@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.plan import plan
+from eventproc.core.ownership.plan import plan
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import Group, group_holding, groups
-from tests.unit.eventproc.core.rounds import Rounds
+from tests.unit.eventproc.core.ownership.groups import Group, group_holding, groups
+from tests.unit.eventproc.core.ownership.rounds import Rounds
 
 BALANCED = LoadBalancingStrategy.BALANCED
 GREEDY = LoadBalancingStrategy.GREEDY

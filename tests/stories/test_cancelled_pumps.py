@@ -177,10 +177,10 @@ def test_checkpoint_raises_after_the_pump_has_ended():
         await asyncio.wait([asking], timeout=LONG_S)
         return stored, asking.done() and repr(asking.exception())
 
-    stored, told = run_processes(story())
+    stored, error = run_processes(story())
 
     assert stored == EVENT_COUNT - 1
-    assert "OwnershipLostError" in told
+    assert "OwnershipLostError" in error
 
 
 def test_a_timeout_error_raised_in_close_is_logged_as_a_failure(caplog):
@@ -198,7 +198,7 @@ def test_a_timeout_error_raised_in_close_is_logged_as_a_failure(caplog):
     with caplog.at_level(logging.WARNING, "eventproc"):
         run_processes(story())
 
-    told = [record.getMessage() for record in caplog.records]
+    logged = [record.getMessage() for record in caplog.records]
 
-    assert any("handler_failed" in message for message in told)
-    assert not any("handler_abandoned" in message for message in told)
+    assert any("handler_failed" in message for message in logged)
+    assert not any("handler_abandoned" in message for message in logged)

@@ -83,14 +83,13 @@ class Displacement:
         async def list_the_other(group):
             listed = await members(group)
             self.record_writes()
-            members_now = tuple(
-                replace(m, incarnation="other", etag="9", last_modified=None)
-                for m in listed.members
-            )
+            members_now = tuple(replace(m, incarnation="other", etag="9") for m in listed.members)
             return replace(listed, members=members_now)
 
         # As if it had been suspended: the other one joined long ago, so this one yields at once.
-        self.processor._run._membership._arbiter.note_replaced("other")  # type: ignore[union-attr]
+        membership = self.processor._run._membership  # type: ignore[union-attr]
+        rivals = membership.own.rivals.displacing("other")
+        membership.own = replace(membership.own, rivals=rivals)
         store.list_members = list_the_other
         await self.processor._finished.wait()
         with pytest.raises(DuplicateOwnerError):
@@ -190,8 +189,8 @@ def test_a_failed_renewal_task_ends_the_other_one():
 
 async def test_the_error_of_a_call_without_a_waiting_caller_is_retrieved():
     """So asyncio does not log it as never retrieved."""
-    said: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    logged: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
     control = ThreadExecutor("test")
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -213,4 +212,4 @@ async def test_the_error_of_a_call_without_a_waiting_caller_is_retrieved():
     gc.collect()
 
     assert was_cancelled
-    assert said == []
+    assert logged == []

@@ -151,7 +151,7 @@ def test_the_config_json_of_this_repository_is_parsed():
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "expected_message"),
     [
         ("{", "is not JSON"),
         ({}, "UserConfig"),
@@ -170,11 +170,11 @@ def test_the_config_json_of_this_repository_is_parsed():
         ("[" * 40_000, "nested too deeply"),
     ],
 )
-def test_an_invalid_config_json_is_refused(tmp_path, document, said):
+def test_an_invalid_config_json_is_refused(tmp_path, document, expected_message):
     """The message names the field or the file."""
     path = config_json(tmp_path, document)
 
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=expected_message):
         read_config_json(path)
 
 
@@ -213,7 +213,7 @@ def test_a_config_json_that_does_not_exist_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given_", "said"),
+    ("given_", "expected_message"),
     [
         ({"hubs": ()}, "at least one"),
         ({"hubs": hubs_of({"a": 1, "A": 1})}, "twice"),
@@ -221,9 +221,9 @@ def test_a_config_json_that_does_not_exist_is_refused(tmp_path):
         ({"hubs": hubs_of({"a": 1}), "idle_timeout": timedelta(0)}, "idle_timeout"),
     ],
 )
-def test_contradictory_settings_are_refused(given_, said):
+def test_contradictory_settings_are_refused(given_, expected_message):
     """Before a port is opened."""
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=expected_message):
         EmulatorConfiguration(**given_)
 
 

@@ -171,8 +171,8 @@ def test_a_fleet_ends_with_its_application(make_setup):
         made.fleet.wait(SOON)
 
 
-def test_a_stop_that_had_to_kill_says_so(make_setup):
-    """Whether Spark or the worker itself killed it; an orderly stop raises nothing."""
+def test_stop_raises_if_members_had_to_be_killed(make_setup):
+    """By Spark or by the worker itself; an orderly stop raises nothing."""
     hanging = make_setup()
     hanging.fleet.start(SOON)
     with pytest.raises(FleetError, match="1 of 1 processors of fleet orders did not stop in time"):

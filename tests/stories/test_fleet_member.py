@@ -172,14 +172,14 @@ class Blocking(PartitionHandler):
 
     entered = threading.Event()
     released = threading.Event()
-    gave_up = threading.Event()
+    timed_out = threading.Event()
 
     async def process_events(self, context, events):
         self.entered.set()
         give_up_at_s = time.monotonic() + 30
         while not self.released.is_set():
             if time.monotonic() > give_up_at_s:
-                self.gave_up.set()
+                self.timed_out.set()
                 break
 
 
@@ -191,7 +191,7 @@ def is_blocked(report: Report) -> bool:
 @pytest.mark.parametrize("way", ["requested", "unreachable", "SIGTERM"])
 def test_a_member_that_does_not_stop_ends_its_process(driver, way):
     """Its handler blocks the event loop, but its store thread would renew leases for ever."""
-    for event in (Blocking.entered, Blocking.released, Blocking.gave_up):
+    for event in (Blocking.entered, Blocking.released, Blocking.timed_out):
         event.clear()
     ended = threading.Event()
 
@@ -215,7 +215,7 @@ def test_a_member_that_does_not_stop_ends_its_process(driver, way):
     driver.serve(handler=f"{__name__}:Blocking", stop_timeout_s=0.5)
 
     assert ended.is_set()
-    assert not Blocking.gave_up.is_set()
+    assert not Blocking.timed_out.is_set()
 
 
 ORPHAN = """
@@ -250,12 +250,12 @@ def test_an_orphan_ends_even_if_its_handler_blocks():
         parent.kill()
         try:
             # Until the orphan ends, too: it holds the other end of the pipe.
-            _, said = parent.communicate(timeout=PATIENCE_S)
+            _, output = parent.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(parent.pid, signal.SIGKILL)
             raise AssertionError("the orphan lives on") from None
 
-    assert b"in process_events" in said, "where it hung"
+    assert b"in process_events" in output, "where it hung"
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])

@@ -1,4 +1,4 @@
-"""Gaps in the sequence numbers: a loss where numbers are dense, and none where they are not."""
+"""Gaps in sequence numbers: lost events if numbers are dense, and nothing otherwise."""
 
 import logging
 
@@ -12,7 +12,7 @@ from tests.stories.scene import Noting, Scene, seconds
 
 
 class CompactedReceiver(MemoryReceiver):
-    """Leaves out every second event, and tells where the partition began when it was opened."""
+    """Leaves out every second event, and reports where the partition began when it was opened."""
 
     def __init__(self, hub, link, first):
         super().__init__(hub, link)
@@ -28,7 +28,7 @@ class CompactedReceiver(MemoryReceiver):
 
 
 class CompactedSource(MemoryEventSource):
-    """A hub whose numbers have gaps that mean nothing, as a topic of Kafka may."""
+    """A hub whose numbers have gaps without a meaning, like a compacted Kafka topic."""
 
     async def open_receiver(self, consumer_group, partition_id, position):
         first = (await self.partition_properties(partition_id)).beginning_sequence_number
@@ -37,8 +37,8 @@ class CompactedSource(MemoryEventSource):
 
 
 @pytest.mark.parametrize("is_trimmed", [False, True])
-def test_only_what_retention_took_is_missing_where_numbers_have_gaps(caplog, is_trimmed):
-    """Between 2 and the oldest event that is left, retention was faster than the group."""
+def test_if_numbers_have_gaps_only_events_deleted_by_retention_are_missing(caplog, is_trimmed):
+    """Those between the position and the oldest event that still exists."""
 
     async def story():
         scene = Scene()

@@ -1,4 +1,4 @@
-"""Groups through one change each, in processes that can be paused and killed."""
+"""Groups of processors that can be paused and killed, through one change each."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -20,10 +20,10 @@ INTERVAL_S = 10.0
 strategies = pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lambda s: s.value)
 
 
-def tell(
+def run_world(
     story: Callable[[World], Coroutine[object, object, None]], partition_count: int = 8, **settings
 ) -> World:
-    """Let a story happen, check that nothing was violated, and return its world."""
+    """Run a story, check that no invariant was violated, and return its world."""
 
     async def whole() -> World:
         config = EventProcessorConfig(uses_store_thread=False, **settings)
@@ -42,15 +42,15 @@ def tell(
 
 
 async def settled(world: World, *owner_ids: str) -> list[CheckedNode]:
-    """Start nodes of these names, and wait until they share everything."""
+    """Start nodes of these names, and wait until the group is balanced."""
     nodes = [world.start(owner_id) for owner_id in owner_ids]
     await world.until("is_balanced", 60)
     return nodes
 
 
 @strategies
-def test_a_cold_start_shares_everything_without_a_conflict(strategy):
-    """All find the same plan, so nobody claims what another one claims."""
+def test_at_a_cold_start_partitions_are_shared_without_a_conflict(strategy):
+    """All processors compute the same plan, so no two claim one partition."""
 
     async def story(world):
         nodes = await settled(world, "a", "b", "c")
@@ -58,12 +58,12 @@ def test_a_cold_start_shares_everything_without_a_conflict(strategy):
         assert sorted(world.owned_counts().values()) == [2, 3, 3]
         assert sum(n.statistics.conflict_count for n in nodes) == 0
 
-    tell(story, load_balancing_strategy=strategy)
+    run_world(story, load_balancing_strategy=strategy)
 
 
 @strategies
-def test_a_newcomer_gets_its_share_with_the_fewest_moves(strategy):
-    """From 4, 4 to 3, 3, 2: two partitions move, and by hand-over nothing comes twice."""
+def test_a_new_processor_gets_its_share_with_the_fewest_moves(strategy):
+    """From 4 and 4 to 3, 3 and 2 two partitions move. Hand-overs repeat no event."""
 
     async def story(world):
         await settled(world, "a", "b")
@@ -73,36 +73,36 @@ def test_a_newcomer_gets_its_share_with_the_fewest_moves(strategy):
 
         assert sum(before[p] != after[p] for p in before) == 2
 
-    world = tell(story, load_balancing_strategy=strategy)
+    world = run_world(story, load_balancing_strategy=strategy)
 
     if strategy is LoadBalancingStrategy.COOPERATIVE:
         assert world.invariants.duplicate_count == 0
         assert world.invariants.stolen_count == 0
 
 
-def test_who_leaves_hands_over_what_it_has():
-    """Its partitions are served again within seconds, and nothing comes twice."""
+def test_a_leaving_processor_hands_over_its_partitions():
+    """They are served again within seconds, and no event is repeated."""
 
     async def story(world):
-        _, leaver = await settled(world, "a", "b")
-        world.leave(leaver)
+        _, leaving = await settled(world, "a", "b")
+        world.leave(leaving)
 
         assert await world.until("is_balanced", 20) < INTERVAL_S + 5
 
-    world = tell(story)
+    world = run_world(story)
 
     assert world.invariants.duplicate_count == 0
 
 
 @pytest.mark.parametrize("budget_s", [5, 30])
-def test_a_leaver_gives_away_even_what_its_handler_does_not_let_go(budget_s):
-    """The notice to the group is part of the time-out; a call is cut in time for the rest."""
+def test_a_leaving_processor_hands_over_partitions_whose_handler_hangs(budget_s):
+    """The drain delay is part of ``shutdown_timeout``; calls are cancelled in time for the rest."""
 
     async def story(world):
-        _, leaver = await settled(world, "a", "b")
+        _, leaving = await settled(world, "a", "b")
         world.behaviour.seconds_per_event = 1000.0
         await asyncio.sleep(10)
-        world.leave(leaver)
+        world.leave(leaving)
         await asyncio.sleep(budget_s + 1)
 
         assert set(world.owner_by_partition().values()) == {"a"}
@@ -112,11 +112,11 @@ def test_a_leaver_gives_away_even_what_its_handler_does_not_let_go(budget_s):
         world.start("c")
         await world.until("is_balanced", 100)
 
-    tell(story, shutdown_timeout=timedelta(seconds=budget_s))
+    run_world(story, shutdown_timeout=timedelta(seconds=budget_s))
 
 
-def test_who_crashed_is_replaced_after_its_expiration():
-    """Not before, for it might live."""
+def test_a_crashed_processor_is_replaced_after_its_expiration():
+    """Not before, because it might be alive."""
 
     async def story(world):
         _, victim = await settled(world, "a", "b")
@@ -126,12 +126,12 @@ def test_who_crashed_is_replaced_after_its_expiration():
 
         assert EXPIRATION_S / 2 < took_s < EXPIRATION_S + INTERVAL_S * 1.1 + 1
 
-    tell(story)
+    run_world(story)
 
 
 @pytest.mark.parametrize("gone_s", [0.0, 5.0, 50.0])
-def test_a_restart_under_the_same_name_moves_nothing(gone_s):
-    """It takes up what it had, as long as that is not expired."""
+def test_a_restart_under_the_same_owner_id_moves_no_partition(gone_s):
+    """It claims its former partitions, if their records have not expired."""
 
     async def story(world):
         _, victim = await settled(world, "a", "b")
@@ -147,19 +147,19 @@ def test_a_restart_under_the_same_name_moves_nothing(gone_s):
         assert world.owner_by_partition() == before
         assert world.invariants.moved_at_s == moved_at_s
 
-    tell(story)
+    run_world(story)
 
 
 async def start_refused(world: World, owner_id: str) -> bool:
-    """Start a second processor of this name; return whether it was refused."""
+    """Start a second processor under this owner id; return whether it was refused."""
     node = world.start(owner_id, is_supervised=False)
     assert node.task is not None
     await asyncio.wait([node.task], timeout=60)
     return node.is_over
 
 
-def test_a_second_processor_of_a_live_name_is_refused():
-    """The one that was there goes on unharmed."""
+def test_a_second_processor_under_a_live_owner_id_is_refused():
+    """The first one goes on."""
 
     async def story(world):
         await settled(world, "a", "b")
@@ -172,13 +172,13 @@ def test_a_second_processor_of_a_live_name_is_refused():
         assert world.invariants.moved_at_s == moved_at_s
         assert world.node("a").statistics.lost_count == 0
 
-    world = tell(story)
+    world = run_world(story)
 
     assert world.invariants.duplicate_count == 0
 
 
-def test_of_two_newcomers_of_one_name_one_is_refused():
-    """Started at the same moment, they find out before both own something."""
+def test_of_two_processors_that_start_under_one_owner_id_one_is_refused():
+    """Started at the same moment, they find each other before both own a partition."""
 
     async def story(world):
         both = [world.start("a", is_supervised=False) for _ in range(2)]
@@ -188,12 +188,12 @@ def test_of_two_newcomers_of_one_name_one_is_refused():
 
         await world.until("is_balanced", 20)
 
-    tell(story)
+    run_world(story)
 
 
 @pytest.mark.parametrize("paused_s", [20.0, 50.0, 100.0])
-def test_a_paused_processor_yields_to_who_took_its_name(paused_s):
-    """It could not answer in time; when it wakes up there must not be two for ever."""
+def test_a_paused_processor_yields_to_the_one_that_took_its_owner_id(paused_s):
+    """It could not answer in time, and when it resumes, one of the two has to end."""
 
     async def story(world):
         old, _ = await settled(world, "a", "b")
@@ -218,11 +218,11 @@ def test_a_paused_processor_yields_to_who_took_its_name(paused_s):
             node.task.cancel()
             await asyncio.wait([node.task])
 
-    tell(story)
+    run_world(story)
 
 
-def test_handlers_stop_before_the_expiration_when_the_store_is_gone():
-    """The lease is not trusted any more; when the store is back they go on, and nothing moves."""
+def test_handlers_stop_before_the_expiration_during_an_outage_of_the_store():
+    """The leases are not trusted. After the outage delivery continues, and no partition moves."""
 
     async def story(world):
         await settled(world, "a", "b")
@@ -243,11 +243,11 @@ def test_handlers_stop_before_the_expiration_when_the_store_is_gone():
         assert max(later) > gone_at_s + 200
         assert world.owner_by_partition() == before
 
-    tell(story)
+    run_world(story)
 
 
-def test_after_an_outage_nobody_is_pronounced_dead_at_once():
-    """The others could not write either; whoever comes back a little later keeps what it had."""
+def test_after_an_outage_no_owner_counts_as_dead_at_once():
+    """No owner could renew. One that returns a little later keeps its partitions."""
 
     async def story(world):
         nodes = await settled(world, "a", "b", "c")
@@ -262,11 +262,11 @@ def test_after_an_outage_nobody_is_pronounced_dead_at_once():
 
         assert world.invariants.moved_at_s == moved_at_s
 
-    tell(story)
+    run_world(story)
 
 
-def test_one_that_is_cut_off_is_replaced_and_stops_by_itself():
-    """The others take over after the expiration; that nobody acts twice is checked all along."""
+def test_a_processor_without_the_store_is_replaced_and_stops_by_itself():
+    """After the expiration. No two processors handle events of one partition at any time."""
 
     async def story(world):
         lonely, _ = await settled(world, "a", "b")
@@ -278,11 +278,11 @@ def test_one_that_is_cut_off_is_replaced_and_stops_by_itself():
         lonely.connection.is_out = False
         await world.until("is_balanced", 60)
 
-    tell(story)
+    run_world(story)
 
 
 def test_a_slow_answer_does_not_lengthen_a_lease():
-    """It counts from before the write was sent, however late the answer comes."""
+    """It counts from before the write was sent, however late the answer is."""
 
     async def story(world):
         slow, _ = await settled(world, "a", "b")
@@ -291,11 +291,11 @@ def test_a_slow_answer_does_not_lengthen_a_lease():
         slow.connection.faults = StoreFaults()
         await world.until("is_balanced", 100)
 
-    tell(story)
+    run_world(story)
 
 
-def test_a_hub_that_grows_is_noticed():
-    """The new partitions are shared like the others."""
+def test_new_partitions_of_a_hub_are_shared():
+    """Like the others."""
 
     async def story(world):
         await settled(world, "a", "b")
@@ -304,11 +304,11 @@ def test_a_hub_that_grows_is_noticed():
 
         assert sorted(world.owned_counts().values()) == [6, 7]
 
-    tell(story)
+    run_world(story)
 
 
 def test_a_plan_that_changes_while_partitions_are_drained_is_followed():
-    """The newcomer they were meant for leaves again: they stay, or go where the new plan says."""
+    """The new owner leaves again, so the partitions go to the owners of the new plan."""
 
     async def story(world):
         await settled(world, "a", "b")
@@ -320,11 +320,11 @@ def test_a_plan_that_changes_while_partitions_are_drained_is_followed():
         world.behaviour.seconds_per_event = 0.0
         await world.until("is_balanced", 60)
 
-    tell(story)
+    run_world(story)
 
 
-def test_a_steady_group_writes_renewals_and_nothing_else():
-    """One write for each partition and third of the expiration."""
+def test_a_balanced_group_writes_nothing_but_renewals():
+    """One for each partition and third of the expiration."""
 
     async def story(world):
         nodes = await settled(world, "a", "b")
@@ -334,11 +334,11 @@ def test_a_steady_group_writes_renewals_and_nothing_else():
 
         assert 8 * 25 <= written <= 8 * 30
 
-    tell(story)
+    run_world(story)
 
 
-def test_a_lost_answer_to_the_first_presence_write_hides_no_living_namesake():
-    """The second attempt finds its own incarnation; the first had found somebody else's."""
+def test_a_start_notices_a_live_holder_although_its_first_answer_was_lost():
+    """The second attempt finds its own record, which has replaced the holder's."""
 
     async def story(world):
         await settled(world, "a")
@@ -362,11 +362,11 @@ def test_a_lost_answer_to_the_first_presence_write_hides_no_living_namesake():
 
         assert twin.is_over
 
-    tell(story)
+    run_world(story)
 
 
-def test_a_start_that_is_tried_again_hides_no_living_namesake():
-    """The first attempt wrote its presence, and then lost sight of the store."""
+def test_a_repeated_start_notices_a_live_holder_of_its_owner_id():
+    """The first attempt wrote its member record, and then lost the store."""
 
     async def story(world):
         await settled(world, "a")
@@ -378,22 +378,22 @@ def test_a_start_that_is_tried_again_hides_no_living_namesake():
 
         assert twin.is_over
 
-    tell(story)
+    run_world(story)
 
 
-def test_a_restart_gets_in_although_some_looks_fail():
-    """While it waits for the answer of a namesake it looks often, and needs the last look only."""
+def test_a_restart_succeeds_although_some_polls_fail():
+    """It polls while it waits for another holder's answer, and needs only the last poll."""
 
     async def story(world):
         _, victim = await settled(world, "a", "b")
         world.crash(victim)
-        again = world.start("b")
+        restarted = world.start("b")
         await asyncio.sleep(3)
-        with again.connection.outage():
+        with restarted.connection.outage():
             await asyncio.sleep(3)
         await asyncio.sleep(INTERVAL_S)
 
         assert world.owned_counts() == {"a": 4, "b": 4}
-        assert again.served_count == 4
+        assert restarted.served_count == 4
 
-    tell(story)
+    run_world(story)

@@ -16,7 +16,7 @@ SHUTDOWN = timedelta(seconds=20)
 
 
 async def never():
-    """What a client does that waits for an answer which does not come."""
+    """Wait for ever, as a client does for an answer that does not come."""
     await asyncio.Event().wait()
 
 
@@ -31,7 +31,7 @@ def left_open(caplog):
 
 @pytest.mark.parametrize("part", ["store", "source"])
 def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
-    """It takes what is left of ``shutdown_timeout`` and a grace, and is logged."""
+    """After the rest of ``shutdown_timeout`` and a grace period. It is logged."""
 
     async def story():
         scene = Scene()
@@ -41,8 +41,8 @@ def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
         loop = asyncio.get_running_loop()
         async with processor:
             await seconds(30)
-            begun_s = loop.time()
-        return loop.time() - begun_s, scene.owners()
+            began_s = loop.time()
+        return loop.time() - began_s, scene.owners()
 
     took_s, owners = run_virtual(story())
 
@@ -51,8 +51,8 @@ def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
     assert left_open(caplog) == [part]
 
 
-def test_a_start_that_fails_ends_although_the_store_does_not_close(caplog):
-    """The error is that of the start."""
+def test_a_failed_start_ends_although_the_store_does_not_close(caplog):
+    """With the error of the start."""
 
     async def story():
         scene = Scene()
@@ -71,7 +71,7 @@ def test_a_start_that_fails_ends_although_the_store_does_not_close(caplog):
     assert left_open(caplog) == ["store"]
 
 
-async def test_a_store_that_blocks_its_thread_is_left_there(caplog):
+async def test_stop_leaves_behind_a_thread_that_the_store_blocks(caplog):
     """The thread is a daemon, so it does not keep the process alive either."""
     go_on = threading.Event()
     scene = Scene()

@@ -1,4 +1,4 @@
-"""How a test on a harness fails: the message says what was, what was expected, and the story."""
+"""Failing assertions of the harness: the message has the expected, the actual, and the history."""
 
 from datetime import timedelta
 
@@ -9,8 +9,8 @@ from eventproc.testing import HandlerTestHarness
 from tests.unit.eventproc.testing.harness.test_harness import MANUAL, Counting
 
 
-def test_a_handler_that_always_fails_does_not_settle():
-    """The message says how far it came, and why; the handler's own error is the cause."""
+def test_settle_fails_if_the_handler_always_fails():
+    """The message says how far it got and why; the handler's error is the cause."""
 
     class Broken(PartitionHandler):
         async def process_events(self, context, events):
@@ -30,8 +30,8 @@ def test_a_handler_that_always_fails_does_not_settle():
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_a_handler_that_cannot_be_set_up_does_not_settle():
-    """Nobody serves the partition."""
+def test_settle_fails_if_initialize_always_fails():
+    """The partition is not served."""
 
     class Unready(Counting):
         async def initialize(self, context):
@@ -46,8 +46,8 @@ def test_a_handler_that_cannot_be_set_up_does_not_settle():
     assert "initialize failed: OSError('no database')" in str(caught.value)
 
 
-def test_assertions_say_what_was_and_what_was_expected():
-    """Each tells its own story."""
+def test_each_assertion_has_the_expected_and_the_actual():
+    """In words that fit the assertion."""
     with HandlerTestHarness(Counting, config=MANUAL) as harness:
         harness.publish("one")
         with pytest.raises(AssertionError, match="never handled: event 0 of partition '0'"):
@@ -64,8 +64,8 @@ def test_assertions_say_what_was_and_what_was_expected():
             harness.assert_closed(CloseReason.STALLED)
 
 
-def test_what_cannot_happen_is_refused():
-    """A call that was made already, an owner who is not there."""
+def test_impossible_faults_are_refused():
+    """A fault of a call that was made already, or of an owner that does not exist."""
     with HandlerTestHarness(Counting) as harness:
         harness.publish("one")
         harness.settle()
@@ -75,8 +75,8 @@ def test_what_cannot_happen_is_refused():
             harness.kill("nobody")
 
 
-def test_what_cannot_be_staged_is_refused_in_words():
-    """A mistyped name is told as such, with the story."""
+def test_invalid_arguments_of_the_harness_are_refused_with_a_message():
+    """For example a partition that does not exist, or time that goes back."""
     with HandlerTestHarness(Counting) as harness:
         with pytest.raises(AssertionError, match="there is no partition 9"):
             harness.steal("9")

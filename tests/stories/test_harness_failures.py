@@ -1,4 +1,4 @@
-"""The harness under a failure policy, with key lanes, and with handlers that say which event."""
+"""The harness with failure policies, with key lanes, and with handlers that name failed events."""
 
 from collections import defaultdict
 from datetime import timedelta
@@ -22,18 +22,18 @@ LETTERS = EventProcessorConfig(
 LANES = EventProcessorConfig(key_concurrency=4)
 
 
-class Picky(PartitionHandler):
-    """Handles one event at a time, and cannot stand some."""
+class RefusingSome(PartitionHandler):
+    """Takes one event at a time, and raises for some."""
 
     async def process_event(self, context, event):
-        """Refuse what is bad."""
+        """Raise for a bad event."""
         if event.body == b"bad":
             raise ValueError("cannot read this")
 
 
-def test_what_a_failed_call_got_done_is_handled():
-    """Event by event: those before the bad one are done, those after it come again."""
-    with HandlerTestHarness(Picky, config=LETTERS) as harness:
+def test_events_before_the_failed_one_are_handled():
+    """With events one by one: those after it are delivered again."""
+    with HandlerTestHarness(RefusingSome, config=LETTERS) as harness:
         harness.publish("one", "bad", "two")
         harness.settle()
 
@@ -47,8 +47,8 @@ def test_what_a_failed_call_got_done_is_handled():
     assert harness.checkpointed() == 2
 
 
-def test_what_a_batch_error_does_not_name_is_handled():
-    """Also behind the event that failed."""
+def test_events_that_a_batch_error_does_not_name_are_handled():
+    """Also those after the failed event."""
 
     class Naming(PartitionHandler):
         has_failed = False
@@ -65,10 +65,10 @@ def test_what_a_batch_error_does_not_name_is_handled():
         harness.assert_each_handled_once()
 
 
-def test_a_partition_that_was_stopped_does_not_settle_until_it_is_resumed():
-    """The message says who stopped it."""
+def test_settle_fails_for_a_stopped_partition_until_it_is_resumed():
+    """The message says why it was stopped."""
 
-    class Broken(Picky):
+    class Broken(RefusingSome):
         is_broken = True
 
         async def process_event(self, context, event):
@@ -89,9 +89,11 @@ def test_a_partition_that_was_stopped_does_not_settle_until_it_is_resumed():
 
 
 def test_an_event_that_kills_processes_is_given_up():
-    """By the count that is kept with the checkpoint: each owner knows of the ones before it."""
+    """By the delivery count in the checkpoint, which each owner reads."""
     policy = FailurePolicy(deliveries_max=3, action=FailureAction.DEAD_LETTER)
-    with HandlerTestHarness(Picky, config=EventProcessorConfig(failure_policy=policy)) as harness:
+    with HandlerTestHarness(
+        RefusingSome, config=EventProcessorConfig(failure_policy=policy)
+    ) as harness:
         for number in range(1, 4):
             harness.crash_call(number)
         harness.publish("deadly")
@@ -106,7 +108,7 @@ def test_an_event_that_kills_processes_is_given_up():
 
 @pytest.mark.parametrize("base", [PartitionHandler, BlockingPartitionHandler])
 def test_key_lanes_run_in_the_harness(base):
-    """Keys side by side, each in order, through a crash and a move."""
+    """Keys concurrently, each in order, through a crash and a move."""
     seen = defaultdict(list)
 
     class Async(PartitionHandler):
@@ -139,11 +141,11 @@ def test_key_lanes_run_in_the_harness(base):
     assert len(seen) == 8
 
 
-def test_idleness_is_part_of_the_story():
-    """And the handler is told of it."""
+def test_an_idle_partition_is_part_of_the_history():
+    """``on_idle`` is called."""
     idle = []
 
-    class Idle(Picky):
+    class Idle(RefusingSome):
         async def on_idle(self, context):
             idle.append(context.partition_id)
 
@@ -155,10 +157,12 @@ def test_idleness_is_part_of_the_story():
     assert harness.history().count("partition 0: idle") == 2
 
 
-def test_a_dead_letter_on_a_stage_has_the_stages_time():
-    """That of when it was given up, however long the sink was out; nothing follows the machine."""
+def test_a_dead_letter_has_the_time_of_the_harness():
+    """The time when the event was given up, however long the sink was out."""
     settings = FailurePolicy(attempts_max=1, action=FailureAction.DEAD_LETTER)
-    with HandlerTestHarness(Picky, config=EventProcessorConfig(failure_policy=settings)) as harness:
+    with HandlerTestHarness(
+        RefusingSome, config=EventProcessorConfig(failure_policy=settings)
+    ) as harness:
         harness.dead_letter_sink.is_out = True
         published_at = harness.now
         harness.publish(b"bad")

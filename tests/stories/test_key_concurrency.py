@@ -1,4 +1,4 @@
-"""Key lanes: keys side by side, each in order, and nothing handled that was handled before."""
+"""Key lanes: keys concurrently, each in order, and no handled event delivered again."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ def publish(scene: Scene, keys) -> None:
 
 
 class ByKey(PartitionHandler):
-    """Takes its time for each event, and sees who is there at the same time."""
+    """Takes time for each event, and counts the calls under way."""
 
     def __init__(self, scene: Scene, seconds_per_event: float = 1.0) -> None:
         self.scene = scene
@@ -35,7 +35,7 @@ class ByKey(PartitionHandler):
         self.numbers_by_key: dict[str | None, list[int]] = defaultdict(list)
 
     async def process_events(self, context, events):
-        """Be busy with a key."""
+        """Handle events of one key."""
         (key,) = {event.partition_key for event in events}
         assert not self.busy[key]
         self.busy[key] += 1
@@ -51,18 +51,18 @@ class ByKey(PartitionHandler):
 
 
 @pytest.mark.parametrize(("lanes", "took_s"), [(2, 40), (3, 20), (30, 20)])
-def test_keys_are_handled_side_by_side_and_each_in_order(lanes, took_s):
-    """As many at once as there are lanes, or keys, or as the window has."""
+def test_keys_are_handled_concurrently_and_each_in_order(lanes, took_s):
+    """As many as there are lanes or keys, whichever is fewer."""
 
     async def story():
         scene = Scene()
         publish(scene, "abc" * 20)
         handler = ByKey(scene)
         async with scene.processor(lambda: handler, key_concurrency=lanes) as processor:
-            begun_s = asyncio.get_running_loop().time()
+            started_s = asyncio.get_running_loop().time()
             while processor.statistics().counters.handled_count < 60:
                 await seconds(0.25)
-            took = asyncio.get_running_loop().time() - begun_s
+            took = asyncio.get_running_loop().time() - started_s
         return handler, took, scene.checkpointed()
 
     handler, took, checkpointed = run_virtual(story())
@@ -75,8 +75,8 @@ def test_keys_are_handled_side_by_side_and_each_in_order(lanes, took_s):
         assert len(numbers) == 20
 
 
-def test_after_a_crash_only_what_was_under_way_comes_again():
-    """What was done above the position stands in the checkpoint."""
+def test_after_a_crash_only_events_under_way_are_delivered_again():
+    """Completed events above the position are in the checkpoint."""
 
     async def story():
         scene = Scene()
@@ -92,7 +92,7 @@ def test_after_a_crash_only_what_was_under_way_comes_again():
         await first.start()
         await seconds(20)
         stored = scene.checkpoint()
-        scene.store_by_owner["a"].is_out = True  # It is never heard of again.
+        scene.store_by_owner["a"].is_out = True  # From now on it is as good as dead.
         handled_before = sorted(scene.numbers())
         async with scene.processor(lambda: ByKey(scene), owner_id="b", key_concurrency=3):
             await seconds(100)
@@ -110,8 +110,8 @@ def test_after_a_crash_only_what_was_under_way_comes_again():
     assert scene.checkpointed() == 6
 
 
-def test_a_hand_over_of_lanes_delivers_nothing_twice():
-    """Every lane finishes its call before the partition is given away."""
+def test_a_hand_over_with_key_lanes_repeats_no_event():
+    """Every lane finishes its call before the partition is handed over."""
 
     async def story():
         scene = Scene(partition_count=2)
@@ -140,8 +140,8 @@ def test_a_hand_over_of_lanes_delivers_nothing_twice():
     assert set(counts.values()) == {1}
 
 
-def test_a_full_window_holds_back_its_own_partition_only():
-    """One key that hangs fills the window of its partition; the other goes on."""
+def test_a_full_window_holds_up_only_its_own_partition():
+    """A key that hangs fills the window of one partition; the other one goes on."""
 
     async def story():
         scene = Scene(partition_count=2)
@@ -173,7 +173,7 @@ def test_a_full_window_holds_back_its_own_partition_only():
 
 
 def test_a_failing_key_does_not_hold_up_the_others():
-    """It is retried in its lane; its later events wait behind it."""
+    """Its event is retried in its lane, and its later events wait."""
 
     async def story():
         scene = Scene()
@@ -200,8 +200,8 @@ def test_a_failing_key_does_not_hold_up_the_others():
     assert numbers[10:] == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]
 
 
-def test_events_without_a_key_are_one_key():
-    """Whoever wants them without order has to say so, by ``key_selector``."""
+def test_events_without_a_key_are_handled_as_one_key():
+    """With ``key_selector`` they may be handled without order."""
 
     async def story():
         scene = Scene()
@@ -214,17 +214,17 @@ def test_events_without_a_key_are_one_key():
     assert run_virtual(story()) == (1, list(range(10)))
 
 
-def test_any_key_may_be_chosen():
-    """Here each event is its own, so there is no order at all."""
+def test_key_selector_chooses_the_key():
+    """Here each event has one of its own, so there is no order."""
 
     async def story():
         scene = Scene()
         scene.publish(10)
-        begun = []
+        began_s = []
 
         class All(Noting):
             async def process_events(self, context, events):
-                begun.append(asyncio.get_running_loop().time())
+                began_s.append(asyncio.get_running_loop().time())
                 await asyncio.sleep(10)
                 await super().process_events(context, events)
 
@@ -234,13 +234,13 @@ def test_any_key_may_be_chosen():
             key_selector=lambda event: str(event.sequence_number),
         ):
             await seconds(15)
-        return len(begun), max(begun) - min(begun)
+        return len(began_s), max(began_s) - min(began_s)
 
     assert run_virtual(story()) == (10, 0)
 
 
-def test_state_is_refused_with_lanes():
-    """It would belong to no position; a handler that is not seen through at the start hears why."""
+def test_setting_state_is_refused_with_key_lanes():
+    """It would belong to no position. The call raises even if the start could not see it."""
 
     async def story():
         scene = Scene()
@@ -264,8 +264,8 @@ def test_state_is_refused_with_lanes():
     assert "key_concurrency to 1" in str(errors[0])
 
 
-def test_a_checkpoint_in_a_lane_stores_its_event_wherever_the_position_is():
-    """It says that this event, and those before it in the call, are handled."""
+def test_a_checkpoint_in_a_lane_stores_its_events_as_a_completed_range():
+    """The event and those before it in the call are handled, wherever the position is."""
 
     async def story():
         scene = Scene()
@@ -291,8 +291,8 @@ def test_a_checkpoint_in_a_lane_stores_its_event_wherever_the_position_is():
     assert (stored.sequence_number, stored.completed) == (-1, (SequenceRange(1, 2),))
 
 
-def test_a_lost_partition_ends_all_lanes_at_once():
-    """No call goes on, and nothing is stored."""
+def test_losing_the_partition_cancels_the_calls_of_all_lanes():
+    """And nothing is stored."""
 
     async def story():
         scene = Scene()
@@ -310,8 +310,8 @@ def test_a_lost_partition_ends_all_lanes_at_once():
             await seconds(5)
             store = scene.store_by_owner["a"].store
             (record,) = (await store.list_ownership(scene.group)).ownerships
-            thief = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
-            await store.claim_ownership(scene.group, [thief])
+            claim = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
+            await store.claim_ownership(scene.group, [claim])
             await seconds(12)
             return ended
 
@@ -322,8 +322,8 @@ def test_a_lost_partition_ends_all_lanes_at_once():
     assert max(at_s for at_s, _ in ended) < 16
 
 
-def test_all_lanes_share_the_time_that_a_stop_has():
-    """Calls that never end are cut, and the stop keeps its budget."""
+def test_all_lanes_share_the_time_limit_of_stop():
+    """Calls that never end are cancelled."""
 
     async def story():
         scene = Scene()
@@ -338,9 +338,9 @@ def test_all_lanes_share_the_time_that_a_stop_has():
         )
         await processor.start()
         await seconds(5)
-        begun_s = asyncio.get_running_loop().time()
+        started_s = asyncio.get_running_loop().time()
         await processor.stop()
-        return asyncio.get_running_loop().time() - begun_s, scene.owners()
+        return asyncio.get_running_loop().time() - started_s, scene.owners()
 
     took_s, owners = run_virtual(story())
 

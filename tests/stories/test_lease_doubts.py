@@ -13,12 +13,12 @@ from tests.unit.eventproc.ownership.test_leases import LeasesFixture
 
 
 def in_session(until_s: float = 10_000.0) -> LeasesFixture:
-    """Leases of a session that is trusted until then."""
+    """The leases of a processor whose session is trusted until *until_s*."""
     return LeasesFixture(session_trusted_until_s=lambda: until_s)
 
 
-def test_a_transfer_with_an_old_etag_is_written_again():
-    """The answer to the renewal before it was lost, and the record still names this processor."""
+def test_a_hand_over_with_an_old_etag_is_written_again():
+    """The answer to the last renewal was lost, but the record still names this processor."""
 
     async def story():
         fixture = LeasesFixture()
@@ -30,7 +30,7 @@ def test_a_transfer_with_an_old_etag_is_written_again():
     assert run_virtual(story()) == (WriteOutcome.WON, {"0": "other"})
 
 
-def test_a_transfer_does_not_overwrite_another_owner():
+def test_a_hand_over_does_not_overwrite_another_owner():
     """The lease was doubtful, and the partition has been stolen."""
 
     async def story():
@@ -70,7 +70,7 @@ def test_a_doubtful_lease_is_not_trusted_by_a_listing():
         await fixture.claim("0")
         await seconds(30)
         await fixture.lose_renewals()
-        await fixture.leases.compare(await fixture.store.list_ownership(fixture.scene.group), 30.0)
+        await fixture.compare(await fixture.store.list_ownership(fixture.scene.group), 30.0)
         renewing = asyncio.create_task(fixture.leases.renew_due())
         fixture.slow_store.request_s = 5.0
         await seconds(7)
@@ -110,7 +110,7 @@ def test_a_listing_that_contradicts_a_lease_does_not_extend_its_trust():
         await seconds(40)
         listed = await fixture.store.list_ownership(fixture.scene.group)
         fixture.slow_store.request_s = 5.0
-        comparing = asyncio.create_task(fixture.leases.compare(listed, 40.0))
+        comparing = asyncio.create_task(fixture.compare(listed, 40.0))
         await seconds(1)
         meanwhile_s = fixture.leases.trusted_until_s("0")
         await comparing
@@ -129,19 +129,19 @@ def test_a_release_of_unknown_outcome_does_not_count_as_done(is_answered):
         await fixture.leases.transfer("0", "me")
         claim = fixture.slow_store.claim_ownership
 
-        async def unheard(group, claims):
+        async def lose_answer(group, claims):
             results = await claim(group, claims)
             return [replace(r, outcome=WriteOutcome.UNKNOWN, ownership=None) for r in results]
 
         if not is_answered:
-            fixture.slow_store.claim_ownership = unheard  # type: ignore[method-assign]
+            fixture.slow_store.claim_ownership = lose_answer  # type: ignore[method-assign]
         return await fixture.leases.release_remaining(()), fixture.scene.owners()
 
     assert run_virtual(story()) == (is_answered, {"0": None})
 
 
 def test_the_end_of_a_write_wakes_every_waiter():
-    """The longest waiting one may need another partition."""
+    """The one that has waited longest may be waiting for another partition."""
 
     async def story():
         turns, order = Turns(), []

@@ -1,4 +1,4 @@
-"""Leaving a group: who gets the partitions, the drain delay, and records that are not ours."""
+"""Leaving a group: hand-overs, the drain delay, and a new processor with the same owner id."""
 
 import asyncio
 from contextlib import suppress
@@ -80,12 +80,12 @@ def test_a_partition_that_is_being_handed_over_gets_no_second_pump():
         await seconds(1)
         fixture.pumps.adjust({"0"}, {})
         await seconds(1)
-        while_given = fixture.made
+        during_hand_over = fixture.made
         fixture.transfer_allowed.set()
         await seconds(1)
         fixture.pumps.adjust({"0"}, {})
         await seconds(1)
-        return while_given, fixture.made
+        return during_hand_over, fixture.made
 
     assert run_virtual(story()) == (1, 2)
 
@@ -109,14 +109,14 @@ def test_the_new_owner_is_read_again_after_draining():
     assert run_virtual(story({})) == []
 
 
-class Timing(PartitionHandler):
-    """Notes when it gets events."""
+class RecordingTimes(PartitionHandler):
+    """Records when it gets events."""
 
     def __init__(self, times):
         self.times = times
 
     async def process_events(self, context, events):
-        """Note the moment."""
+        """Record the time."""
         self.times.append(asyncio.get_running_loop().time())
 
 
@@ -126,8 +126,8 @@ def test_a_leaving_processor_serves_its_partitions_until_the_others_poll_often()
     async def story():
         scene = Scene(2)
         times: list[float] = []
-        a = scene.processor(lambda: Timing(times), owner_id="a")
-        b = scene.processor(lambda: Timing(times), owner_id="b")
+        a = scene.processor(lambda: RecordingTimes(times), owner_id="a")
+        b = scene.processor(lambda: RecordingTimes(times), owner_id="b")
         await asyncio.gather(a.start(), b.start())
         await seconds(15)
         mine = next(p for p, owner in scene.owners().items() if owner == "a")
@@ -144,20 +144,20 @@ def test_a_leaving_processor_serves_its_partitions_until_the_others_poll_often()
 
 
 class SlowToClose(PartitionHandler):
-    """Takes a while to close."""
+    """Takes a moment to close."""
 
     async def process_events(self, context, events):
-        """Take them all."""
+        """Handle all events."""
 
     async def close(self, context, reason):
-        """Take a while."""
+        """Take a moment."""
         await asyncio.sleep(0.1)
 
 
 def test_a_processor_that_leaves_before_a_hand_over_arrives_returns_the_partition():
     """It was planned to get a partition, so it waits for a hand-over under way."""
 
-    async def give_at():
+    async def hand_over_at():
         scene = Scene(2)
         a = scene.processor(SlowToClose, owner_id="a")
         await a.start()
@@ -184,19 +184,19 @@ def test_a_processor_that_leaves_before_a_hand_over_arrives_returns_the_partitio
         await a.stop()
         return owners
 
-    given_at_s = run_virtual(give_at())
+    given_at_s = run_virtual(hand_over_at())
     for before_s in (0.09, 0.07, 0.05, 0.02):
         assert run_virtual(story(given_at_s - before_s)) == {"a"}
 
 
 class SlowerToClose(PartitionHandler):
-    """Closes one partition after the other."""
+    """Takes longer to close the higher the number of the partition is."""
 
     async def process_events(self, context, events):
-        """Take them all."""
+        """Handle all events."""
 
     async def close(self, context, reason):
-        """Take a while, and the longer the higher the partition's number."""
+        """Take longer the higher the number of the partition is."""
         await asyncio.sleep(0.5 + int(context.partition_id))
 
 
@@ -236,10 +236,10 @@ def test_a_partition_handed_to_a_leaving_processor_at_the_end_is_released():
 
 
 class Lasting(PartitionHandler):
-    """Works for longer than a newcomer with the same owner id waits for an answer."""
+    """Works for longer than a new processor with the same owner id waits for an answer."""
 
     async def process_events(self, context, events):
-        """Take a long while."""
+        """Work for a long time."""
         await asyncio.sleep(20)
 
 
@@ -267,11 +267,11 @@ def test_a_leaving_processor_does_not_release_partitions_of_a_new_one_with_its_i
     assert run_virtual(story()) == (True, 0, ("0", "1"))
 
 
-class Deaf(SlowToClose):
+class IgnoringCancellation(SlowToClose):
     """Ignores cancellation for a long time."""
 
     async def process_events(self, context, events):
-        """Wait, and wait on."""
+        """Wait, and go on waiting after a cancellation."""
         until_s = asyncio.get_running_loop().time() + 40
         while (left_s := until_s - asyncio.get_running_loop().time()) > 0:
             with suppress(asyncio.CancelledError):
@@ -289,7 +289,7 @@ def test_a_processor_that_stops_with_a_handler_running_stays_recorded_as_leaving
             "load_balancing_strategy": strategy,
             "handoff_timeout": timedelta(seconds=30),
         }
-        a = scene.processor(Deaf, owner_id="a", **settings)
+        a = scene.processor(IgnoringCancellation, owner_id="a", **settings)
         await a.start()
         await seconds(5)
         b = scene.processor(owner_id="b", **settings)
@@ -347,9 +347,9 @@ def test_a_stolen_link_makes_the_processor_verify_its_lease():
         a = scene.processor(owner_id="a")
         await a.start()
         await seconds(12)
-        thief = scene.store_by_owner["a"].store
+        store = scene.store_by_owner["a"].store
         record = scene.account.records(scene.group).ownership_by_partition["0"]
-        await thief.claim_ownership(
+        await store.claim_ownership(
             scene.group,
             [OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)],
         )

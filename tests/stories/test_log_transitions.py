@@ -1,4 +1,4 @@
-"""What lasts is logged when it begins and when it ends: an hour of it costs no more lines."""
+"""Conditions are logged when they begin and end: one that lasts an hour takes no more lines."""
 
 import asyncio
 import logging
@@ -12,33 +12,33 @@ from eventproc.testing import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 
-class Moody(Noting):
-    """Fails while it is in trouble, and cannot cope with errors either."""
+class FailingInTrouble(Noting):
+    """Raises while it is in trouble, also in ``process_error``."""
 
     is_in_trouble = False
 
     async def process_events(self, context, events):
-        """Fail or note."""
+        """Raise or record."""
         if self.is_in_trouble:
             raise RuntimeError("in trouble")
         await super().process_events(context, events)
 
     async def process_error(self, context, error):
-        """Fail at that, too."""
+        """Raise, too."""
         if self.is_in_trouble:
             raise RuntimeError("in trouble as well")
 
 
 @contextmanager
 def no_store(scene):
-    """Nothing of the store answers."""
+    """The store does not answer."""
     with scene.store_by_owner["a"].outage():
         yield
 
 
 @contextmanager
 def no_claims(scene):
-    """The store can be read, but every claim remains without an answer."""
+    """The store can be read, but every claim has an unknown outcome."""
     store = scene.store_by_owner["a"]
 
     async def unanswered(_group, claims):
@@ -60,11 +60,11 @@ def no_hub(scene):
 
 
 @contextmanager
-def no_luck(_scene):
-    """The handler fails, and its handling of errors, too."""
-    Moody.is_in_trouble = True
+def failing_handler(_scene):
+    """The handler raises, and its ``process_error``, too."""
+    FailingInTrouble.is_in_trouble = True
     yield
-    Moody.is_in_trouble = False
+    FailingInTrouble.is_in_trouble = False
 
 
 TROUBLES = {
@@ -77,17 +77,19 @@ TROUBLES = {
         "receiver_failed": "receiver_recovered",
         "partition_ids_failed": "partition_ids_recovered",
     },
-    no_luck: {"handler_failed": "handler_recovered"},
+    failing_handler: {"handler_failed": "handler_recovered"},
 }
 """Each trouble, and which event of its begin has which event of its end."""
 
 
 def lines_of(trouble, minutes, caplog):
-    """Return the events that are logged during so many minutes of trouble and at its end."""
+    """Return the events logged during so many minutes of trouble, and at its end."""
 
     async def story():
         scene = Scene()
-        async with scene.processor(lambda: Moody(scene), load_balancing_interval=INTERVAL):
+        async with scene.processor(
+            lambda: FailingInTrouble(scene), load_balancing_interval=INTERVAL
+        ):
             await seconds(10)
             caplog.clear()
             with trouble(scene):
@@ -105,28 +107,28 @@ INTERVAL = timedelta(seconds=10)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_what_lasts_longer_is_not_said_more_often(trouble, caplog):
-    """Ten times as long, and the same lines."""
+def test_trouble_that_lasts_longer_is_not_logged_more_often(trouble, caplog):
+    """Ten times as long gives the same lines."""
     short, long = lines_of(trouble, 6, caplog), lines_of(trouble, 60, caplog)
 
     assert sorted(long) == sorted(short)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_what_begins_has_an_end(trouble, caplog):
-    """Whoever was alarmed is told when it is over, once for each."""
+def test_each_condition_that_is_logged_is_logged_when_it_ends(trouble, caplog):
+    """Once for each beginning."""
     lines = lines_of(trouble, 6, caplog)
 
     for begin, end in TROUBLES[trouble].items():
         assert lines.count(begin) == lines.count(end) == 1, (begin, end, lines)
 
 
-def test_gaps_are_said_once(caplog):
+def test_gaps_are_logged_once(caplog):
     """A compacted hub has one in every batch."""
 
     async def story():
         scene = Scene()
-        async with scene.processor(lambda: Moody(scene)):
+        async with scene.processor(lambda: FailingInTrouble(scene)):
             for number in range(10):
                 scene.hub.stall("0")
                 scene.publish(3)

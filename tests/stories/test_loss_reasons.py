@@ -1,4 +1,4 @@
-"""A lost lease: the log tells another owner's claim from an operator's change."""
+"""The log of a lost lease tells another owner's claim from a change by an operator."""
 
 import logging
 
@@ -16,7 +16,7 @@ REASONS = ("ownership_lost", "ownership_touched", "renewal_failed")
 
 
 async def change(scene: Scene, owner_id: str | None) -> None:
-    """Write an owner into the record of partition 0, as it stands."""
+    """Write this owner into the record of partition 0."""
     records = scene.account.records(scene.group).ownership_by_partition
     claim = OwnershipClaim(partition_id="0", owner_id=owner_id, expected_etag=records["0"].etag)
     async with MemoryCheckpointStore(scene.account) as store:
@@ -24,27 +24,27 @@ async def change(scene: Scene, owner_id: str | None) -> None:
 
 
 async def reset(scene: Scene) -> None:
-    """What ``eventproc checkpoints reset`` does."""
+    """Move the checkpoint as ``eventproc checkpoints reset`` does."""
     await move(scene, -1)
 
 
 async def steal(scene: Scene) -> None:
-    """Take it for another processor."""
+    """Let another processor steal the partition."""
     await change(scene, "thief")
 
 
 async def release(scene: Scene) -> None:
-    """Leave it to nobody."""
+    """Release the partition."""
     await change(scene, None)
 
 
-async def unanswered(_group):
-    """No listing comes."""
+async def no_answer(_group):
+    """Raise as a listing without an answer does."""
     raise StoreUnavailableError("no answer")
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
-    """The events, and to whom each partition went."""
+def losses_logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
+    """The logged events, and the owner that each partition went to."""
     return [
         (getattr(record, "event", ""), getattr(record, "to_owner_id", ""))
         for record in caplog.records
@@ -54,15 +54,15 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
 
 @pytest.mark.parametrize("mode", LeaseMode)
 @pytest.mark.parametrize(
-    ("happen", "event"),
+    ("cause", "event"),
     [
         (reset, ("ownership_touched", "")),
         (steal, ("ownership_lost", "thief")),
         (release, ("ownership_lost", None)),
     ],
 )
-def test_a_poll_shows_why_a_lease_was_lost(happen, event, mode, caplog):
-    """An operator's reset is not the work of another owner."""
+def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, mode, caplog):
+    """A reset by an operator is not logged as the claim of another owner."""
     caplog.set_level(logging.INFO)
 
     async def story():
@@ -70,24 +70,22 @@ def test_a_poll_shows_why_a_lease_was_lost(happen, event, mode, caplog):
         processor = scene.processor(lease_mode=mode)
         await processor.start()
         await seconds(15)
-        await happen(scene)
+        await cause(scene)
         await seconds(40)
         await processor.stop()
 
     run_virtual(story())
 
-    assert told(caplog) == [event]
+    assert losses_logged(caplog) == [event]
 
 
 @pytest.mark.parametrize("is_silent", [False, True])
 @pytest.mark.parametrize(
-    ("happen", "event"),
+    ("cause", "event"),
     [(reset, ("ownership_touched", "")), (steal, ("ownership_lost", "thief"))],
 )
-def test_after_a_refused_renewal_the_record_is_read_for_the_reason(
-    happen, event, is_silent, caplog
-):
-    """The pump is stopped first; if the store does not answer, the log names no owner."""
+def test_the_record_is_read_for_the_reason_of_a_refused_renewal(cause, event, is_silent, caplog):
+    """The pump is stopped first. If the store does not answer, the log names no owner."""
     caplog.set_level(logging.INFO)
 
     async def story():
@@ -97,9 +95,9 @@ def test_after_a_refused_renewal_the_record_is_read_for_the_reason(
         await seconds(15)
         run = processor._run
         assert run is not None
-        await happen(scene)
+        await cause(scene)
         if is_silent:
-            scene.store_by_owner["a"].list_ownership = unanswered  # type: ignore[method-assign]
+            scene.store_by_owner["a"].list_ownership = no_answer  # type: ignore[method-assign]
         await run.leases.renew_all()
         await seconds(0.1)
         lost_count = processor.statistics().lost_count
@@ -109,4 +107,4 @@ def test_after_a_refused_renewal_the_record_is_read_for_the_reason(
     lost_count = run_virtual(story())
 
     assert lost_count == 1
-    assert told(caplog)[:1] == [("ownership_lost", None) if is_silent else event]
+    assert losses_logged(caplog)[:1] == [("ownership_lost", None) if is_silent else event]

@@ -29,7 +29,7 @@ AMQP, KAFKA = OffsetFormat.AMQP, OffsetFormat.KAFKA
 
 
 class KafkaReceiver(PartitionReceiver):
-    """A link of a memory hub that names its offsets as Kafka's are named."""
+    """A receiver of a memory hub whose offsets look like Kafka's."""
 
     def __init__(self, inner):
         self.inner = inner
@@ -51,12 +51,12 @@ class KafkaReceiver(PartitionReceiver):
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
-        told: LastEnqueued | None = self.inner.last_enqueued
-        return told
+        newest: LastEnqueued | None = self.inner.last_enqueued
+        return newest
 
 
 class KafkaLikeSource(MemoryEventSource):
-    """A memory hub with Kafka's offsets: the group's rules need no broker."""
+    """A memory hub with Kafka's offsets: these rules need no broker."""
 
     @property
     def offset_format(self):
@@ -72,7 +72,7 @@ SOURCES = {AMQP: MemoryEventSource, KAFKA: KafkaLikeSource}
 
 
 def processor_of(scene, offset_format, owner_id):
-    """A processor that is not started yet."""
+    """A processor that is not started."""
     return EventProcessor(
         source=SOURCES[offset_format](scene.hub),
         store=MemoryCheckpointStore(scene.account),
@@ -83,21 +83,21 @@ def processor_of(scene, offset_format, owner_id):
 
 
 async def serve(scene, offset_format, owner_id, for_s=30.0):
-    """Start a processor, let it work, and stop it in good order."""
+    """Start a processor, let it work, and stop it."""
     async with processor_of(scene, offset_format, owner_id):
         await seconds(for_s)
 
 
 async def refused(processor):
-    """The words with which a processor is refused at its start."""
+    """Start a processor that is refused; return the message."""
     with pytest.raises(ConfigurationError) as caught:
         await processor.start()
     return str(caught.value)
 
 
 @pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
-def test_another_protocol_is_refused_while_a_processor_lives(first, second):
-    """Even one that has not read anything: there is no checkpoint yet."""
+def test_another_offset_format_is_refused_while_a_processor_is_alive(first, second):
+    """Even if it has not read anything, so that there is no checkpoint."""
 
     async def story():
         scene = Scene()
@@ -116,7 +116,7 @@ def test_another_protocol_is_refused_while_a_processor_lives(first, second):
 
 
 @pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
-def test_another_protocol_is_refused_for_ever_where_there_is_a_checkpoint(first, second):
+def test_another_offset_format_is_refused_if_there_is_a_checkpoint(first, second):
     """Even if all processors stopped weeks ago, and with the same owner id."""
 
     async def story():
@@ -154,7 +154,7 @@ def test_of_two_formats_that_start_at_once_at_least_one_is_refused():
     assert "refused" in run_virtual(story())
 
 
-def test_a_processor_of_another_sdk_counts_as_one_over_amqp():
+def test_a_foreign_member_counts_as_amqp():
     """It writes an ownership record and no member record."""
 
     async def story():
@@ -191,7 +191,7 @@ def test_the_offset_before_the_first_event_has_no_format(first, second):
 
 
 async def put(scene, offset, number):
-    """Write a checkpoint over whatever stands there, as a processor that knows no marks does."""
+    """Replace the checkpoint, as a processor that does not know of formats does."""
     store = MemoryCheckpointStore(scene.account)
     await store.open()
     found = await store.read_checkpoint(scene.group, "0")
@@ -207,8 +207,8 @@ async def put(scene, offset, number):
     )
 
 
-def test_a_checkpoint_that_another_sdk_writes_meanwhile_is_never_gone_on_from(caplog):
-    """The other SDK did not check the format. The partition stops instead of skipping events."""
+def test_a_partition_stops_if_another_sdk_writes_an_offset_of_another_format(caplog):
+    """The other SDK did not check the format. Going on from there would skip events."""
 
     async def story():
         scene = Scene()
@@ -224,18 +224,18 @@ def test_a_checkpoint_that_another_sdk_writes_meanwhile_is_never_gone_on_from(ca
 
     caplog.set_level(logging.INFO, "eventproc")
     numbers, stands = run_virtual(story())
-    said = [vars(record).get("event") for record in caplog.records]
+    logged_events = [vars(record).get("event") for record in caplog.records]
 
-    assert said.count("partition_started") == 1  # Behind 1,000 it would skip whatever comes.
+    assert logged_events.count("partition_started") == 1  # After 1,000 it would skip events.
     assert numbers[:3] == [0, 1, 2]
     assert set(numbers) <= {0, 1, 2, 3, 4, 5}  # Those that were under way, and none again.
     assert len(numbers) == len(set(numbers))
     assert stands.sequence_number == 1_000
-    assert "offset_format_mismatched" in said
+    assert "offset_format_mismatched" in logged_events
 
 
 def stored(offset, number):
-    """A checkpoint as a store hands it out."""
+    """A checkpoint as a store returns it."""
     return Checkpoint(
         partition_id="0", offset=offset, sequence_number=number, etag="1", last_modified=BEGIN
     )
@@ -259,8 +259,8 @@ def test_a_checkpoint_shows_its_offset_format(offset, number, whose):
     assert offset is None or offset_format_of(offset) is whose
 
 
-def test_expiration_is_what_makes_a_processor_live():
-    """A dead processor without checkpoints does not make a start fail."""
+def test_a_processor_whose_records_have_expired_does_not_count():
+    """Without checkpoints, a dead processor does not make a start fail."""
 
     async def story():
         scene = Scene()

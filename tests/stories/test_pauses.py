@@ -1,4 +1,4 @@
-"""What holds a partition back, and what it does when nothing comes: pause, rates, idle, lag."""
+"""Pauses, rate limits, idle partitions and lag."""
 
 import asyncio
 from datetime import timedelta
@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc import ConfigurationError, EventProcessorConfig, PartitionHandler
-from eventproc.core.rate import Bucket
+from eventproc import CheckpointPolicy, ConfigurationError, EventProcessorConfig, PartitionHandler
+from eventproc.core.policy import Bucket
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 
 def test_a_paused_partition_stays_owned_and_receives_nothing():
-    """Also beyond the expiration of its lease; the others go on; then it goes on, too."""
+    """For longer than the expiration. The others go on, and so does this one when it is resumed."""
 
     async def story():
         scene = Scene(partition_count=2)
@@ -44,7 +44,7 @@ def test_a_paused_partition_stays_owned_and_receives_nothing():
 
 
 def test_a_handler_may_pause_its_partition():
-    """The call under way is done, nothing comes after it; anybody may resume."""
+    """Its call finishes, and no further one begins. The program may resume the partition."""
 
     async def story():
         scene = Scene()
@@ -69,7 +69,7 @@ def test_a_handler_may_pause_its_partition():
 
 
 def test_a_pause_ends_with_the_ownership():
-    """A new owner knows nothing of it, and a stop is not delayed by it."""
+    """The next owner does not know of it, and it does not delay a stop."""
 
     async def story():
         scene = Scene()
@@ -94,8 +94,8 @@ def test_a_pause_ends_with_the_ownership():
     [({"partition_rate_max": 10.0}, 9), ({"rate_max": 10.0}, 19)],
     ids=["partition", "processor"],
 )
-def test_rates_are_kept(settings, took_s):
-    """Two partitions of a hundred events each; a second's worth may come at once."""
+def test_delivery_keeps_the_rate_limits(settings, took_s):
+    """Two partitions of a hundred events each; one second's worth may be delivered at once."""
 
     async def story():
         scene = Scene(partition_count=2)
@@ -122,8 +122,8 @@ def test_rates_are_kept(settings, took_s):
     st.floats(0.5, 1000),
     st.lists(st.tuples(st.floats(0, 5), st.integers(1, 50)), min_size=1, max_size=40),
 )
-def test_no_span_of_time_has_more_than_its_share(per_second, steps):
-    """Between any two hand-overs at most the rate, a second's worth and one batch."""
+def test_no_span_of_time_has_more_events_than_the_rate_allows(per_second, steps):
+    """Between any two deliveries: the rate, one second's worth and one batch."""
     bucket, now_s, gone = Bucket(per_second=per_second), 0.0, []
     for after_s, count in steps:
         now_s += after_s
@@ -138,8 +138,8 @@ def test_no_span_of_time_has_more_than_its_share(per_second, steps):
             assert count <= (span_s + 1) * per_second + 50 + 1e-6 * count
 
 
-def test_an_idle_partition_tells_its_handler():
-    """Each time that nothing came for so long; what it does to the state is stored."""
+def test_on_idle_is_called_each_time_the_idle_timeout_has_passed():
+    """A state that it sets is stored."""
 
     async def story():
         scene = Scene()
@@ -166,7 +166,56 @@ def test_an_idle_partition_tells_its_handler():
     assert checkpoint.state == str(len(waits) + 1).encode()
 
 
-def test_lag_is_told_in_events_and_in_seconds():
+def test_a_state_that_on_idle_sets_is_stored_when_the_policy_says_so():
+    """It does not wait for the next event, or for the close."""
+
+    async def scenario():
+        scene = Scene()
+
+        class Idle(Noting):
+            async def on_idle(self, context):
+                context.state = b"idle"
+
+        scene.publish(1)
+        async with scene.processor(
+            lambda: Idle(scene),
+            idle_timeout=timedelta(seconds=10),
+            checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=5)),
+        ):
+            await seconds(18)
+            return scene.checkpoint()
+
+    checkpoint = run_virtual(scenario())
+
+    assert (checkpoint.sequence_number, checkpoint.state) == (0, b"idle")
+
+
+def test_on_idle_is_not_called_while_a_key_lane_is_busy():
+    """The partition has work, although nothing was received for a while."""
+
+    async def scenario():
+        scene = Scene()
+        calls = []
+
+        class Slow(Noting):
+            async def process_events(self, context, events):
+                await asyncio.sleep(60)
+                calls.append("done")
+
+            async def on_idle(self, context):
+                calls.append("idle")
+
+        scene.publish(1)
+        async with scene.processor(
+            lambda: Slow(scene), idle_timeout=timedelta(seconds=10), key_concurrency=2
+        ):
+            await seconds(85)
+        return calls
+
+    assert run_virtual(scenario())[:2] == ["done", "idle"]
+
+
+def test_lag_is_reported_in_events_and_in_seconds():
     """By the hub's clock: how much older the last handled event is than the newest."""
 
     async def story():

@@ -1,7 +1,7 @@
-"""Every small world there is: up to six partitions, four owners who stay, leave, or are foreign.
+"""Every small group: up to six partitions, and four owners that stay, leave or are foreign.
 
-By default owners are interchangeable (who leaves is always the last ones) and foreign owners are
-looked at in worlds of four partitions. ``HYPOTHESIS_PROFILE=night`` leaves nothing out (minutes).
+By default owners are interchangeable (the last ones leave), and groups with foreign owners have
+four partitions at most. ``HYPOTHESIS_PROFILE=night`` runs all groups, which takes minutes.
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,9 @@ from itertools import combinations, product
 import pytest
 from hypothesis import settings
 
-from eventproc.core.balance import decide
-from eventproc.core.plan import plan
+from eventproc.core.ownership.plan import plan
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.groups import Group
+from tests.unit.eventproc.core.ownership.groups import Group, decide
 
 OWNERS = ("a", "b", "c", "d")
 IS_COMPLETE = settings.get_current_profile_name() == "night"
@@ -27,14 +26,14 @@ def subsets(names: tuple[str, ...]) -> Iterator[frozenset[str]]:
 
 
 def memberships() -> list[frozenset[str]]:
-    """Who stays; the others leave."""
+    """The owners that stay, in each way that counts; the others leave."""
     if IS_COMPLETE:
         return [members for members in subsets(OWNERS) if members]
     return [frozenset(OWNERS[:count]) for count in range(1, len(OWNERS) + 1)]
 
 
 def worlds(partition_count: int, members: frozenset[str], foreign: frozenset[str]):
-    """Every group with so many partitions: each owned by anybody, or by nobody."""
+    """Every group with so many partitions: each owned by any owner, or by none."""
     partition_ids = tuple(str(number) for number in range(partition_count))
     for owners in product(("", *OWNERS), repeat=partition_count):
         owned = {p: owner for p, owner in zip(partition_ids, owners, strict=True) if owner}
@@ -50,7 +49,7 @@ def worlds(partition_count: int, members: frozenset[str], foreign: frozenset[str
 
 
 def planned(group: Group) -> tuple[str, ...]:
-    """The new owners, in the order of the partitions."""
+    """The planned owners, in the order of the partitions."""
     after = plan(
         group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
     )
@@ -59,7 +58,7 @@ def planned(group: Group) -> tuple[str, ...]:
 
 @cache
 def fewest_moves(partition_count: int, counts: tuple[int, ...]) -> int:
-    """The theoretical minimum, by trying who gets the extra places."""
+    """The theoretical minimum, by trying every choice of members with an extra partition."""
     minimum, extra_count = divmod(partition_count, len(counts))
     return min(
         sum(max(0, count - minimum - (n in extras)) for n, count in enumerate(counts))
@@ -68,7 +67,7 @@ def fewest_moves(partition_count: int, counts: tuple[int, ...]) -> int:
 
 
 def check(plan_by_owners: dict[tuple[str, ...], tuple[str, ...]], members: frozenset[str]) -> None:
-    """Look at the plans of all worlds that have the same members."""
+    """Check the plans of all groups that have the same members."""
     names = sorted(members)
     for owners, after in plan_by_owners.items():
         sizes = [after.count(name) for name in names]
@@ -79,15 +78,15 @@ def check(plan_by_owners: dict[tuple[str, ...], tuple[str, ...]], members: froze
         assert max(sizes) - min(sizes) <= 1
         assert left == fewest_moves(len(owners), tuple(owners.count(name) for name in names))
         for n in moved:
-            # Carried out, or released with the rest still to come: all others go on as planned.
-            # All worlds are here, so this holds after any number of steps in any order.
+            # After one move or release of the plan, the plan of the rest is the same.
+            # As this is every group, it holds after any number of steps in any order.
             for owner in (after[n], ""):
                 assert plan_by_owners[*owners[:n], owner, *owners[n + 1 :]] == after
 
 
 @pytest.mark.parametrize("partition_count", range(1, 7))
-def test_every_plan_is_even_moves_the_least_and_stays_while_it_is_carried_out(partition_count):
-    """Without foreign owners: in whatever order it is done, no partition moves twice."""
+def test_every_plan_is_balanced_minimal_and_stable(partition_count):
+    """Without foreign owners: in whatever order it is carried out, no partition moves twice."""
     for members in memberships():
         group_by_owners = dict(worlds(partition_count, members, frozenset()))
         check({owners: planned(group) for owners, group in group_by_owners.items()}, members)
@@ -95,7 +94,7 @@ def test_every_plan_is_even_moves_the_least_and_stays_while_it_is_carried_out(pa
 
 @pytest.mark.parametrize("partition_count", range(1, 7 if IS_COMPLETE else 5))
 def test_foreign_owners_change_neither_balance_nor_the_number_of_moves(partition_count):
-    """They only decide who among equals gives and gets."""
+    """They only decide which of equal members get and give partitions."""
     for members in memberships():
         for foreign in subsets(tuple(sorted(members))):
             group_by_owners = dict(worlds(partition_count, members, foreign))
@@ -103,8 +102,8 @@ def test_foreign_owners_change_neither_balance_nor_the_number_of_moves(partition
 
 
 @pytest.mark.parametrize("partition_count", range(1, 6 if IS_COMPLETE else 5))
-def test_no_order_of_what_was_read_changes_the_plan(partition_count):
-    """Listings come in any order."""
+def test_the_plan_does_not_depend_on_the_order_of_listings(partition_count):
+    """Neither of partitions nor of records or members."""
     for members in memberships():
         for owners, group in worlds(partition_count, members, frozenset()):
             backwards = plan(
@@ -120,8 +119,10 @@ def test_no_order_of_what_was_read_changes_the_plan(partition_count):
     "otherwise", [LoadBalancingStrategy.BALANCED, LoadBalancingStrategy.GREEDY]
 )
 @pytest.mark.parametrize("partition_count", range(1, 7 if IS_COMPLETE else 4))
-def test_equal_views_write_each_record_once_and_steal_one_at_most(partition_count, otherwise):
-    """Whatever the group looks like: those that hand over, mixed with those that do not."""
+def test_members_with_equal_views_write_each_record_once_and_steal_one_at_most(
+    partition_count, otherwise
+):
+    """Also in groups in which only some members hand over."""
     for members in memberships():
         for foreign in subsets(tuple(sorted(members))):
             for _, group in worlds(partition_count, members, foreign):
@@ -129,7 +130,7 @@ def test_equal_views_write_each_record_once_and_steal_one_at_most(partition_coun
 
 
 def check_decisions(group: Group, otherwise: LoadBalancingStrategy) -> None:
-    """Let every member decide on what everybody sees."""
+    """Let every member decide on the same view."""
     cooperative = group.members - group.foreign
     written: set[str] = set()
     for member in group.members:

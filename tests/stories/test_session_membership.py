@@ -20,20 +20,20 @@ from tests.unit.eventproc.ownership.test_membership import (
 
 
 async def entered(
-    fixture: MembershipFixture, told: list[str] | None = None, *, is_slow=False
+    fixture: MembershipFixture, calls: list[str] | None = None, *, is_slow=False
 ) -> Membership:
-    """A membership that has joined; *told* collects its calls about the leases."""
+    """A membership that has joined; *calls* gets its calls about the leases."""
     membership = fixture.membership("1", mode=LeaseMode.SESSION, is_slow=is_slow)
     await membership.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
-    if told is not None:
-        membership._on_fenced = lambda: told.append("dead")
-        membership._on_lapsed = lambda: told.append("lapsed")
+    if calls is not None:
+        membership._on_fenced = lambda: calls.append("dead")
+        membership._on_lapsed = lambda: calls.append("lapsed")
     return membership
 
 
 @asynccontextmanager
 async def kept(membership: Membership):
-    """While it is renewed."""
+    """Renew the membership in the background meanwhile."""
     keeping = asyncio.create_task(membership.keep())
     try:
         yield
@@ -43,7 +43,7 @@ async def kept(membership: Membership):
 
 
 def record(fixture: MembershipFixture) -> Member:
-    """What is stored."""
+    """The stored member record."""
     member = fixture.member()
     assert member is not None
     return member
@@ -77,17 +77,17 @@ def test_a_renewal_under_way_does_not_restore_a_deleted_member_record():
     """It finds the record missing after its own processor deleted it."""
 
     async def story(fixture):
-        told: list[str] = []
-        membership = await entered(fixture, told, is_slow=True)
+        calls: list[str] = []
+        membership = await entered(fixture, calls, is_slow=True)
         async with kept(membership):
             await seconds(19)
-            fixture.slow.there_s = 5.0
+            fixture.slow.request_s = 5.0
             await seconds(4)  # The renewal is under way.
             await membership.withdraw()
             await seconds(20)
 
         assert fixture.member() is None
-        assert told == []
+        assert calls == []
 
     run(story)
 
@@ -121,7 +121,7 @@ def test_leaving_does_not_overwrite_another_incarnation():
             return await announce(*arguments)
 
         fixture.store.announce_member = counted
-        await membership.leave()
+        await membership.change_to(MemberStatus.LEAVING)
 
         assert len(attempts) == 1
         assert (record(fixture).incarnation, record(fixture).status) == ("2", MemberStatus.ACTIVE)
@@ -134,7 +134,7 @@ def test_a_start_does_not_wait_for_a_restarting_processor():
 
     async def story(fixture):
         membership = await fixture.entered("1")
-        await membership.mark_restarting()
+        await membership.change_to(MemberStatus.RESTARTING)
         before_s = asyncio.get_running_loop().time()
         await fixture.entered("2")
 
@@ -149,8 +149,8 @@ def test_a_processor_that_was_fenced_drops_its_leases_and_writes_its_record_agai
     """In the next cycle, before a renewal is due."""
 
     async def story(fixture):
-        told: list[str] = []
-        membership = await entered(fixture, told)
+        calls: list[str] = []
+        membership = await entered(fixture, calls)
         if is_dead:
             dead = replace(record(fixture), status=MemberStatus.DEAD)
             await fixture.store.announce_member(fixture.scene.group, dead)
@@ -158,7 +158,24 @@ def test_a_processor_that_was_fenced_drops_its_leases_and_writes_its_record_agai
             del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
         await fixture.refresh(membership, owns=True, is_trusted=True)
 
-        assert told == ["dead"]
+        assert calls == ["dead"]
+        assert record(fixture).status is MemberStatus.ACTIVE
+
+    run(story)
+
+
+def test_a_renewal_finds_that_the_processor_was_fenced():
+    """Between two cycles; the leases are dropped before the record is written again."""
+
+    async def story(fixture):
+        calls: list[str] = []
+        membership = await entered(fixture, calls)
+        dead = replace(record(fixture), status=MemberStatus.DEAD)
+        await fixture.store.announce_member(fixture.scene.group, dead)
+        async with kept(membership):
+            await seconds(EXPIRATION.total_seconds() / 2)
+
+        assert calls == ["dead"]
         assert record(fixture).status is MemberStatus.ACTIVE
 
     run(story)
@@ -169,17 +186,17 @@ def test_a_start_does_not_wait_for_ever_for_a_store_that_went_away():
 
     async def story(fixture):
         await fixture.entered("1")
-        coming = asyncio.create_task(fixture.entered("2", is_slow=True))
+        entering = asyncio.create_task(fixture.entered("2", is_slow=True))
         await seconds(1)
 
         async def unanswered(_group):
             raise StoreUnavailableError("no answer")
 
         fixture.slow.list_members = unanswered
-        await asyncio.wait([coming], timeout=10 * ANSWER_WITHIN.total_seconds())
+        await asyncio.wait([entering], timeout=10 * ANSWER_WITHIN.total_seconds())
 
-        assert coming.done()
-        assert isinstance(coming.exception(), StoreUnavailableError)
+        assert entering.done()
+        assert isinstance(entering.exception(), StoreUnavailableError)
 
     run(story)
 
@@ -213,8 +230,8 @@ def test_a_record_with_a_changed_etag_is_renewed():
     run(story)
 
 
-def test_two_holders_may_write_over_each_other_a_few_times_before_one_yields():
-    """A newcomer that got no answer to its first write writes again; that alone decides nothing."""
+def test_two_holders_of_an_owner_id_may_overwrite_each_other_a_few_times():
+    """A newcomer without an answer to its first write writes again. The fourth time, one yields."""
 
     async def story(fixture):
         membership = await fixture.entered("1")

@@ -8,14 +8,14 @@ from eventproc import LeaseMode
 from eventproc.models import OwnershipClaim
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.ownership.test_session_mode import counting_operations, started, stop_all
+from tests.stories.test_session_leases import counting_operations, started, stop_all
 
 GRACE_S = 20.0
 """Two load-balancing intervals after an outage, in which no member is considered dead."""
 
 
 async def take(scene: Scene, partition_id: str, owner_id: str) -> None:
-    """Write another owner into a record, as it stands."""
+    """Write another owner into the record."""
     record = scene.account.records(scene.group).ownership_by_partition[partition_id]
     claim = OwnershipClaim(partition_id=partition_id, owner_id=owner_id, expected_etag=record.etag)
     async with MemoryCheckpointStore(scene.account) as store:
@@ -73,7 +73,7 @@ def test_beside_a_foreign_member_every_poll_reads_the_ownership_records():
         scene = Scene(4)
         (a,) = await started(scene, ["a"])
         await seconds(30)
-        await take(scene, "0", "stranger")
+        await take(scene, "0", "foreign")
         await seconds(15)
         with counting_operations() as count:
             await seconds(40)

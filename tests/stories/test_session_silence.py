@@ -1,4 +1,4 @@
-"""Sessions that were not renewed: what is handled meanwhile, and trusted afterwards."""
+"""Sessions that were not renewed: what is handled meanwhile, and what is trusted afterwards."""
 
 import asyncio
 from typing import Any
@@ -20,14 +20,14 @@ class Slow(PartitionHandler):
         self.notes = notes
 
     async def process_events(self, context, events):
-        """Take a second again and again."""
+        """Record and sleep a second, again and again."""
         while True:
             self.notes.append((context.owner_id, context.is_owned))
             await asyncio.sleep(1)
 
 
 async def at_work():
-    """Return a scene, the processor ``a`` that is at work on its only partition, and its notes."""
+    """Return a scene, the processor ``a`` at work on its only partition, and its records."""
     scene = Scene(1)
     notes: list[tuple[str, bool]] = []
     a = scene.processor(lambda: Slow(notes), owner_id="a", **SESSION)
@@ -37,8 +37,8 @@ async def at_work():
     return scene, a, notes
 
 
-async def take_by_hand(scene):
-    """Give the partition to another owner, as who deletes records and claims does."""
+async def claim_after_deletion(scene):
+    """Delete the ownership records, and claim the partition for another owner."""
     scene.account.records(scene.group).ownership_by_partition.clear()
     async with MemoryCheckpointStore(scene.account) as store:
         claim = OwnershipClaim(partition_id="0", owner_id="b", expected_etag=None)
@@ -64,10 +64,10 @@ def test_a_processor_without_answers_stops_before_others_take_over():
     assert all(is_owned for _, is_owned in notes)
 
 
-def test_after_a_silence_a_processor_serves_nothing_that_others_claimed():
-    """Its presence, written again, says nothing of a record that was deleted by hand meanwhile.
+def test_after_an_outage_a_processor_serves_nothing_that_others_claimed():
+    """Its member record, written again, does not prove that it owns a partition.
 
-    Nobody had to declare it dead for that: it owned nothing any more.
+    Its ownership record was deleted by an operator meanwhile, so it did not need to be fenced.
     """
 
     async def story():
@@ -86,28 +86,29 @@ def test_after_a_silence_a_processor_serves_nothing_that_others_claimed():
 
 
 def test_a_session_renewed_late_trusts_no_lease_that_is_not_verified():
-    """Its look at the records takes long; meanwhile nothing is handled, though the last was good.
+    """While its listing of records is under way no event is handled.
 
-    Only its presence could not be written. As soon as it can, its partition has another owner.
+    Only the member record could not be written before. Meanwhile another processor has claimed
+    the partition.
     """
 
     async def story():
         scene, a, notes = await at_work()
         store: Any = scene.store_by_owner["a"]
-        announce, look = store.announce_member, store.list_ownership
+        announce, list_records = store.announce_member, store.list_ownership
 
-        async def mute(*_):
+        async def lose_writes(*_):
             return MemberResult(outcome=WriteOutcome.UNKNOWN)
 
         async def slow(*arguments):
-            listed = await look(*arguments)
+            listed = await list_records(*arguments)
             await seconds(15)
             return listed
 
-        store.announce_member = mute
+        store.announce_member = lose_writes
         await seconds(100)
         silent = len(notes)
-        await take_by_hand(scene)
+        await claim_after_deletion(scene)
         store.announce_member, store.list_ownership = announce, slow
         await seconds(40)
         await a.stop()
@@ -122,11 +123,11 @@ def test_a_processor_that_cannot_read_the_ownership_records_stops():
     async def story():
         scene, a, notes = await at_work()
 
-        async def blind(_):
+        async def no_answer(_):
             raise StoreUnavailableError("no answer")
 
         store: Any = scene.store_by_owner["a"]
-        store.list_ownership = blind
+        store.list_ownership = no_answer
         await seconds(60)
         until_then = len(notes)
         await seconds(120)
@@ -143,11 +144,11 @@ def test_a_listing_counts_from_its_request():
     async def story():
         scene, a, _ = await at_work()
         store: Any = scene.store_by_owner["a"]
-        look, asked_at_s = store.list_ownership, []
+        list_records, asked_at_s = store.list_ownership, []
 
         async def slow(*arguments):
             asked_at_s.append(asyncio.get_running_loop().time())
-            listed = await look(*arguments)
+            listed = await list_records(*arguments)
             await seconds(15)
             return listed
 

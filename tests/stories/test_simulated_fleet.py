@@ -1,4 +1,4 @@
-"""Small fleets, simulated: what the protocol promises is what the report says."""
+"""Simulated groups: the report shows what the protocol guarantees."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -24,22 +24,22 @@ def script_of(*events, seed=7, strategy=LoadBalancingStrategy.COOPERATIVE) -> Sc
 
 
 def test_one_seed_gives_one_history():
-    """Every change, listing, write and wait is the same again."""
+    """All changes, listings, writes and waits are the same."""
     script = script_of("join:1", "crash:1")
 
     assert play(script, memory_account) == play(script, memory_account)
 
 
 def test_another_seed_gives_another_history():
-    """Else the seed would do nothing."""
+    """Otherwise the seed would have no effect."""
     one, other = (play(script_of("join:1", seed=seed), memory_account) for seed in (1, 2))
 
     assert one.listings != other.listings
 
 
 @pytest.mark.parametrize("event", ["join:1", "leave:1", "crash:1", "restart:1", "grow:5"])
-def test_a_change_moves_no_more_than_it_must(event):
-    """The minimum, without a conflict or a steal, and even in the end."""
+def test_each_change_moves_the_fewest_partitions(event):
+    """Without a conflict or a steal, and balanced in the end."""
     report = report_of(play(script_of(event), memory_account)).events[1]
 
     assert report.moves == report.moves_minimum
@@ -49,8 +49,8 @@ def test_a_change_moves_no_more_than_it_must(event):
 
 
 @pytest.mark.parametrize("event", ["join:1", "leave:1", "roll:3"])
-def test_a_planned_change_delivers_nothing_twice(event):
-    """Every hand-over begins where the former owner ended."""
+def test_a_planned_change_repeats_no_event(event):
+    """After each hand-over delivery begins where the former owner ended."""
     report = report_of(play(script_of(event), memory_account)).events[1]
 
     assert report.duplicates == 0
@@ -63,7 +63,7 @@ def test_a_rolling_deploy_moves_each_partition_once():
     assert (report.moves, report.moved_twice, report.spread_final) == (18, 0, 0)
 
 
-def test_a_bounce_moves_nothing():
+def test_a_restart_with_static_membership_moves_no_partition():
     """A processor that restarts under its owner id keeps its partitions; no event is repeated."""
     report = report_of(play(script_of("bounce:3"), memory_account)).events[1]
 
@@ -71,8 +71,8 @@ def test_a_bounce_moves_nothing():
     assert 5 <= report.worst_gap_seconds < 20
 
 
-def test_sessions_save_writes():
-    """One heartbeat in place of a renewal for each partition; the events cost no more moves."""
+def test_session_leases_save_writes():
+    """One renewal per processor instead of one per partition, and no more moves."""
     script = script_of("join:1", "crash:1")
     config = replace(script.config, lease_mode=LeaseMode.SESSION)
     by_partition, by_session = (
@@ -84,16 +84,16 @@ def test_sessions_save_writes():
     assert by_session.totals.steals_per_cycle_max == 0
 
 
-def test_a_crash_shows_in_the_gap():
-    """A crashed processor's partitions are not served until its records expire."""
+def test_a_crash_leaves_a_gap_until_the_expiration():
+    """The processor's partitions are not served until its records expire."""
     report = report_of(play(script_of("crash:1"), memory_account)).events[1]
 
     assert 20 < report.worst_gap_seconds < 80
     assert report.duplicates > 0
 
 
-def test_a_literal_fleet_steals_one_in_each_cycle():
-    """Without hand-over a newcomer steals its share, one after the other."""
+def test_the_documented_algorithm_steals_one_partition_per_cycle():
+    """Without hand-overs a new processor steals its share one by one."""
     script = script_of("join:1", strategy=LoadBalancingStrategy.BALANCED)
     report = report_of(play(script, memory_account)).events[1]
 
@@ -102,7 +102,7 @@ def test_a_literal_fleet_steals_one_in_each_cycle():
 
 
 @pytest.mark.parametrize("text", ["join", "fly:1", "join:0", "crash:1@soon"])
-def test_an_event_that_cannot_be_is_refused(text):
+def test_an_unknown_event_is_refused(text):
     """The message says what can be written."""
     with pytest.raises(ConfigurationError, match=r"join:4"):
         parse_event(text)
@@ -111,7 +111,7 @@ def test_an_event_that_cannot_be_is_refused(text):
 @pytest.mark.parametrize(
     "events", [["crash:4"], ["leave:3"], ["join:1@20m"], ["join:1@9", "leave:1@9"]]
 )
-def test_a_script_that_cannot_be_played_is_refused(events):
-    """Too many, nobody left, too late, or two at once."""
+def test_an_impossible_script_is_refused(events):
+    """Too many processors, none left, an event too late, or two at once."""
     with pytest.raises(ConfigurationError):
         script_of(*events)

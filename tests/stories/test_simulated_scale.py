@@ -1,4 +1,4 @@
-"""The benchmarks behind ``docs/scale.md`` run, and agree with each other where both can play."""
+"""The benchmarks behind ``docs/scale.md`` run, and agree where both can simulate a group."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from eventproc.models import LeaseMode
 
 @pytest.mark.parametrize("size", ["4x2", "18x4"])
 def test_rounds_and_the_full_simulation_agree(size):
-    """A cold start and a joiner: as many moves, the fewest there can be, and no conflict."""
+    """A cold start and a new processor: the same, fewest moves, and no conflict."""
     _, lines = played(size, LeaseMode.PARTITION)
     outcomes = rounds_of(size)
 
@@ -21,8 +21,8 @@ def test_rounds_and_the_full_simulation_agree(size):
 
 
 @pytest.mark.parametrize(("mode", "writes"), [("partition", 32 * 180), ("session", 4 * 180)])
-def test_what_a_quiet_fleet_writes_follows_from_the_settings(mode, writes):
-    """A renewal for each lease and third of the expiration: of a partition, or of a processor."""
+def test_the_writes_of_a_balanced_group_follow_from_the_settings(mode, writes):
+    """One renewal for each lease and third of the expiration, per partition or per processor."""
     steady, _ = played("32x4", LeaseMode(mode))
 
     assert steady.writes_per_hour == writes

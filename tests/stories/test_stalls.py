@@ -1,4 +1,4 @@
-"""Stalls: noticed, told, and ended by opening the receiver again or giving the partition up."""
+"""Stalls are noticed and reported, and end by a new receiver or by giving the partition up."""
 
 import asyncio
 import threading
@@ -23,19 +23,19 @@ MINUTE = timedelta(minutes=1)
 
 
 def step(**facts) -> StallStep:
-    """Judge a condition; what is not said is well."""
-    well = {
+    """The step for these conditions; the others are those of a healthy partition."""
+    healthy = {
         "idle_s": 0.0,
         "call_s": None,
         "has_work": True,
         "is_held_back": False,
         "was_restarted": False,
     }
-    return stall_step(Condition(**{**well, **facts}), 60)
+    return stall_step(Condition(**{**healthy, **facts}), 60)
 
 
-def test_a_stall_is_judged_step_by_step():
-    """First the receiver, then the partition; a call that hangs is final at once."""
+def test_a_stall_restarts_the_receiver_first_and_gives_the_partition_up_later():
+    """A call that hangs gives the partition up at once."""
     assert step(idle_s=59) is StallStep.NOTHING
     assert step(idle_s=60) is StallStep.RESTART
     assert step(idle_s=100, was_restarted=True) is StallStep.NOTHING
@@ -45,8 +45,8 @@ def test_a_stall_is_judged_step_by_step():
     assert step(idle_s=600, is_held_back=True) is StallStep.NOTHING
 
 
-def test_a_receiver_that_went_silent_is_opened_again():
-    """Nothing failed, there is just nothing coming: the complaint about such libraries."""
+def test_a_receiver_that_returns_nothing_is_opened_again():
+    """It raised no error, although the hub has events."""
 
     async def story():
         scene = Scene()
@@ -72,7 +72,7 @@ def test_a_receiver_that_went_silent_is_opened_again():
 
 
 def test_an_idle_partition_is_not_stalled():
-    """It has nothing to do, and does that well; nor is one whose hub is away."""
+    """It has no work. Nor is one whose hub is out."""
 
     async def story():
         scene = Scene()
@@ -90,7 +90,7 @@ def test_an_idle_partition_is_not_stalled():
 
 
 def test_a_call_that_hangs_is_given_up_with_its_partition():
-    """Another processor gets it; other partitions do not notice."""
+    """Another processor gets the partition. Other partitions are not affected."""
 
     async def story():
         scene = Scene(partition_count=2)
@@ -131,8 +131,8 @@ def test_a_call_that_hangs_is_given_up_with_its_partition():
     assert 60 <= after_s <= 75
 
 
-def test_alone_a_stalled_partition_is_begun_anew():
-    """With a new handler, after a rest."""
+def test_a_stalled_partition_without_another_processor_is_started_again():
+    """With a new handler, after a wait."""
 
     async def story():
         scene = Scene()
@@ -156,8 +156,8 @@ def test_alone_a_stalled_partition_is_begun_anew():
     assert run_virtual(story()) == ([0, 1], 2)
 
 
-def test_a_long_call_that_says_what_it_does_is_not_given_up():
-    """Whoever handles event by event shows progress with each."""
+def test_a_long_call_that_reports_progress_is_not_given_up():
+    """A handler that takes events one by one shows progress with each."""
 
     async def story():
         scene = Scene()
@@ -178,7 +178,7 @@ def test_a_long_call_that_says_what_it_does_is_not_given_up():
 
 
 def test_an_event_that_hangs_each_time_is_given_up():
-    """A stall counts as a delivery that nothing was heard of."""
+    """A stall counts as a delivery without a result."""
 
     async def story():
         scene = Scene()
@@ -203,8 +203,8 @@ def test_an_event_that_hangs_each_time_is_given_up():
     assert run_virtual(story()) == ([0, 1, 2, 4], [3])
 
 
-def test_one_lane_that_hangs_is_enough():
-    """Though the other lanes go on: its key does not."""
+def test_one_lane_that_hangs_is_a_stall():
+    """Although the other lanes go on."""
 
     async def story():
         scene = Scene()
@@ -233,8 +233,34 @@ def test_one_lane_that_hangs_is_enough():
     assert 60 <= at_s <= 75
 
 
-def test_a_source_that_refuses_for_good_is_told_as_it_is():
-    """The handler hears why, and the partition is tried again after a rest."""
+def test_on_idle_that_hangs_is_a_stall_with_key_lanes_too():
+    """No lane is busy, and none can be until it returns."""
+
+    async def scenario():
+        scene = Scene()
+        reasons = []
+
+        class Hanging(Noting):
+            async def on_idle(self, context):
+                await asyncio.Event().wait()
+
+            async def close(self, context, reason):
+                reasons.append(reason)
+
+        async with scene.processor(
+            lambda: Hanging(scene),
+            key_concurrency=2,
+            idle_timeout=timedelta(seconds=10),
+            stall_timeout=MINUTE,
+        ):
+            await seconds(90)
+        return reasons
+
+    assert run_virtual(scenario())[0] is CloseReason.STALLED
+
+
+def test_a_source_that_rejects_a_partition_is_reported_with_its_error():
+    """In ``process_error``. The partition is tried again after a wait."""
 
     async def story():
         scene = Scene()
@@ -248,10 +274,10 @@ def test_a_source_that_refuses_for_good_is_told_as_it_is():
         scene.hub.refuse_opening("0", SourceRejectedError("no right"))
         async with scene.processor(lambda: Closing(scene)):
             await seconds(30)
-            told = list(reasons)
+            reasons_before = list(reasons)
             scene.hub.allow_opening("0")
             await seconds(60)
-        return set(told), scene.numbers(), reasons[-1]
+        return set(reasons_before), scene.numbers(), reasons[-1]
 
     assert run_virtual(story()) == (
         {CloseReason.SOURCE_FAILED},
@@ -260,8 +286,8 @@ def test_a_source_that_refuses_for_good_is_told_as_it_is():
     )
 
 
-def test_a_thread_that_hangs_is_left_behind():
-    """It cannot be stopped, but its partition goes on with a new handler and a new thread."""
+def test_a_handler_thread_that_hangs_is_left_behind():
+    """It cannot be stopped. Its partition goes on with a new handler in a new thread."""
     release = threading.Event()
     handlers: list[BlockingPartitionHandler] = []
     owned: list[tuple[bool, bool]] = []

@@ -1,4 +1,4 @@
-"""A partition that is closed waits for the event under way, not for the batch that it came in."""
+"""Closing a partition waits for the event under way, not for the rest of its batch."""
 
 import asyncio
 import threading
@@ -30,7 +30,7 @@ class OneByOne(PartitionHandler):
         self.has_state = has_state
 
     async def process_event(self, context, event):
-        """Be busy."""
+        """Work on the event."""
         if self.has_state:
             context.state = str(int(context.state or 0) + 1).encode()
         await asyncio.sleep(1)
@@ -38,8 +38,8 @@ class OneByOne(PartitionHandler):
 
 
 @pytest.mark.parametrize("key_concurrency", [1, 3])
-def test_a_stop_comes_between_two_events(key_concurrency):
-    """What was handled is stored and counted, and the rest comes to the next owner, once."""
+def test_a_stop_takes_effect_between_two_events(key_concurrency):
+    """Handled events are stored and counted, and the next owner gets the others, once."""
 
     async def story():
         scene = Scene()
@@ -71,8 +71,8 @@ def test_a_stop_comes_between_two_events(key_concurrency):
     assert len(scene.numbers()) == EVENT_COUNT
 
 
-def test_a_hand_over_comes_between_two_events_too():
-    """Whoever joins need not wait for a whole batch of the others."""
+def test_a_hand_over_takes_effect_between_two_events():
+    """A new processor need not wait for whole batches of the others."""
 
     async def story():
         scene = Scene(2)
@@ -91,8 +91,8 @@ def test_a_hand_over_comes_between_two_events_too():
     assert set(counts.values()) == {1}
 
 
-def test_who_takes_batches_gets_them_to_their_end():
-    """A call of ``process_events`` is one piece; only its time is limited."""
+def test_a_call_of_process_events_is_not_interrupted():
+    """Only its time is limited."""
 
     class Whole(Noting):
         async def process_events(self, context, events):
@@ -111,8 +111,8 @@ def test_who_takes_batches_gets_them_to_their_end():
     assert run_virtual(story()) == (EVENT_COUNT, EVENT_COUNT - 1)
 
 
-def test_a_stop_comes_between_two_events_of_ordinary_functions():
-    """Their thread looks before each of them."""
+def test_a_stop_takes_effect_between_two_events_of_a_blocking_handler():
+    """Its thread checks before each event."""
     may_go_on = threading.Event()
 
     class Ordinary(BlockingPartitionHandler):
@@ -142,8 +142,8 @@ def test_a_stop_comes_between_two_events_of_ordinary_functions():
     assert checkpointed == 0
 
 
-def test_an_end_between_two_events_is_no_failed_call():
-    """Metrics and traces would show an error with every deployment."""
+def test_an_end_between_two_events_does_not_count_as_a_failed_call():
+    """Metrics and traces would otherwise show an error with every deployment."""
     sdk = Sdk()
     scene = sdk.scene()
 

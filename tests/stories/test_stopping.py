@@ -1,4 +1,4 @@
-"""The failure policy's STOP: a partition that stays owned and is not served."""
+"""The failure action STOP: a partition that stays owned and is not served."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from tests.stories.test_failures import QUICK, Poisoned
 
 
 def test_a_stopped_partition_stays_owned_and_is_not_served():
-    """No other processor fails on it; the handler is told why it was closed."""
+    """So no other processor fails at its event. ``close`` gets the reason."""
 
     async def story():
         scene = Scene(partition_count=2)
@@ -66,8 +66,8 @@ def test_a_stopped_partition_stays_owned_and_is_not_served():
     assert after == ((), [0, 1, 2, 3, 4, 5])
 
 
-def test_a_stopped_partition_is_given_away_with_the_processor():
-    """Who gets it tries, and stops as well: no sooner than that."""
+def test_a_stopped_partition_is_released_when_its_processor_stops():
+    """The next owner tries the event, and stops the partition, too."""
 
     async def story():
         scene = Scene()
@@ -92,8 +92,8 @@ def test_a_stopped_partition_is_given_away_with_the_processor():
     assert run_virtual(story()) == ({"0": None}, ("0",), 4)
 
 
-def test_in_lanes_a_stop_lets_the_other_keys_finish():
-    """Their calls are not cut, and what they did is stored."""
+def test_in_lanes_the_calls_of_other_keys_finish_before_the_stop():
+    """Their progress is stored."""
 
     async def story():
         scene = Scene()

@@ -1,4 +1,4 @@
-"""What OpenTelemetry's own SDK gets from real processors, on virtual time."""
+"""What OpenTelemetry's SDK gets from real processors, on virtual time."""
 
 import asyncio
 import threading
@@ -26,8 +26,8 @@ def _sdk():
     return Sdk()
 
 
-def test_names_are_those_of_the_conventions(sdk):
-    """Where the conventions have a name, it is that one, letter by letter."""
+def test_names_of_metrics_and_spans_follow_the_semantic_conventions(sdk):
+    """If the conventions have a name, exactly that one."""
     scene = sdk.scene()
 
     async def story():
@@ -61,7 +61,7 @@ def test_names_are_those_of_the_conventions(sdk):
     assert span.kind is SpanKind.CONSUMER
 
 
-def test_a_call_is_measured_with_its_outcome(sdk):
+def test_the_duration_of_a_call_has_its_outcome(sdk):
     """On the clock of the processor's loop."""
     scene = sdk.scene()
 
@@ -90,8 +90,8 @@ def test_a_call_is_measured_with_its_outcome(sdk):
     assert last.status.status_code is StatusCode.UNSET
 
 
-def test_the_error_of_a_single_event_is_told_as_it_was(sdk):
-    """Not the wrapping that says which event it was."""
+def test_the_error_of_a_single_event_is_recorded_unwrapped(sdk):
+    """Not the error that says which event it was."""
     scene = sdk.scene()
 
     class OneByOne(PartitionHandler):
@@ -109,8 +109,8 @@ def test_the_error_of_a_single_event_is_told_as_it_was(sdk):
     assert sdk.spans("process hub")[0].attributes["error.type"] == "KeyError"
 
 
-def test_a_call_that_is_cut_off_is_no_error(sdk):
-    """It has a type, so that it can be told apart, but nobody did anything wrong."""
+def test_a_cancelled_call_is_not_an_error(sdk):
+    """It has a type of its own, so that it can be told apart."""
     scene = sdk.scene()
 
     class Endless(Noting):
@@ -129,8 +129,8 @@ def test_a_call_that_is_cut_off_is_no_error(sdk):
     assert (span.status.status_code, span.events) == (StatusCode.UNSET, ())
 
 
-def test_a_span_links_to_those_who_published(sdk):
-    """Once to each; what is no trace context is passed over."""
+def test_a_span_links_to_the_traces_of_its_publishers(sdk):
+    """Once to each. An invalid trace context is ignored."""
     scene = sdk.scene()
     properties = [
         {"traceparent": PARENT, "tracestate": "vendor=1"},
@@ -160,8 +160,8 @@ def test_a_span_links_to_those_who_published(sdk):
     assert span.parent is None
 
 
-def test_a_span_of_the_handlers_own_is_a_child(sdk):
-    """Of both kinds of handler: the thread of ordinary functions gets the context, too."""
+def test_a_span_started_by_the_handler_is_a_child(sdk):
+    """In blocking handlers, too, whose thread gets the context."""
     tracer = sdk.tracers.get_tracer("user")
 
     class Tracing(Noting):
@@ -193,8 +193,8 @@ def test_a_span_of_the_handlers_own_is_a_child(sdk):
     assert checkpoint.kind is SpanKind.CLIENT
 
 
-def test_checkpoints_by_the_policy_make_no_traces(sdk):
-    """They are measured; a trace of its own every few seconds would be noise."""
+def test_checkpoints_by_the_policy_start_no_traces(sdk):
+    """They are measured; a trace every few seconds would be noise."""
     scene = sdk.scene()
 
     async def story():
@@ -208,8 +208,8 @@ def test_checkpoints_by_the_policy_make_no_traces(sdk):
     assert sdk.spans("checkpoint hub") == []
 
 
-def test_a_checkpoint_that_fails_is_told_by_its_outcome(sdk):
-    """No answer, here; the retry that succeeds is another one."""
+def test_the_duration_of_a_failed_checkpoint_has_its_outcome(sdk):
+    """Here the store does not answer. The retry that succeeds is recorded separately."""
     scene = sdk.scene()
 
     async def story():
@@ -227,8 +227,8 @@ def test_a_checkpoint_that_fails_is_told_by_its_outcome(sdk):
     assert sdk.count("messaging.client.operation.duration", error_type="unknown") > 0
 
 
-def test_without_an_sdk_nothing_is_built():
-    """No link, no span: the handler is called as it is."""
+def test_without_an_sdk_no_spans_or_links_are_made():
+    """The handler is called directly."""
     scene = Scene()
     current = []
 

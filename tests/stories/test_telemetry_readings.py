@@ -1,4 +1,4 @@
-"""Counts and gauges, which are read from the statistics by OpenTelemetry's SDK; virtual time."""
+"""Counters and gauges that OpenTelemetry's SDK reads from the statistics; on virtual time."""
 
 import asyncio
 import sys
@@ -18,10 +18,10 @@ def _sdk():
     return Sdk()
 
 
-def test_gauges_tell_of_each_partition_and_of_the_processor(sdk):
-    """Lag by partition; owned, served, balanced and the least margin by group."""
+def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
+    """Lag by partition; owned, served, balanced and the least lease margin by group."""
     scene = sdk.scene(partition_count=2)
-    told = {}
+    values = {}
 
     class Stuck(Noting):
         async def process_events(self, context, events):
@@ -34,22 +34,26 @@ def test_gauges_tell_of_each_partition_and_of_the_processor(sdk):
         scene.publish(5, "1")
         async with scene.processor(lambda: Stuck(scene), shutdown_timeout=timedelta(seconds=1)):
             await seconds(31)
-            told["lag"] = sdk.by_partition("eventproc.lag.events")
-            told["lag time"] = sdk.by_partition("eventproc.lag.time")
+            values["lag"] = sdk.by_partition("eventproc.lag.events")
+            values["lag time"] = sdk.by_partition("eventproc.lag.time")
             for name in ("partitions.owned", "partitions.served", "lease.margin", "balanced"):
-                told[name] = sdk.value(f"eventproc.{name}")
+                values[name] = sdk.value(f"eventproc.{name}")
 
     run_virtual(story())
 
-    assert told["lag"] == {"0": 0, "1": 4}
-    assert told["lag time"] == {"0": 0, "1": 0}
-    assert (told["partitions.owned"], told["partitions.served"], told["balanced"]) == (2, 2, 1)
-    assert 30 < told["lease.margin"] < 60
+    assert values["lag"] == {"0": 0, "1": 4}
+    assert values["lag time"] == {"0": 0, "1": 0}
+    assert (values["partitions.owned"], values["partitions.served"], values["balanced"]) == (
+        2,
+        2,
+        1,
+    )
+    assert 30 < values["lease.margin"] < 60
     assert sdk.points("eventproc.lag.events") == []
 
 
-def test_ages_grow_until_what_they_are_of_is_done(sdk):
-    """The lag in time while the handler is stuck; the checkpoint's age while the store is away."""
+def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
+    """The lag in time while the handler hangs; the checkpoint's age during an outage."""
     scene = sdk.scene()
     release = asyncio.Event()
     ages, lags = [], []
@@ -86,7 +90,7 @@ def test_ages_grow_until_what_they_are_of_is_done(sdk):
     assert lags == [20, 20, 0]
 
 
-def test_counts_are_those_of_the_statistics_and_do_not_go_back(sdk):
+def test_counters_equal_the_statistics_and_never_decrease(sdk):
     """Over a stop and a second start, and over two processors in one process."""
     scene = sdk.scene(partition_count=4)
     seen, true = [], []
@@ -117,8 +121,8 @@ def test_counts_are_those_of_the_statistics_and_do_not_go_back(sdk):
     assert true[1][0] == 6, "the statistics are of the newest start"
 
 
-def test_cycles_are_measured_the_failing_ones_too(sdk):
-    """An outage of the store shows as an error type."""
+def test_the_duration_of_cycles_is_measured_even_if_they_fail(sdk):
+    """An outage of the store is an error type."""
     scene = sdk.scene()
 
     async def story():
@@ -134,8 +138,8 @@ def test_cycles_are_measured_the_failing_ones_too(sdk):
     assert sdk.count("eventproc.cycle.duration", error_type="StoreUnavailableError") > 1
 
 
-def test_a_reader_in_another_thread_is_not_disturbed(sdk, caplog):
-    """It collects again and again while partitions come and go."""
+def test_metrics_may_be_read_in_another_thread(sdk, caplog):
+    """Again and again, while partitions come and go."""
     scene = sdk.scene(partition_count=16)
     is_over = threading.Event()
 
@@ -167,8 +171,8 @@ def _busy_threads():
 
 
 @pytest.mark.usefixtures("busy_threads")
-def test_processors_may_begin_and_end_while_another_thread_reads(sdk, caplog):
-    """A hundred at a time, with threads that change as often as they can."""
+def test_processors_may_start_and_stop_while_another_thread_reads(sdk, caplog):
+    """A hundred at a time, with as many thread switches as possible."""
     scene = sdk.scene()
     still = scene.processor().statistics()
     is_over = threading.Event()

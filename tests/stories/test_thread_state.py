@@ -1,4 +1,4 @@
-"""What a handler's thread does to position and state, beside the loop and after it was cut off."""
+"""Position and state that a handler's thread changes beside the loop, or after its call ended."""
 
 import asyncio
 import threading
@@ -7,17 +7,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from datetime import timedelta
-from math import inf
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from eventproc import BlockingPartitionContext, BlockingPartitionHandler, ReceivedEvent
-from eventproc.partition.context import LiveContext, PartitionIdentity
-from eventproc.partition.flow_control import PauseSwitch
+from eventproc.core.progress import PartitionProgress
+from eventproc.models import SequenceRange
 from eventproc.partition.handler_threads import HandlerThread, ThreadContext
-from eventproc.partition.stop_scope import LeaseDeadline, StopScope
 from tests.stories.scene import Scene, until
 from tests.unit.eventproc.partition.test_handler_threads import SHORT
 
@@ -25,33 +22,33 @@ EVENT = cast("ReceivedEvent", object())
 
 
 def wait_until_cancelled(context: BlockingPartitionContext) -> None:
-    """As a call does that is late."""
+    """Wait as a call does that is late."""
     until_s = time.monotonic() + 20
     while not context.is_cancelled and time.monotonic() < until_s:
         time.sleep(0.001)
 
 
-class Told:
-    """A context that keeps what it is told."""
+class RecordingContext:
+    """A context that records its calls."""
 
     partition_id = "7"
 
     def __init__(self) -> None:
         self.state: bytes | None = None
-        self.said: list[object] = []
+        self.calls: list[object] = []
 
     def done(self, event: ReceivedEvent) -> None:
-        """Keep it."""
-        self.said.append(("done", event))
+        """Record the call."""
+        self.calls.append(("done", event))
 
     async def checkpoint(self, event: ReceivedEvent | None = None) -> None:
-        """Keep it."""
-        self.said.append(("checkpoint", event))
+        """Record the call."""
+        self.calls.append(("checkpoint", event))
 
 
-async def cut_off(told: Any, work: Callable[[BlockingPartitionContext], None]) -> None:
-    """Have a thread do something, and cut that off at once."""
-    thread = HandlerThread(ThreadContext(told, asyncio.get_running_loop()))
+async def run_and_cancel(context: Any, work: Callable[[BlockingPartitionContext], None]) -> None:
+    """Run work in a handler thread, and cancel the call at once."""
+    thread = HandlerThread(ThreadContext(context, asyncio.get_running_loop()))
     with suppress(TimeoutError):
         async with asyncio.timeout(0.01):
             await thread.call(lambda: work(thread.view))
@@ -59,52 +56,47 @@ async def cut_off(told: Any, work: Callable[[BlockingPartitionContext], None]) -
     thread.end()
 
 
-class Interrupted(LiveContext):
-    """Between two looks at it the handler's thread gets its turn."""
+class InterruptedProgress(PartitionProgress):
+    """While a snapshot is taken, the handler's thread gets its turn."""
 
     events: Sequence[ReceivedEvent] = ()
 
-    def _state_to_store(self, *arguments: Any) -> bytes | None:
+    def _completed(self, handled: int) -> tuple[SequenceRange, ...]:
         for event in self.events[:1]:
             self.events = self.events[1:]
             self.state = str(event.sequence_number).encode()
-            self.done(event)
-        return super()._state_to_store(*arguments)
+            self.done_through(event)
+        return super()._completed(handled)
 
 
 async def test_a_thread_is_named_after_its_partition():
-    """As profilers, debuggers and log formats show it."""
+    """For profilers, debuggers and log formats."""
     names = []
-    await cut_off(Told(), lambda _: names.append(threading.current_thread().name))
+    await run_and_cancel(
+        RecordingContext(), lambda _: names.append(threading.current_thread().name)
+    )
 
     assert names == ["eventproc-handler-7"]
 
 
-async def test_a_position_and_its_state_are_looked_at_together():
-    """The loop takes down progress while the handler's thread makes some."""
+async def test_a_position_and_its_state_are_read_together():
+    """While the event loop reads progress, the handler's thread makes some."""
     scene = Scene()
     first, *others = (scene.hub.publish(b"", partition_id="0")[1] for _ in range(3))
-    context = Interrupted(
-        PartitionIdentity(partition_id="0", group=scene.group, owner_id="a"),
-        checkpointer=cast("Any", SimpleNamespace(note=lambda *_: None)),
-        ending=StopScope(LeaseDeadline(lambda: inf, lambda: 0.0)),
-        pause_switch=PauseSwitch(),
-        last_enqueued=lambda: None,
-    )
-    context.newest_handed = others[-1].sequence_number
-    context.begin_call()
-    context.state = b"0"
-    context.done(first)
-    context._thread_id = 0  # From here on it is another one that says what is done.
-    context.events = others
-    seen = [context.progress() for _ in others]
+    progress = InterruptedProgress()
+    progress.admit([first, *others])
+    progress.begin_call()
+    progress.state = b"0"
+    progress.done_through(first)
+    progress.events = others
+    seen = [progress.snapshot() for _ in others]
 
-    assert [(p.sequence_number, p.state) for p in seen] == [(0, b"0"), (1, b"1")]
+    assert [(p.sequence_number, p.state) for p in seen if p] == [(0, b"0"), (1, b"1")]
 
 
-async def test_a_call_that_was_cut_off_changes_no_state():
-    """Its events come again to the state of before, and none of them is missing in it."""
-    told = Told()
+async def test_a_cancelled_call_changes_no_state():
+    """Its events are delivered again with the state from before."""
+    context = RecordingContext()
 
     def work(context: BlockingPartitionContext) -> None:
         context.state = b"in time"
@@ -115,32 +107,32 @@ async def test_a_call_that_was_cut_off_changes_no_state():
             context.checkpoint(EVENT)
         context.checkpoint()
 
-    await cut_off(told, work)
+    await run_and_cancel(context, work)
 
-    assert told.state == b"in time"
-    assert told.said == [("checkpoint", None), ("checkpoint", None)]
+    assert context.state == b"in time"
+    assert context.calls == [("checkpoint", None), ("checkpoint", None)]
 
 
-async def test_without_a_state_what_was_done_late_is_done():
-    """Then fewer events come again."""
-    told = Told()
+async def test_without_state_events_done_by_a_cancelled_call_are_done():
+    """So fewer events are delivered again."""
+    context = RecordingContext()
 
     def work(context: BlockingPartitionContext) -> None:
         wait_until_cancelled(context)
         context.done(EVENT)
         context.checkpoint(EVENT)
 
-    await cut_off(told, work)
+    await run_and_cancel(context, work)
 
-    assert told.said == [("done", EVENT), ("checkpoint", EVENT)]
+    assert context.calls == [("done", EVENT), ("checkpoint", EVENT)]
 
 
-async def test_a_call_is_cut_off_when_its_change_of_the_state_is_made():
-    """What was begun in time is not made behind the back of who takes the state back."""
-    begun, end = threading.Event(), threading.Event()
+async def test_cancelling_waits_for_a_change_of_state_under_way():
+    """A change that began in time is complete before the state is restored."""
+    began, end = threading.Event(), threading.Event()
     states = []
 
-    class Slow(Told):
+    class Slow(RecordingContext):
         @property
         def state(self) -> bytes | None:
             return None
@@ -148,13 +140,13 @@ async def test_a_call_is_cut_off_when_its_change_of_the_state_is_made():
         @state.setter
         def state(self, value: bytes | None) -> None:
             if value is not None:
-                begun.set()
+                began.set()
                 end.wait(0.1)
                 states.append(value)
 
     thread = HandlerThread(ThreadContext(cast("Any", Slow()), asyncio.get_running_loop()))
     calling = asyncio.ensure_future(thread.call(lambda: setattr(thread.view, "state", b"1")))
-    await until(begun.is_set)
+    await until(began.is_set)
     calling.cancel()
     await asyncio.wait([calling])
 
@@ -171,7 +163,7 @@ class Late(BlockingPartitionHandler):
     def process_events(
         self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
-        """Count; from the second event on, only after the call was cut off."""
+        """Count. From the second event on, wait until the call is cancelled."""
         if context.sequence_number is not None:
             self.is_late = True
             wait_until_cancelled(context)
@@ -180,7 +172,7 @@ class Late(BlockingPartitionHandler):
             context.checkpoint(events[-1])
 
 
-def test_a_call_that_outlives_a_stop_leaves_no_trace_in_the_state():
+def test_a_call_that_outlives_a_stop_does_not_change_the_state():
     """The next owner gets its events, and counts them then."""
 
     async def story():

@@ -1,4 +1,4 @@
-"""What is handled and not yet stored: how much it may be, and that none of it is forgotten."""
+"""Handled events that are not stored yet: their number is limited, and none is forgotten."""
 
 import asyncio
 from contextlib import suppress
@@ -7,19 +7,19 @@ from datetime import timedelta
 import pytest
 
 from eventproc import Backoff, CheckpointPolicy
-from eventproc.partition.checkpointer import Checkpointer, Progress
+from eventproc.partition.checkpointer import Checkpointer
 from eventproc.testing.processes import run_processes
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture
+from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture, handle
 
 LIMIT = 25
 BATCH = 10
 
 
 @pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
-def test_handling_stops_at_the_limit_of_what_is_not_stored(settings):
-    """All of it would come again after a crash; it goes on when the store is back."""
+def test_handling_stops_at_max_uncommitted_events(settings):
+    """All of them would be delivered again after a crash. It goes on when the store is back."""
 
     async def story():
         scene = Scene()
@@ -51,31 +51,26 @@ def test_handling_stops_at_the_limit_of_what_is_not_stored(settings):
     assert checkpointed == 10 * LIMIT - 1
 
 
-def note(checkpointer: Checkpointer, number: int) -> None:
-    """One more event is handled."""
-    checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
-
-
 async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, Checkpointer]:
-    """A checkpointer whose write of event 0 is under way, for another second."""
+    """A checkpointer whose write of event 0 is under way for another second."""
     scene = Scene()
     fixture = CheckpointFixture(scene)
     await fixture.store.open()
     checkpointer = fixture.checkpointer("a", policy)
     await checkpointer.adopt()
     fixture.write_s = 2.0
-    note(checkpointer, 0)
+    handle(checkpointer, 0)
     return scene, fixture, checkpointer
 
 
-def test_a_flush_stores_what_was_noted_while_a_write_was_under_way():
-    """That write does not have it, and the caller was promised that it is stored."""
+def test_a_flush_stores_progress_noted_during_a_write():
+    """That write does not have it, and ``flush`` returns only after it is stored."""
 
     async def story():
         scene, _, checkpointer = await writing(CheckpointPolicy.manual())
         first = asyncio.create_task(checkpointer.flush())
         await seconds(1)
-        note(checkpointer, 1)
+        handle(checkpointer, 1)
         await checkpointer.flush()
         await first
         return scene.checkpointed()
@@ -83,17 +78,17 @@ def test_a_flush_stores_what_was_noted_while_a_write_was_under_way():
     assert run_virtual(story()) == 1
 
 
-def test_what_was_noted_while_a_write_was_under_way_is_still_due():
-    """As many as the policy waits for, or as old: else they would rest until the next event."""
+def test_progress_noted_during_a_write_is_still_due():
+    """By count or by age; otherwise it would wait for the next event."""
 
     async def story(policy, count):
         scene, _, checkpointer = await writing(policy)
         running = asyncio.create_task(checkpointer.run())
         for number in range(1, policy.max_events or 0):
-            note(checkpointer, number)
+            handle(checkpointer, number)
         await seconds(1)
         for number in range(100, 100 + count):
-            note(checkpointer, number)
+            handle(checkpointer, number)
         unwritten_s = 0.0
         await seconds(1.5)
         unwritten_s = checkpointer.unwritten_age_s
@@ -108,8 +103,8 @@ def test_what_was_noted_while_a_write_was_under_way_is_still_due():
     assert run_virtual(story(by_time, 1)) == (100, True)
 
 
-def test_what_was_noted_while_a_write_was_under_way_fills_the_room():
-    """A store that is slow and does not fail must not take away the limit."""
+def test_progress_noted_during_a_write_counts_as_uncommitted():
+    """A slow store must not remove the limit."""
 
     async def story():
         policy = CheckpointPolicy(max_events=1, interval=None, max_uncommitted_events=3)
@@ -117,7 +112,7 @@ def test_what_was_noted_while_a_write_was_under_way_fills_the_room():
         running = asyncio.create_task(checkpointer.run())
         await seconds(1)
         for number in range(1, 4):
-            note(checkpointer, number)
+            handle(checkpointer, number)
         await seconds(1.5)  # The first is written; of the others none.
         has_room = checkpointer.has_room
         await seconds(3)
@@ -127,8 +122,8 @@ def test_what_was_noted_while_a_write_was_under_way_fills_the_room():
     assert run_virtual(story()) == (False, True)
 
 
-def test_a_stop_just_after_an_outage_stores_what_was_handled():
-    """The write that waits to be repeated is repeated at once: the stop has little time."""
+def test_a_stop_just_after_an_outage_stores_handled_events():
+    """The write that waits for its retry is repeated at once."""
 
     async def story():
         scene = Scene()
@@ -153,10 +148,10 @@ def test_a_stop_just_after_an_outage_stores_what_was_handled():
     assert abandoned == ()
 
 
-def test_a_call_that_suppresses_its_cancellation_does_not_repeat_a_checkpoint_for_ever():
-    """The loop of the application ends, though the store never answers again."""
+def test_a_checkpoint_of_a_cancelled_call_is_not_repeated_for_ever():
+    """The call suppressed its cancellation, but the application ends although the store is out."""
 
-    class Deaf(Noting):
+    class SuppressingCancellation(Noting):
         async def process_events(self, context, events):
             with suppress(asyncio.CancelledError):
                 await seconds(50)
@@ -164,7 +159,9 @@ def test_a_call_that_suppresses_its_cancellation_does_not_repeat_a_checkpoint_fo
 
     async def story():
         scene = Scene()
-        processor = scene.processor(lambda: Deaf(scene), ownership_expiration=timedelta(hours=1))
+        processor = scene.processor(
+            lambda: SuppressingCancellation(scene), ownership_expiration=timedelta(hours=1)
+        )
         await processor.start()
         await seconds(5)
         scene.publish(1)
@@ -172,3 +169,56 @@ def test_a_call_that_suppresses_its_cancellation_does_not_repeat_a_checkpoint_fo
         scene.store_by_owner["a"].is_out = True
 
     run_processes(story(), within_s=1000)
+
+
+def test_a_call_during_a_write_that_succeeds_does_not_shorten_the_next_back_off():
+    """It asked for the write before to be repeated at once, and that was not necessary."""
+
+    async def scenario():
+        scene = Scene()
+        fixture = CheckpointFixture(scene)
+        fixture.write_s = 1.0
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a")
+        await checkpointer.adopt()
+        began_s = []
+        write_through = checkpointer._write
+
+        async def recorded(update):
+            began_s.append(asyncio.get_running_loop().time())
+            return await write_through(update)
+
+        checkpointer._write = recorded
+        handle(checkpointer, 0)
+        first = asyncio.create_task(checkpointer.flush())
+        await asyncio.sleep(0.5)
+        handle(checkpointer, 1)
+        second = asyncio.create_task(checkpointer.flush())
+        await first
+        fixture.is_failing = True
+        await asyncio.sleep(1.001)
+        fixture.is_failing = False
+        await second
+        return began_s
+
+    _, failed_s, repeated_s = run_virtual(scenario())
+
+    # A write takes a second; a back-off varies between half of it and all of it.
+    assert repeated_s - failed_s >= 1.0 + Backoff().initial.total_seconds() / 2
+
+
+def test_events_that_are_counted_after_they_were_stored_are_not_due():
+    """A handler's thread moved the position, and a write stored that before the loop counted."""
+
+    async def scenario():
+        fixture = CheckpointFixture(Scene())
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a", CheckpointPolicy(max_events=1))
+        await checkpointer.adopt()
+        checkpointer.progress.advance(0, "o0")
+        await checkpointer.flush()
+        checkpointer.note(1)
+        await seconds(1)
+        return checkpointer.unwritten_age_s
+
+    assert run_virtual(scenario()) == 0

@@ -16,6 +16,14 @@ class OutputFormat(StrEnum):
 
 Format = Annotated[OutputFormat, typer.Option("--format", help="json: for programs.")]
 
+StopAtEof = Annotated[
+    bool,
+    typer.Option(
+        "--stop-at-eof",
+        help="Stop when standard input ends, too: for programs that start this one.",
+    ),
+]
+
 EXPIRATION: Final = typer.Option(
     "--expiration",
     envvar="EVENTPROC_EXPIRATION",

@@ -11,14 +11,12 @@ from typing import Final
 
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import pump_owner
-from eventproc.core.lease import is_alive
+from eventproc.core.ownership.liveness import live_members, live_partitions
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
     ConsumerGroup,
-    LeaseMode,
     MembershipSnapshot,
-    MemberStatus,
     OwnershipSnapshot,
     PartitionProperties,
 )
@@ -72,7 +70,7 @@ class GroupView:
     """A group at one moment."""
 
     group: ConsumerGroup
-    as_of: datetime | None
+    as_of: datetime
     """The time of the view, by the store's clock."""
 
     partitions: tuple[PartitionRow, ...]
@@ -148,7 +146,6 @@ async def _damage(
         c
         for c in checkpoints
         if (c.partition_id, pump_owner(c.writer)) not in owners
-        or owned.as_of is None
         or _age(c.last_modified, owned.as_of) > SOUND_FOR
     ]
 
@@ -169,14 +166,14 @@ async def _damage(
 def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) -> GroupView:
     """Make the view from what was read; partitions are ordered by their ids."""
     owned, now = readings.owned, readings.owned.as_of
-    alive, dead = _sessions(readings.present, expiration)
+    live = live_partitions(owned, readings.present, expiration)
     ownership_by_id = {record.partition_id: record for record in owned.ownerships}
     checkpoint_by_id = {record.partition_id: record for record in readings.checkpoints}
     rows = []
     for partition_id in in_order({*ownership_by_id, *checkpoint_by_id, *readings.ends}):
         record = ownership_by_id.get(partition_id)
         checkpoint = checkpoint_by_id.get(partition_id)
-        age = None if record is None or now is None else _age(record.last_modified, now)
+        age = None if record is None else _age(record.last_modified, now)
         position = None if checkpoint is None else checkpoint.sequence_number
         owner_id = None if record is None else record.owner_id
         rows.append(
@@ -184,18 +181,10 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 partition_id=partition_id,
                 owner_id=owner_id,
                 record_age=age,
-                is_expired=owner_id in dead
-                or bool(
-                    owner_id not in alive
-                    and owner_id
-                    and age
-                    and age > expiration + owned.resolution
-                ),
+                is_expired=owner_id is not None and partition_id not in live,
                 sequence_number=position,
                 checkpoint_age=(
-                    None
-                    if checkpoint is None or now is None
-                    else _age(checkpoint.last_modified, now)
+                    None if checkpoint is None else _age(checkpoint.last_modified, now)
                 ),
                 checkpoint_error=readings.damage.get(partition_id),
                 lag=lag_of(readings.ends[partition_id], position)
@@ -205,19 +194,6 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
         )
     members = _members(readings.present, rows, expiration)
     return GroupView(group=group, as_of=now, partitions=tuple(rows), members=members)
-
-
-def _sessions(
-    present: MembershipSnapshot, expiration: timedelta
-) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the live and the dead members with session leases, by owner id."""
-    sessions = [m for m in present.members if m.lease_mode is LeaseMode.SESSION]
-    silent = {
-        member.owner_id
-        for member in sessions
-        if member.status is MemberStatus.DEAD or not is_alive(member, present, expiration)
-    }
-    return frozenset(m.owner_id for m in sessions) - silent, frozenset(silent)
 
 
 def _age(then: datetime, now: datetime) -> timedelta:
@@ -239,11 +215,7 @@ def _members(
     """Return the owners of partitions that are not expired, and all live members."""
     counts = Counter(row.owner_id for row in rows if row.owner_id and not row.is_expired)
     by_id = {member.owner_id: member for member in present.members}
-    fresh = {
-        member.owner_id
-        for member in present.members
-        if member.status is not MemberStatus.DEAD and is_alive(member, present, expiration)
-    }
+    fresh = {member.owner_id for member in live_members(present, (), expiration)}
     return tuple(
         MemberRow(
             owner_id=owner_id,

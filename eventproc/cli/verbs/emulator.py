@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eventproc.cli.arguments.options import OutputFormat
+from eventproc.cli.arguments.options import OutputFormat, StopAtEof
 from eventproc.cli.arguments.sources import HUB_VARIABLE
 from eventproc.cli.arguments.values import parse_hub
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
@@ -66,13 +66,7 @@ def emulator(
     output: Annotated[
         OutputFormat, typer.Option("--format", help="json: one line, for programs.")
     ] = OutputFormat.TABLE,
-    stop_at_eof: Annotated[
-        bool,
-        typer.Option(
-            "--stop-at-eof",
-            help="Stop when standard input ends, too: for programs that start this one.",
-        ),
-    ] = False,
+    stop_at_eof: StopAtEof = False,
 ) -> int:
     """Serve event hubs on this machine, for the Event Hubs clients of the Azure SDKs.
 

@@ -10,6 +10,7 @@ from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.arguments.dead_letters import make_sink
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_handler
+from eventproc.cli.arguments.options import StopAtEof
 from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
@@ -75,13 +76,7 @@ def run(
     log_level: Annotated[
         LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
     ] = LogLevel.INFO,
-    stop_at_eof: Annotated[
-        bool,
-        typer.Option(
-            "--stop-at-eof",
-            help="Stop when standard input ends, too: for programs that start this one.",
-        ),
-    ] = False,
+    stop_at_eof: StopAtEof = False,
 ) -> int:
     """Run your handler on this process's share of an event hub's partitions.
 

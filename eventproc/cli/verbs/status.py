@@ -100,7 +100,7 @@ def as_json(view: GroupView) -> dict[str, object]:
         "namespace": view.group.fully_qualified_namespace,
         "eventhub": view.group.eventhub_name,
         "consumer_group": view.group.name,
-        "as_of": None if view.as_of is None else view.as_of.isoformat(),
+        "as_of": view.as_of.isoformat(),
         "lag": view.lag,
         "partitions": [_partition_json(row) for row in view.partitions],
         "members": [_member_json(row) for row in view.members],
@@ -141,7 +141,7 @@ def _seconds(span: timedelta | None) -> float | None:
 def as_tables(view: GroupView) -> RenderableType:
     """The view as two tables, partitions and members, below the names of the group."""
     group = view.group
-    at = "" if view.as_of is None else f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
+    at = f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
     title = Text(
         f"consumer group {group.name} of event hub {group.eventhub_name}\n"
         f"{group.fully_qualified_namespace}{at}\n",

@@ -17,10 +17,10 @@ from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from eventproc.errors import ConfigurationError
+from eventproc.testing.servers.child_server import ChildServer
 
 ACCOUNT_NAME: Final = "devstoreaccount1"
 """The account that every Azurite has; public knowledge, not a secret."""
@@ -80,7 +80,7 @@ def _find_node() -> str:
     return found
 
 
-class Azurite:
+class Azurite(ChildServer):
     """One Azurite blob service on loopback, for tests and demonstrations.
 
     Use it as a context manager, or call ``start`` and ``stop``. It takes about a second to
@@ -106,17 +106,10 @@ class Azurite:
         location: Path | None = None,
         start_timeout: timedelta = timedelta(seconds=60),
     ) -> None:
+        super().__init__(start_timeout)
         self._location = location
-        self._start_timeout = start_timeout
-        self._process: subprocess.Popen[str] | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._port = 0
         self._said: deque[str] = deque(maxlen=_LINES_KEPT)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process lives (a paused one does)."""
-        return self._process is not None and self._process.poll() is None
 
     @property
     def endpoint(self) -> str:
@@ -125,9 +118,7 @@ class Azurite:
         Raises:
             RuntimeError: It was never started, so it has no port yet.
         """
-        if self._port == 0:
-            raise RuntimeError("this Azurite was never started: call start() first")
-        return f"http://127.0.0.1:{self._port}/{ACCOUNT_NAME}"
+        return f"http://{self._address}/{ACCOUNT_NAME}"
 
     @property
     def connection_string(self) -> str:
@@ -151,12 +142,13 @@ class Azurite:
         if self.is_running:
             return
         self._process = self._spawn(find_azurite())
+        self._pid = self._process.pid
         heard: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         threading.Thread(
             target=self._listen, args=(self._process, heard), name="azurite", daemon=True
         ).start()
         try:
-            port = heard.get(timeout=self._start_timeout.total_seconds())
+            port = heard.get(timeout=self._start_timeout_s)
         except queue.Empty:
             port = None
         if port is None:
@@ -177,30 +169,6 @@ class Azurite:
         self.stop()
         time.sleep(after.total_seconds())
         self.start()
-
-    def pause(self) -> None:
-        """Freeze it: connections are accepted and nothing is answered until ``resume``."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Continue after ``pause``. Does nothing if it is not paused."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop it."""
-        self.stop()
 
     def _spawn(self, program: Sequence[str]) -> "subprocess.Popen[str]":
         """Start the process in a temporary directory, because it writes files there."""

@@ -4,17 +4,16 @@ Rule: the broker ends with the program that started it, even if that is killed.
 """
 
 import os
-import signal
 import socket
 import subprocess
 import time
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from eventproc.errors import ConfigurationError
+from eventproc.testing.servers.child_server import ChildServer
 
 PROGRAM_VARIABLE: Final = "EVENTPROC_TANSU"
 """Environment variable: path of a ``tansu`` program, instead of the one that pip installed."""
@@ -45,7 +44,7 @@ def find_tansu() -> str:
     )
 
 
-class KafkaBroker:
+class KafkaBroker(ChildServer):
     """One Kafka broker on loopback, for tests and demonstrations. It keeps its data in memory.
 
     Use it as a context manager, or call ``start`` and ``stop``. The port is chosen at the first
@@ -69,11 +68,8 @@ class KafkaBroker:
         asks_credentials: bool = False,
         start_timeout: timedelta = timedelta(seconds=20),
     ) -> None:
+        super().__init__(start_timeout)
         self._options = ("--authentication",) if asks_credentials else ()
-        self._start_timeout_s = start_timeout.total_seconds()
-        self._process: subprocess.Popen[str] | None = None
-        self._pid = 0
-        self._port = 0
 
     @property
     def bootstrap_servers(self) -> str:
@@ -82,9 +78,7 @@ class KafkaBroker:
         Raises:
             RuntimeError: It was never started, so it has no port yet.
         """
-        if self._port == 0:
-            raise RuntimeError("this broker was never started: call start() first")
-        return f"127.0.0.1:{self._port}"
+        return self._address
 
     def start(self) -> None:
         """Start the broker, and return when it listens. Does nothing if it runs already.
@@ -93,7 +87,7 @@ class KafkaBroker:
             ConfigurationError: It is not installed; the message gives the remedy.
             RuntimeError: It did not listen in time.
         """
-        if self._process is not None:
+        if self.is_running:
             return
         program = find_tansu()
         self._port = self._port or _free_port()
@@ -133,28 +127,6 @@ class KafkaBroker:
         if process is None:
             return
         process.communicate()  # closes its standard input
-
-    def pause(self) -> None:
-        """Freeze it: connections stay open and nothing is answered until ``resume``."""
-        os.kill(self._pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Continue after ``pause``, with all data."""
-        os.kill(self._pid, signal.SIGCONT)
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop it."""
-        self.stop()
 
 
 def _free_port() -> int:

@@ -53,7 +53,7 @@ def test_a_signal_during_imports_ends_run_with_exit_code_0(tmp_path, module, num
 
 
 def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path):
-    """As their documentation says."""
+    """SIGTERM interrupts every verb but ``run``, which it stops."""
     process = importing(tmp_path, "typer", "status", "--watch")
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=20)

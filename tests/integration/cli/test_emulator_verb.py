@@ -35,7 +35,7 @@ def test_the_emulator_prints_a_connection_string_that_works(command):
 
 
 def test_the_emulator_prints_one_line_of_json_for_programs(command, root_config):
-    """It has the hubs of a Config.json and of the command line; the end of input ends the
+    """The line has the hubs of Config.json and command line; ``--stop-at-eof`` ends the
     emulator."""
     emulator = command.start(
         *("emulator", "--config", root_config, "--hub", "more:2", "--port", 0),

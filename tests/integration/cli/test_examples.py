@@ -32,7 +32,7 @@ def test_every_example_is_tested():
 
 @pytest.mark.parametrize("name", LAST_LINES)
 def test_an_example_runs_without_warnings(name):
-    """As a program, with warnings as errors."""
+    """Each example, run as a program with warnings as errors, prints its last line."""
     done = subprocess.run(
         [sys.executable, "-W", "error", EXAMPLES / name],
         capture_output=True,
@@ -48,7 +48,7 @@ def test_an_example_runs_without_warnings(name):
 
 @pytest.mark.parametrize("name", sorted(LAST_LINES.keys() | IN_SPARK))
 def test_an_example_is_short(name):
-    """It has at most 60 lines."""
+    """Each example has at most 60 lines."""
     assert len((EXAMPLES / name).read_text("utf-8").splitlines()) <= LINES_MAX
 
 

@@ -126,7 +126,7 @@ def test_importing_an_equal_state_at_another_position_does_not_replace_it(tool, 
     ],
 )
 def test_set_refuses_an_invalid_checkpoint(tool, tmp_path, invalid, message):
-    """It is refused before a store is opened."""
+    """``set`` checks its options before it opens a store; the message says what is allowed."""
     partition = [] if "--partition" in invalid else ["--partition", "0"]
     code, out, err = tool("set", *partition, *invalid, "--yes")
 

@@ -79,8 +79,7 @@ def test_run_with_stop_at_eof_ends_with_its_input(command, hub):
 
 
 def test_status_shows_owners_and_changes_nothing(command, hub):
-    """It has owner, position and lag of each partition, and takes no link or record from the
-    owner."""
+    """``status`` shows owner, position and lag, and takes no link or record from the owner."""
     process = start_and_wait(command, hub, "--log-format", "text")
     before, again = status(command, hub), status(command, hub)
     code, table, _ = command.run("status", *HERE, "--expiration", "6s", **hub)

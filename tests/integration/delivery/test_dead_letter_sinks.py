@@ -53,7 +53,7 @@ def dead_letter(body: bytes = b"caf\xc3\xa9", **changes) -> DeadLetter:
 
 
 async def test_a_blob_sink_writes_one_json_file_for_each_event(storage, container):
-    """It has all fields; storing the same event again replaces the file."""
+    """The file has all fields; storing the same event again replaces it."""
     sink = BlobDeadLetterSink.from_connection_string(storage, container)
     await sink.open()
     for attempt_count in (3, 4):

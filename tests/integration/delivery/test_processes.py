@@ -45,7 +45,7 @@ def test_an_event_that_kills_its_process_becomes_a_dead_letter(make_fleet):
 
 @pytest.mark.timeout(180)
 def test_an_event_that_fails_does_not_affect_ten_thousand_others(make_fleet, container, storage):
-    """They are handled once each, also while the partition is handed over twice."""
+    """The others are handled once each, although processes take over from each other."""
     fleet = make_fleet(store=f"{container} {storage}", key_concurrency=4, pace_s=0)
     fleet.publish(10_000, {5_000: "fail"})
     fleet.start("a")

@@ -41,7 +41,7 @@ def test_a_stop_ends_within_its_timeout_however_the_handler_hangs():
 
 
 def test_a_second_signal_kills_the_process_at_once():
-    """Also if its handler blocks the event loop."""
+    """The signal's default action ends a process whose handler blocks the event loop."""
     with started("blocked") as process:
         while process.poll() is None:
             process.send_signal(signal.SIGTERM)

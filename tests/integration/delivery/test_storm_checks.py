@@ -29,7 +29,7 @@ def fault(kind: str, owner_id: str, begun_s: float, ended_s: float) -> Fault:
 
 
 def test_an_event_that_was_not_handled_is_lost():
-    """However often another event was handled."""
+    """Each published event must be handled; repeats of others do not make up for it."""
     assert len(list(lost_events(handled(("a", 0, 1), ("a", 0, 2)), {"0": 2}))) == 1
     assert list(lost_events(handled(("a", 0, 1), ("b", 1, 2)), {"0": 2})) == []
 
@@ -65,7 +65,7 @@ def test_a_repeat_is_explained_by_a_fault_of_its_processes(faults, is_explained)
 
 
 def test_a_repeat_after_the_faults_is_a_violation():
-    """Repeats of earlier events are not."""
+    """Events of the calm are handled once; repeats of earlier events are allowed."""
     events = handled(("a", 4, 1), ("b", 4, 2), ("a", 5, 3), ("b", 5, 4))
 
     assert len(list(repeats_in_calm(events, {"0": 5}))) == 1
@@ -109,5 +109,5 @@ def test_an_exit_code_has_to_match_the_faults(
     "line", ["Traceback (most recent call last):", "Task was destroyed but it is pending!"]
 )
 def test_a_line_that_reports_a_dropped_error_is_found(line):
-    """In the output of any process."""
+    """A traceback or a destroyed task in the output of any process is a violation."""
     assert len(list(error_lines({"a": f"x\n{line}\n", "b": "fine"}))) == 1

@@ -77,7 +77,7 @@ def test_the_demo_loses_nothing_and_its_result_is_right(tmp_path, store):
 )
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path, number, line):
-    """At any time; the exit code is 130, without a traceback."""
+    """In each phase a signal ends the demo with exit code 130 and without a traceback."""
     demo = start("--store", "sqlite", folder=tmp_path)
     wait_for(demo, line)
     demo.send_signal(number)
@@ -106,7 +106,7 @@ def test_the_processes_of_a_killed_demo_end_by_themselves(tmp_path):
 
 
 def test_the_demo_without_azurite_uses_sqlite(tmp_path):
-    """By default it says so; with ``--store azurite`` it is an error that names the program."""
+    """The demo says so; with ``--store azurite`` it is an error that names the missing program."""
     missing = {PROGRAM_VARIABLE: "/nowhere/azurite-blob"}
     demo = start(folder=tmp_path, **missing)
     wait_for(demo, "no Azurite, so the group is kept in SQLite")

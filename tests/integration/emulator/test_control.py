@@ -32,7 +32,7 @@ def test_the_control_endpoint_reports_health_and_hubs(emulator):
 
 @pytest.mark.parametrize("name", ["refuse-connections", "refuse-links", "be-busy", "fall-silent"])
 def test_every_lasting_fault_can_be_set_and_cleared(emulator, name):
-    """The answer to each is empty."""
+    """The endpoint accepts each lasting fault, and its answer has no fields."""
     assert ask(emulator, f"/faults/{name}", {"duration_s": 0.001}) == (200, {})
     assert ask(emulator, "/faults/clear", {}) == (200, {})
 
@@ -124,7 +124,7 @@ def test_any_json_is_carried_out_or_refused_with_the_reason(emulator, caplog, fa
     ],
 )
 def test_an_invalid_body_is_refused_with_the_reason(emulator, body, message):
-    """Also a body that is too long, which is not read to its end."""
+    """A body that is too long is refused as well, and not read to its end."""
     status, answer = ask(emulator, "/faults/be-busy", raw_body=body)
 
     assert status == 400

@@ -92,7 +92,7 @@ async def test_a_receiver_whose_connection_is_dropped_is_detached(emulator):
 
 
 async def test_drop_connections_drops_those_of_a_partition_or_all(emulator):
-    """Connections of other partitions stay."""
+    """With a partition, connections of others stay open; without one, all are dropped."""
     async with connected(emulator.port) as first, connected(emulator.port) as second:
         await first.receive_from(READ + "0")
         await second.send_to("orders/Partitions/1")
@@ -116,7 +116,7 @@ async def test_displace_receivers_detaches_receivers_as_stolen(emulator):
 
 
 async def test_delay_deliveries_delays_the_named_partition_only(emulator):
-    """Another partition delivers at once."""
+    """Events of another partition are delivered before the delayed ones."""
     async with connected(emulator.port) as peer:
         await ask_in_thread(
             emulator,
@@ -231,7 +231,7 @@ async def test_stop_and_start_keep_the_port_and_the_events(emulator):
 
 
 async def test_add_partitions_adds_partitions_to_a_running_hub(emulator):
-    """They are listed and can be read at once."""
+    """The new partitions are listed and can be read at once."""
     _, answer = await ask_in_thread(
         emulator, "/faults/add-partitions", {"hub": "orders", "count": 2}
     )
@@ -260,7 +260,7 @@ async def test_events_expire_by_number_and_on_request():
 
 
 async def test_events_expire_by_age():
-    """Also while no event is sent."""
+    """Events above the maximum age are deleted, although no other event is sent."""
     with EventHubsEmulator({"orders": 1}, retention=Retention(age_max=SHORT)) as emulator:
         async with connected(emulator.port) as peer:
             await peer.send_to("orders")
@@ -283,7 +283,7 @@ def test_a_port_in_use_is_an_error_that_names_the_remedy(emulator):
 
 
 def test_an_unknown_hub_or_partition_is_a_key_error(emulator):
-    """So a typo in a test's assertion fails."""
+    """A typo in a test raises ``KeyError`` with the name, instead of returning no events."""
     with pytest.raises(KeyError, match="nobody"):
         emulator.events("nobody", "0")
     with pytest.raises(KeyError, match="9"):
@@ -291,7 +291,7 @@ def test_an_unknown_hub_or_partition_is_a_key_error(emulator):
 
 
 def test_the_address_of_an_emulator_that_is_not_open_is_an_error():
-    """The message names the ``with`` statement."""
+    """The ``RuntimeError`` says to use a ``with`` statement."""
     with pytest.raises(RuntimeError, match="with statement"):
         _ = EventHubsEmulator({"orders": 1}).connection_string
 

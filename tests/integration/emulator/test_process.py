@@ -74,7 +74,7 @@ def test_a_signal_ends_the_process_with_exit_code_0(tmp_path, number):
 
 
 async def test_faults_can_be_set_over_http(tmp_path):
-    """The health port accepts faults."""
+    """A fault posted to the health port of another process takes effect."""
     with process(tmp_path) as (_, port, health_port):
         async with connected(port) as peer:
             await peer.send_to("orders")

@@ -109,7 +109,7 @@ async def test_drain_delivers_what_there_is_and_uses_up_the_credit(shared_emulat
 
 
 async def test_a_flow_with_echo_is_answered(shared_emulator, hub):
-    """For a link, and for the session."""
+    """The emulator answers with a flow of the link, or of the session if no link is named."""
     async with connected(shared_emulator.port) as peer:
         await peer.receive_from(hub + READ, credit=7)
         peer.write(Flow(0, 1000, 0, 1000, 1, 0, 7, echo=True))
@@ -124,7 +124,7 @@ async def test_a_flow_with_echo_is_answered(shared_emulator, hub):
 
 
 async def test_a_sender_gets_new_credit_while_it_sends(shared_emulator, hub):
-    """It can send many times its first credit without a pause."""
+    """A client can send many times its first credit without a pause."""
     async with connected(shared_emulator.port) as peer:
         await peer.send_to(f"{hub}/Partitions/0")
         for index in range(5000):
@@ -211,7 +211,7 @@ async def test_deliveries_are_unsettled_only_on_request(shared_emulator, hub):
 
 
 async def test_transfers_on_a_refused_link_are_dropped(shared_emulator):
-    """They were sent before the refusal arrived; the connection stays open."""
+    """Transfers sent before the refusal arrived are dropped; the connection stays open."""
     async with connected(shared_emulator.port) as peer:
         peer.write(Attach("late", 0, role=False, source=Source("x"), target=Target("nowhere")))
         peer.transfer(b"x")
@@ -240,7 +240,7 @@ async def test_transfers_on_a_refused_link_are_dropped(shared_emulator):
 async def test_receivers_of_unknown_addresses_are_refused_with_the_services_conditions(
     shared_emulator, hub, address, condition
 ):
-    """By these conditions the clients choose their exceptions."""
+    """Azure's clients choose their exceptions by these conditions."""
     async with connected(shared_emulator.port) as peer:
         error = await peer.refusal(peer.receive_from(address.format(hub=hub)))
 
@@ -248,7 +248,7 @@ async def test_receivers_of_unknown_addresses_are_refused_with_the_services_cond
 
 
 async def test_names_of_hubs_and_groups_are_case_insensitive(shared_emulator, hub):
-    """As in the service."""
+    """A receiver attaches with an address in other letter cases, as in the service."""
     async with connected(shared_emulator.port) as peer:
         attach = await peer.receive_from(f"{hub.upper()}/consumergroups/$DEFAULT/partitions/0")
 
@@ -271,7 +271,7 @@ async def test_names_of_hubs_and_groups_are_case_insensitive(shared_emulator, hu
     ],
 )
 async def test_a_protocol_error_ends_only_its_own_connection(shared_emulator, hub, broken):
-    """Another connection continues to work."""
+    """The emulator closes the connection that broke the protocol; another one continues to work."""
     async with connected(shared_emulator.port) as other, raw(shared_emulator.port) as peer:
         peer.writer.write(broken)
 
@@ -311,7 +311,7 @@ async def test_an_invalid_performative_closes_the_connection_with_an_error(
 @settings(max_examples=60)
 @given(pieces=st.lists(st.binary(max_size=60), max_size=6), prefix=st.integers(0, 3))
 def test_arbitrary_bytes_do_not_stop_the_server(shared_emulator, pieces, prefix):
-    """At any stage of a connection; the next connection is answered."""
+    """After arbitrary bytes at any stage of a connection, the next connection is answered."""
     stages = (
         b"",
         AMQP_HEADER,

@@ -160,7 +160,8 @@ def test_an_event_above_a_megabyte_is_rejected(shared_emulator, hub):
 
 
 def test_properties_of_a_hub_and_its_partitions(shared_emulator, hub):
-    """For an empty partition and for one with events."""
+    """Azure's client reads the properties of the hub, of an empty partition and of one with
+    events."""
     with producer_of(shared_emulator, hub) as producer:
         described = producer.get_eventhub_properties()
         empty = producer.get_partition_properties("1")
@@ -197,7 +198,7 @@ def test_every_kind_of_starting_position_is_honoured(shared_emulator, hub):
 
 
 def test_the_buffered_producer_sends_all_events(shared_emulator, hub):
-    """It chooses partitions itself, by the same hash as the service."""
+    """The producer chooses partitions itself, by the same hash as the service."""
     sent, failed = [], []
     producer = producer_of(
         shared_emulator,
@@ -272,7 +273,7 @@ def test_an_unknown_hub_or_partition_raises_the_exceptions_of_the_service(shared
 
 
 def test_an_unknown_consumer_group_is_an_error(shared_emulator, hub):
-    """It is passed to ``on_error``, and nothing is received."""
+    """``on_error`` gets the error, and nothing is received."""
     consumer = consumer_of(shared_emulator, hub, group="nobody", retry_total=0)
     with Reading(consumer, partition_id="0") as reading:
         assert reading.has_error.wait(TIMEOUT_S)
@@ -282,7 +283,7 @@ def test_an_unknown_consumer_group_is_an_error(shared_emulator, hub):
 
 
 def test_a_second_receiver_with_the_same_owner_level_steals_the_link(shared_emulator, hub):
-    """As Azure's processors do; the first one gets ``ConnectionLostError``."""
+    """The first receiver gets ``ConnectionLostError``. Azure's processors rely on this."""
     first = Reading(
         consumer_of(shared_emulator, hub, retry_total=0), 1, partition_id="0", owner_level=0
     )

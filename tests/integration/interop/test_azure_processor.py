@@ -226,7 +226,8 @@ async def check_azures_joins(group: Group) -> None:
 
 @pytest.mark.timeout(120)
 async def test_a_processor_of_this_library_joins_azures_and_leaves(emulator, storage, container):
-    """It steals one partition in each cycle, because Azure's processor hands nothing over."""
+    """The new one steals one partition in each cycle, because Azure's processor hands nothing
+    over."""
     group = Group(emulator, storage, container, LoadBalancingStrategy.COOPERATIVE)
     ours, azures = Ours(group), Azures(group)
     async with azures.running():

@@ -174,7 +174,7 @@ class Group:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("lease_mode", ["partition", "session"])
 def test_processors_of_both_versions_share_a_group(group, older, lease_mode):
-    """They balance, hand over from old to new and back at a SIGTERM, and repeat no event."""
+    """Both versions balance, hand over to each other at a SIGTERM, and repeat no event."""
     leases = ["--lease-mode", lease_mode]
     group.start(["old-1", "old-2"], leases)
     group.until_owned({"old-1": 4, "old-2": 4})

@@ -154,7 +154,7 @@ async def test_a_stolen_link_raises_receiver_displaced_error(emulator):
 
 
 async def test_a_silent_service_is_unavailable_after_the_timeout(emulator):
-    """For opening and for management requests; closing does not wait."""
+    """Opening and management requests end after ``connect_timeout``; closing does not wait."""
     async with source_on(emulator, options=SHORT_TIMEOUT) as source:
         receiver = await source.open_receiver(GROUP, "0", EARLIEST)
         await asyncio.to_thread(emulator.fall_silent, timedelta(seconds=30))
@@ -178,7 +178,7 @@ async def test_a_silent_service_is_unavailable_after_the_timeout(emulator):
 
 @pytest.mark.parametrize("fault", ["refuse_connections", "refuse_links"])
 async def test_a_busy_service_is_unavailable_not_misconfigured(emulator, fault):
-    """So a processor that starts at that time does not end with an error."""
+    """The error is ``SourceUnavailableError``, so a processor that starts then tries again."""
     async with source_on(emulator, options=SHORT_TIMEOUT) as source:
         await asyncio.to_thread(getattr(emulator, fault), timedelta(seconds=30))
         with pytest.raises(SourceUnavailableError):
@@ -377,7 +377,7 @@ async def test_a_credential_that_gives_no_token_is_a_configuration_error_at_the_
 
 @pytest.mark.parametrize("content", [None, "no certificates"])
 async def test_a_ca_bundle_without_certificates_is_a_configuration_error(tmp_path, content):
-    """It is found when the source is opened."""
+    """``open`` raises, before anything is received."""
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_text(content)

@@ -130,7 +130,7 @@ async def test_keys_headers_and_tombstones_reach_the_handler(fleet):
 
 
 async def test_an_event_that_fails_is_stored_as_a_dead_letter(fleet):
-    """The events after it are handled."""
+    """After its last attempt it is stored with its offset, and the events after it are handled."""
 
     class Picky(PartitionHandler):
         async def process_event(self, context, event):
@@ -233,7 +233,7 @@ async def test_a_restart_continues_although_the_broker_reports_too_low_an_end(fl
 
 
 async def test_the_end_of_a_partition_is_found_by_reading(topic):
-    """For its properties, and for receivers that begin at the end."""
+    """Properties and receivers that begin at the end know the last event of the last batch."""
     topic.publish_batch(0, *numbered(0, 10))
     async with topic.source() as source:
         properties = await source.partition_properties("0")
@@ -317,7 +317,7 @@ async def test_wrong_settings_are_errors_that_name_them(broker, topic):
 
 
 async def test_a_refused_credential_is_an_error_at_once_without_the_password():
-    """It raises ``ConfigurationError`` before the connect time-out."""
+    """A ``ConfigurationError`` is raised before the connect time-out."""
     broker = KafkaBroker(asks_credentials=True)
     await asyncio.to_thread(broker.start)
     config = {

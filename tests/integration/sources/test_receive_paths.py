@@ -174,7 +174,7 @@ async def test_an_unknown_version_of_azures_client_falls_back_to_the_public_path
 
 
 async def test_the_public_path_on_request_logs_no_warning(emulator, caplog):
-    """Only the fallback is logged."""
+    """The warning of the fallback does not appear if the public path was chosen."""
     first = publish(emulator, "hub", EventData(b"one"))
     with caplog.at_level(logging.WARNING, logger="eventproc"):
         async with source_on(emulator, "hub", receive_path=ReceivePath.PUBLIC) as source:
@@ -237,7 +237,7 @@ async def websocket_to(port: int) -> AsyncIterator[int]:
 
 @pytest.mark.filterwarnings("ignore:ssl=None is deprecated:DeprecationWarning")
 async def test_events_are_received_over_a_websocket(emulator):
-    """In messages of a thousand bytes, so that frames are split."""
+    """Frames that are split into messages of a thousand bytes are joined again."""
     first = await asyncio.to_thread(
         publish, emulator, "hub", *(EventData(b"%d" % number * 300) for number in range(50))
     )

@@ -50,7 +50,7 @@ def test_positions_by_word_and_by_sequence_number(own):
 
 
 def test_positions_by_offset(own):
-    """At the event or after it, up to the end of the partition."""
+    """A position is at the event of an offset or after it, up to the end of the partition."""
     stored = own.events(HUB, "0")
 
     def at(index: int, *, is_inclusive: bool) -> int:
@@ -124,7 +124,7 @@ def test_a_checkpoint_with_only_an_offset_is_a_position():
 
 
 async def test_a_checkpoint_beyond_the_end_of_the_partition_is_refused(own, tmp_path):
-    """It belongs to a deleted hub of the same name."""
+    """The checkpoint belongs to a deleted hub of the same name."""
     store = tmp_path / "group.db"
     await write_checkpoint(store, own, COUNT + 5, "9999999")
     with pytest.raises(ConfigurationError, match="created again"):

@@ -37,7 +37,7 @@ def test_batches_continue_each_other_up_to_the_end(own):
 
 
 def test_the_hub_is_not_asked_while_a_full_batch_is_left(own, caplog):
-    """The last answer is used."""
+    """The next end is computed from the last answer of the hub."""
     planner = StreamPlanner(options_for(own, pollInterval="30s"))
     planner.latest(START, 10)
     own.stop()  # a request would fail and log a warning
@@ -58,7 +58,7 @@ def test_an_idle_query_waits_before_it_asks_again(own):
 
 
 def test_the_default_limit_is_ten_thousand_events_for_each_partition(own):
-    """``maxEventsPerTrigger`` replaces it."""
+    """The limit of a hub of three partitions is 30,000; ``maxEventsPerTrigger`` replaces it."""
     assert StreamPlanner(options_for(own)).events_max() == 30_000
     assert StreamPlanner(options_for(own, maxEventsPerTrigger="7")).events_max() == 7
 
@@ -105,7 +105,7 @@ def test_batches_are_empty_during_an_outage(own, caplog):
 
 
 def test_an_outage_beyond_operation_timeout_is_an_error(own):
-    """``latest`` raises ``SourceUnavailableError``."""
+    """``latest`` raises ``SourceUnavailableError`` once the hub was away for that long."""
     planner = StreamPlanner(options_for(own, operationTimeout="200ms", **QUICK))
     own.stop()
 
@@ -133,7 +133,7 @@ def test_deleted_events_are_an_error_or_logged_once(own, caplog):
 
 
 def test_a_hub_that_ends_before_the_offset_is_refused(own):
-    """It was created again, so its numbers belong to other events."""
+    """The hub was created again, so its numbers belong to other events."""
     planner = StreamPlanner(options_for(own, failOnDataLoss="false"))
     with pytest.raises(SourceRejectedError, match="created again"):
         planner.latest({**END, "2": 5}, None)
@@ -180,7 +180,7 @@ def test_aligned_batches_end_at_one_enqueued_time(dated):
 
 
 def test_an_aligned_batch_below_the_limit_asks_for_no_event(dated, monkeypatch):
-    """So alignment costs nothing for a query that keeps up."""
+    """Alignment sends no request for a query that keeps up."""
     monkeypatch.setattr(Hub, "first_events_now", None)
     planner = StreamPlanner(options_for(dated, **ALIGNED))
 

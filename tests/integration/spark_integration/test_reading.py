@@ -70,7 +70,7 @@ def test_a_task_without_ranges_reads_nothing(own):
 
 
 def test_a_task_that_stops_early_closes_its_receivers(own):
-    """For example a query with a limit, or a task that fails after the source."""
+    """A query with a limit, for example, ends the task before its range is read."""
     reading = read_ranges(options_for(own, prefetchCount="50"), [planned("0", 0, COUNT)])
     first = list(islice(reading, 1))
     reading.close()  # type: ignore[attr-defined]
@@ -80,7 +80,7 @@ def test_a_task_that_stops_early_closes_its_receivers(own):
 
 
 def test_attempts_at_one_task_read_at_the_same_time(own):
-    """For example speculative attempts: neither disconnects the other."""
+    """Speculative attempts, for example, do not disconnect each other."""
     ranges = [planned("0", 0, COUNT), planned("1", 0, COUNT)]
     barrier = threading.Barrier(3)
 
@@ -179,7 +179,7 @@ async def make_with_credential(options: EventHubOptions) -> AsyncIterator[EventH
 
 @pytest.mark.parametrize("stops_early", [False, True])
 def test_a_source_made_by_a_recipe_is_closed_when_the_task_ends(own, monkeypatch, stops_early):
-    """Also after an early stop: Spark's Python processes continue and run other tasks."""
+    """Spark's Python process runs other tasks afterwards, also after an early stop."""
     monkeypatch.setattr(EarlySource, "connection", own.connection_string_for("orders"))
     steps.clear()
     recipe = f"{__name__}:make_with_credential"
@@ -223,7 +223,7 @@ def test_tasks_do_not_track_the_last_enqueued_event(own):
 
 
 def test_a_receiver_that_broke_is_reopened_after_the_last_event(own):
-    """In the middle of a range, more than once."""
+    """A connection that is dropped in the middle of a range, twice, loses and repeats no event."""
     reading = read_ranges(options_for(own, prefetchCount="100"), [planned("0", 0, COUNT)])
     found: list[int] = []
     for count, (_, events) in enumerate(reading):
@@ -351,7 +351,7 @@ def test_a_range_without_remaining_events_ends(own, oldest):
 
 
 def test_a_hub_that_ends_before_the_range_is_refused(own):
-    """It was created again; waiting for its events would mix two hubs."""
+    """The hub was created again; waiting for its events would mix two hubs."""
     options = options_for(
         own, receiverTimeout="200ms", operationTimeout="5s", failOnDataLoss="false"
     )
@@ -361,7 +361,7 @@ def test_a_hub_that_ends_before_the_range_is_refused(own):
 
 
 def test_an_unknown_partition_is_refused_at_once(own):
-    """A retry would not create it."""
+    """The task raises ``SourceRejectedError`` without a retry."""
     with pytest.raises(SourceRejectedError):
         numbers(options_for(own), planned("17", 0, 5))
 

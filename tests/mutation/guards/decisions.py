@@ -3,8 +3,8 @@
 from tests.mutation.guard import Guard, guards_in
 
 PLAN = guards_in(
-    "eventproc/core/plan.py",
-    ["tests/unit/eventproc/core/test_plan.py", "tests/stories/test_plan_small_worlds.py"],
+    "eventproc/core/ownership/plan.py",
+    ["tests/unit/eventproc/core/ownership/test_plan.py", "tests/stories/test_plan_small_worlds.py"],
     Guard(
         name="an extra partition goes to an owner that holds more than the minimum, whatever its "
         "exact count",
@@ -69,13 +69,14 @@ PLAN = guards_in(
 )
 
 BALANCE = guards_in(
-    "eventproc/core/balance.py",
-    ["tests/unit/eventproc/core/test_balance.py", "tests/stories/test_balance_rounds.py"],
+    "eventproc/core/ownership/balance.py",
+    ["tests/unit/eventproc/core/ownership/test_balance.py", "tests/stories/test_balance_rounds.py"],
     Guard(
         name="a processor steals at most one partition in a cycle",
         without_it="a new processor steals its whole share at once",
         words="for p in [*resumed, *orphans])",
         mutated="for p in dict.fromkeys([*resumed, *orphans, *stealable]))",
+        killers=("tests/unit/eventproc/core/ownership/test_cycle.py",),
     ),
     Guard(
         name="with BALANCED a processor claims at most one partition in a cycle",
@@ -92,50 +93,34 @@ BALANCE = guards_in(
     Guard(
         name="an owner that hands over is not stolen from before handoff_timeout",
         without_it="a planned move delivers events twice",
-        words="return not lets_go or partition_id in view.overdue",
+        words="return not lets_go or (partition_id, owner_id) in group.late",
         mutated="return True",
-    ),
-    Guard(
-        name="a leaving owner is not stolen from before handoff_timeout",
-        suites=("planned", "moves", "safety"),
-        without_it="a partition that a leaving processor still serves is stolen, and events come "
-        "twice",
-        words=" or owner_id in view.leaving",
-        mutated="",
     ),
     Guard(
         name="nothing is claimed until a changed membership was the same in two polls",
         without_it="processors that start together claim each other's share, and partitions move "
         "again",
-        words="    if view.is_unstable:\n",
+        words="    if group.is_unsure:\n",
         mutated="    if False:\n",
-    ),
-    Guard(
-        name="the wait for a stable membership ends, even if members change all the time",
-        suites=("liveness", "safety"),
-        without_it="in a group whose members restart all the time, free partitions are served by "
-        "nobody",
-        words="return is_new and now_s - self.unstable_since_s < wait_max_s",
-        mutated="return is_new",
     ),
     Guard(
         name="a hand-over that has begun goes on while the membership is not stable",
         suites=("planned", "moves"),
         without_it="a partition that was drained for another owner is started again",
-        words="{p: to for p, to in hand_overs.items() if p in view.handing_over}",
+        words="{p: to for p, to in hand_overs.items() if p in group.handing_over}",
         mutated="{}",
     ),
     Guard(
         name="a partition that is not handed over within handoff_timeout is stolen",
         suites=("liveness",),
         without_it="an owner that hangs keeps its surplus for ever",
-        words=" or partition_id in view.overdue",
+        words=" or (partition_id, owner_id) in group.late",
         mutated="",
     ),
     Guard(
         name="a processor never steals from itself",
         without_it="a processor steals a partition from its own pump",
-        words="""if owner_id is None or owner_id == view.owner_id:
+        words="""if owner_id is None or owner_id == group.owner_id:
         return False""",
         mutated="""if owner_id is None:
         return False""",
@@ -145,48 +130,41 @@ BALANCE = guards_in(
         suites=("liveness",),
         without_it="a partition is read by nobody until a processor of an Azure SDK happens to "
         "poll",
-        words="        and (target in view.cooperative or target in view.present)\n",
-        mutated="",
+        words=" and p in mine and group.standing_by_owner[target].follows_plan\n",
+        mutated=" and p in mine\n",
     ),
     Guard(
         name="a partition that a foreign owner does not claim is reassigned to other members",
         suites=("liveness",),
         without_it="a partition is never read",
-        words="planned |= _reassigned(view, waiting)",
+        words="planned |= _reassigned(group, frozenset(p for p, owner in waits & group.late))",
         mutated="pass",
-        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
+        killers=("tests/unit/eventproc/core/ownership/test_unclaimed.py",),
     ),
     Guard(
         name="a partition recorded under the own id is claimed, even if the plan gives it to a "
         "foreign owner",
         suites=("liveness",),
         without_it="after a restart the partition is read by nobody until its record expires",
-        words=" or (p in waiting and live.get(p) == me)",
+        words=" or (p in shared.unclaimed and live.get(p) == me)",
         mutated="",
-        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
+        killers=("tests/unit/eventproc/core/ownership/test_unclaimed.py",),
     ),
     Guard(
         name="only the unclaimed share of a foreign owner is reassigned",
         suites=("liveness",),
         without_it="partitions are handed again and again to a dead owner, whose records "
         "therefore never expire",
-        words="unclaimed = waiting & view.unclaimed",
-        mutated="unclaimed = view.unclaimed",
-        killers=("tests/unit/eventproc/core/test_unclaimed.py",),
-    ),
-    Guard(
-        name="handoff_timeout is counted from when a partition was first due",
-        suites=("liveness",),
-        without_it="an owner that hangs is never overdue",
-        words="(p, keeper): known.get((p, keeper), now_s)",
-        mutated="(p, keeper): now_s",
+        words="frozenset(p for p, owner in waits & group.late)",
+        mutated="frozenset(p for p, owner in group.late)",
+        killers=("tests/unit/eventproc/core/ownership/test_unclaimed.py",),
     ),
     suites=("moves", "safety", "liveness"),
 )
 
 STANDBY = guards_in(
-    "eventproc/core/standby.py",
-    ["tests/unit/eventproc/core/test_standby.py"],
+    "eventproc/core/ownership/standby.py",
+    ["tests/unit/eventproc/core/ownership/test_standby.py"],
     Guard(
         name="new processors of another deployment wait until one of the old ones leaves",
         without_it="a rolling deployment moves each partition nearly twice",
@@ -213,50 +191,42 @@ STANDBY = guards_in(
 )
 
 LEASE = guards_in(
-    "eventproc/core/lease.py",
-    ["tests/unit/eventproc/core/test_lease.py"],
+    "eventproc/core/ownership/lease.py",
+    ["tests/unit/eventproc/core/ownership/test_lease.py"],
     Guard(
         name="an owner stops delivering some time before its lease expires",
         without_it="if clocks run at different rates, two owners deliver at once",
         words="TRUST_FRACTION: Final = 0.9",
         mutated="TRUST_FRACTION: Final = 1.0",
     ),
+    suites=("edges", "moves", "safety"),
+)
+
+LIVENESS = guards_in(
+    "eventproc/core/ownership/liveness.py",
+    [
+        "tests/unit/eventproc/core/ownership/test_liveness.py",
+        "tests/unit/eventproc/core/ownership/test_cycle.py",
+    ],
     Guard(
         name="a record expires later by the resolution of the store's times",
         without_it="a live owner counts as dead up to a second early",
-        words="oldest = snapshot.as_of - expiration - snapshot.resolution",
-        mutated="oldest = snapshot.as_of - expiration",
-        is_simulated=False,
-    ),
-    Guard(
-        name="after a store outage no owner counts as dead",
-        without_it="the first processor that reaches the store again claims every partition",
-        words="""    if is_after_outage:
-        live = owned
-    elif""",
-        mutated="    if",
-    ),
-    Guard(
-        name="in a store without a clock only an unchanged record ages",
-        without_it="an owner that renews counts as dead",
-        words="known is not None and known.etag == ownership.etag",
-        mutated="known is not None",
+        words="oldest = owned.as_of - expiration - owned.resolution",
+        mutated="oldest = owned.as_of - expiration",
         is_simulated=False,
     ),
     Guard(
         name="an expired member record of a processor that owns nothing does not count",
         without_it="a dead processor gets a share, which nobody serves",
-        words="            or as_of is None\n",
-        mutated="            or True\n",
+        words="(member.owner_id in owning or is_fresh(member, present, expiration))",
+        mutated="True",
     ),
     Guard(
         name="a processor that owns a partition is a member, however old its member record",
         without_it="a long-lived owner loses its partitions, because its member record seems "
         "expired",
-        words="""            member.owner_id in owning
-            or as_of is None
-""",
-        mutated="            as_of is None\n",
+        words="member.owner_id in owning or is_fresh",
+        mutated="is_fresh",
     ),
     suites=("edges", "moves", "safety"),
 )

@@ -14,7 +14,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="ownership is verified between reading a checkpoint and adopting it",
         without_it="a pump that starts late fences the owner that came after it",
-        words="""if not await self._verify():
+        words="""if not await self.verify():
             raise""",
         mutated="""if False:
             raise""",
@@ -22,7 +22,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="ownership is verified after a checkpoint of another writer was read",
         without_it="a former owner reads its successor's checkpoint and writes over it",
-        words="if self._is_written_by_another(found) and not await self._verify():",
+        words="if self._is_written_by_another(found) and not await self.verify():",
         mutated="if False:",
     ),
     Guard(
@@ -140,10 +140,8 @@ HANDLER_CALLS = guards_in(
     Guard(
         name="events count as done only after the handler returned",
         without_it="failed events are never handled",
-        words="""                self._note_done(run, part, FailureReport(failed={}), context)
-                if outcome.error""",
-        mutated="""                run.settle(part, context)
-                if outcome.error""",
+        words="done: Sequence[ReceivedEvent] | None = part if outcome.is_done else None",
+        mutated="done: Sequence[ReceivedEvent] | None = part",
     ),
     Guard(
         name="events of a cancelled call do not count as done",
@@ -157,13 +155,6 @@ HANDLER_CALLS = guards_in(
 PUMP = guards_in(
     "eventproc/partition/pump.py",
     CALL_TESTS,
-    Guard(
-        name="an event that was handled is not delivered again by the same pump",
-        without_it="a receiver that begins too early makes duplicates",
-        words="wanted = [event for event in events if self._context.is_unhandled(event)]",
-        mutated="wanted = list(events)",
-        killers=("tests/stories/test_early_receiver.py",),
-    ),
     Guard(
         name="a pump whose checkpoint write was lost ends",
         without_it="a former owner handles events whose position it can never store",
@@ -193,28 +184,10 @@ START = guards_in(
     Guard(
         name="a first owner that begins at the end stores its position at once",
         without_it="its successor skips the events that arrived between them",
-        words="        await context.checkpoint()\n",
+        words="        await checkpointer.flush()\n",
         mutated="        pass\n",
         is_simulated=False,
     ),
-)
-
-CONTEXT = guards_in(
-    "eventproc/partition/context.py",
-    ["tests/unit/eventproc/partition/test_handler_calls.py", "tests/stories/test_failures.py"],
-    Guard(
-        name="changes of a failed call to the state are undone",
-        without_it="events that are retried are counted twice",
-        words="        if not keeps_state:\n            self._state = self._state_before_call\n",
-        mutated="",
-    ),
-    Guard(
-        name="a checkpoint during a call stores the state that belongs to its position",
-        without_it="state and position do not match",
-        words="return place.state if self._is_in_call or self._is_held else self._state",
-        mutated="return self._state",
-    ),
-    suites=("safety", "edges"),
 )
 
 LANES = guards_in(
@@ -226,39 +199,69 @@ LANES = guards_in(
         words="                self._queues.back(key)\n",
         mutated="                pass\n",
     ),
-    Guard(
-        name="key lanes: an event that was handled is not blamed for the death of processes",
-        without_it="a receiver that begins too early makes a harmless event a dead letter",
-        words="return self._watermark.is_wanted(event.sequence_number)",
-        mutated="return True",
-        is_simulated=False,
-        killers=("tests/stories/test_early_receiver.py",),
-    ),
     suites=("lanes", "planned-lanes"),
 )
 
-KEY_QUEUES = guards_in(
-    "eventproc/core/key_queues.py",
-    ["tests/unit/eventproc/core/test_key_queues.py", "tests/stories/test_key_concurrency.py"],
+PROGRESS = guards_in(
+    "eventproc/core/progress.py",
+    [
+        "tests/unit/eventproc/core/test_progress.py",
+        "tests/stories/test_completed_ranges.py",
+        "tests/unit/eventproc/partition/test_handler_calls.py",
+        "tests/stories/test_failures.py",
+    ],
     Guard(
-        name="key lanes: an event is queued once",
-        without_it="a receiver that begins again makes duplicates",
-        words="        if sequence_number <= self._admitted_number:\n            return False\n",
+        name="an event that was handled is not delivered again by the same pump",
+        without_it="a receiver that begins too early makes duplicates",
+        words="if events[0].sequence_number <= self._newest:",
+        mutated="if False:",
+        killers=("tests/stories/test_early_receiver.py",),
+        suites=("edges", "safety", "lanes"),
+    ),
+    Guard(
+        name="changes of a failed call to the state are undone",
+        without_it="events that are retried are counted twice",
+        words="        if not keeps_state:\n            self._state = self._kept_state\n",
         mutated="",
+        suites=("safety", "edges"),
+    ),
+    Guard(
+        name="a checkpoint during a call stores the state that belongs to its position",
+        without_it="state and position do not match",
+        words="state=place.state if self.has_state else None,",
+        mutated="state=self._state if self.has_state else None,",
+        suites=("safety", "edges"),
+    ),
+    Guard(
+        name="a state that covers a later event is not stored with an earlier position",
+        without_it="after a restart the later event is counted twice",
+        words="        if self._is_held or not head:\n            return settled_count\n",
+        mutated="        if not head:\n            return settled_count\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="an event that was handled is not blamed for the death of processes",
+        without_it="passing the events of a former owner makes a poison event harmless",
+        words="self.count_delivery(delivery_count)  # The next event is as suspect",
+        mutated="pass  #",
+        is_simulated=False,
+        killers=("tests/stories/test_completed_ranges_after_a_crash.py",),
     ),
     Guard(
         name="key lanes: events in completed ranges are not handled again",
         without_it="a restart repeats events that the checkpoint marks as done",
-        words="        if self._was_done(sequence_number):\n            self._join",
-        mutated="        if False:\n            self._join",
+        words="return [event for event in events if event.sequence_number not in completed]",
+        mutated="return events",
+        suites=("lanes", "planned-lanes"),
     ),
     Guard(
         name="key lanes: the position passes only events that are done",
         without_it="a checkpoint covers events that no lane has handled yet",
-        words="span = self._span_by_first.pop(self._passed_count, None)",
-        mutated="span = self._span_by_first.pop(min(self._span_by_first, default=-1), None)",
+        words="not in self._done:\n                break\n",
+        mutated="not in self._done:\n                continue\n",
+        suites=("lanes", "planned-lanes"),
     ),
-    suites=("lanes", "planned-lanes"),
+    suites=("lanes", "planned-lanes", "safety"),
 )
 
 CRASH_GUARD = guards_in(
@@ -267,7 +270,7 @@ CRASH_GUARD = guards_in(
     Guard(
         name="the delivery count is stored before the event is delivered",
         without_it="an event that kills its process kills one process after another",
-        words="            self._context.count_delivery(care.mark)\n",
+        words="            self._progress.count_delivery(care.mark)\n",
         mutated="            pass\n",
         suites=("troubled", "troubled-lanes"),
     ),

@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.mutation.guard import Guard
 from tests.mutation.guards import (
+    cycle,
     decisions,
     delivery,
     fleet,
@@ -15,14 +16,20 @@ from tests.mutation.guards import (
 )
 
 GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
-    "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.STANDBY],
+    "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.STANDBY, *cycle.GROUP],
+    "The cycle": [*cycle.MEMORY, *cycle.CYCLE, *sessions.SESSION_MEMORY],
     "Members and their liveness": [
         *decisions.LEASE,
+        *decisions.LIVENESS,
+        *cycle.STATUS,
+        *cycle.RIVALS,
         *ownership.MEMBERSHIP,
-        *ownership.DUPLICATE_OWNER,
+        *ownership.RUN,
+        *sessions.COMPATIBILITY,
     ],
     "Leases": [
         *ownership.LEASES,
+        *ownership.LEASE,
         *ownership.TURNS,
         *ownership.LEAVING,
         *ownership.BALANCER,
@@ -30,7 +37,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *sessions.SESSION_BALANCER,
         *sessions.SESSION_MEMBERSHIP,
         *sessions.SESSION_LEASE_RULES,
-        *sessions.SESSION_MODE,
+        *sessions.SESSION_CYCLE,
     ],
     "Offset formats and Kafka": [
         *offset_format.OFFSET_FORMATS,
@@ -40,7 +47,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *offset_format.KAFKA_FEED,
         *offset_format.KAFKA_POSITION,
     ],
-    "Checkpoints": [*delivery.CHECKPOINTER, *delivery.UPDATES, *delivery.CONTEXT],
+    "Checkpoints": [*delivery.CHECKPOINTER, *delivery.UPDATES, *delivery.PROGRESS],
     "Delivery": [
         *delivery.STOP_SCOPE,
         *delivery.HANDLER_CALLS,
@@ -48,7 +55,6 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *delivery.PARTITION_READER,
         *delivery.START,
         *delivery.LANES,
-        *delivery.KEY_QUEUES,
         *delivery.CRASH_GUARD,
         *delivery.STALL_WATCHDOG,
         *delivery.PUMPS,

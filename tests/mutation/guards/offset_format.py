@@ -18,12 +18,8 @@ OFFSET_FORMATS = guards_in(
     Guard(
         name="an owner of a partition counts as alive, however old its member record",
         without_it="a long-lived processor with the other offset format is overlooked",
-        words="""        for ownership in owned.ownerships
-        if ownership.owner_id is not None
-""",
-        mutated="""        for ownership in owned.ownerships
-        if ownership.owner_id is None
-""",
+        words="    live |= set(fresh_owners(owned, expiration).values())\n",
+        mutated="",
         is_simulated=False,
     ),
     Guard(

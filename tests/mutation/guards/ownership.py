@@ -34,8 +34,8 @@ LEASES = guards_in(
     Guard(
         name="a renewal with an unknown outcome does not count as won",
         without_it="an owner whose record was not renewed goes on acting",
-        words="replace(lease, is_doubtful=True)\n        self._note_failure",
-        mutated="replace(lease, sent_at_s=sent_at_s)\n        self._note_failure",
+        words="replace(lease, is_doubtful=True)\n        self._renewal_failure",
+        mutated="replace(lease, sent_at_s=sent_at_s)\n        self._renewal_failure",
     ),
     Guard(
         name="a claim with an unknown outcome does not count as won",
@@ -80,13 +80,6 @@ LEASES = guards_in(
         mutated="if result.outcome is WriteOutcome.WON:",
     ),
     Guard(
-        name="a record with the own owner id and another ETag contradicts the lease",
-        without_it="a position that an operator moved is written over",
-        words="return lease.is_doubtful or ownership.etag == lease.etag",
-        mutated="return True",
-        killers=("tests/unit/eventproc/test_admin.py",),
-    ),
-    Guard(
         name="verification fails while a lease is in doubt",
         without_it="a former owner writes over its successor's checkpoint",
         words="""if lease is not None and lease.is_doubtful:
@@ -97,16 +90,10 @@ LEASES = guards_in(
     Guard(
         name="a lease that a listing contradicts is verified by a renewal",
         without_it="a processor whose partition was stolen notices it only at its next renewal",
-        words="""        if suspect:
-            await self._renew(suspect, stored)
+        words="""        if contradicted:
+            await self._renew(contradicted, _by_partition(snapshot))
 """,
         mutated="",
-    ),
-    Guard(
-        name="a listing requested before the lease was confirmed does not contradict it",
-        without_it="each claim is written twice",
-        words="if lease.answered_at_s <= asked_at_s and not",
-        mutated="if not",
     ),
     Guard(
         name="a lease ends before its partition is handed over",
@@ -179,85 +166,12 @@ BALANCER = guards_in(
     "eventproc/ownership/balancer.py",
     ["tests/unit/eventproc/ownership/test_balancer.py"],
     Guard(
-        name="a leaving processor claims nothing",
-        without_it="a poll that was under way claims partitions, which nobody serves",
-        words="""        if self._is_leaving:
-            acquisitions = []
-""",
-        mutated="",
-    ),
-    Guard(
-        name="a partition with a lease counts as owned, whatever an old listing says",
-        without_it="an old listing makes a processor claim what it owns",
-        words="        live.update(dict.fromkeys(held, self._owner_id))\n",
-        mutated="",
-    ),
-    Guard(
-        name="a partition that is being handed over counts as held",
-        without_it="a partition whose lease expires while it drains is claimed a second time",
-        words="self._leases.held | frozenset(busy)",
-        mutated="self._leases.held",
-    ),
-    Guard(
-        name="a leaving processor is not a member of the plan",
-        without_it="a leaving processor is given new partitions",
-        words="            owner_ids - leaving,\n",
-        mutated="            everybody,\n",
-    ),
-    Guard(
-        name="a pause between polls as long as an outage is noticed",
-        without_it="after an outage the first processor that polls claims everything",
-        words="if now_s - self._read_at_s > outage_s.total_seconds():",
-        mutated="if now_s < self._read_at_s:",
-    ),
-    Guard(
-        name="after an outage handoff_timeout starts again for every partition",
-        without_it="a processor that has just got a partition is stolen from, because the time "
-        "before the outage counts",
-        words="                self._due_since_s, self._awaiting_since_s = {}, {}\n",
-        mutated="",
-    ),
-    Guard(
-        name="a partition whose handler still runs is not handed on, even if its lease is lost",
-        without_it="the next owner begins while the old call goes on",
-        words="view.held.union(running)",
-        mutated="view.held",
-    ),
-    Guard(
-        name="a leaving processor hands on partitions that it never started",
-        without_it="a partition handed over at the last moment is read by nobody until its record"
-        " expires",
-        words="""            await self._transfer_unstarted(targets, view, running)
-            return""",
-        mutated="            return",
+        name="nothing is claimed after a refused write of a member record",
+        without_it="a partition is claimed whose owner has renewed its session",
+        words="results = await self._claim(actions) if is_known else []",
+        mutated="results = await self._claim(actions)",
     ),
     suites=("moves", "safety", "planned"),
-)
-
-DUPLICATE_OWNER = guards_in(
-    "eventproc/ownership/duplicate_owner.py",
-    ["tests/unit/eventproc/ownership/test_membership.py"],
-    Guard(
-        name="of two processes with one owner id, a displaced one that returns stays",
-        without_it="two processes with one owner id write over each other for ever",
-        words="""        if other.incarnation in self._displaced:
-            return True
-""",
-        mutated="",
-    ),
-    Guard(
-        name="a process that waited long enough for an answer keeps the owner id",
-        without_it="a process that was paused claims with an owner id that another has taken over",
-        words="""            and as_of - written > answer_within + present.resolution
-""",
-        mutated="            and False\n",
-    ),
-    Guard(
-        name="of two processes that write over each other's member record one yields",
-        without_it="two processes with one owner id go on for ever",
-        words="return is_after and self._counts[other.incarnation] > OVERWRITES_MAX",
-        mutated="return is_after and False",
-    ),
 )
 
 MEMBERSHIP = guards_in(
@@ -275,7 +189,7 @@ MEMBERSHIP = guards_in(
     Guard(
         name="a processor that finds a live member with its owner id waits for an answer",
         without_it="two live processes with one owner id serve one partition",
-        words="""        if not is_contested:
+        words="""        if not is_taken:
             return
 """,
         mutated="        return\n",
@@ -283,15 +197,15 @@ MEMBERSHIP = guards_in(
     Guard(
         name="a repeated first write remembers that the owner id was in use",
         without_it="a lost answer hides a live process with the same owner id, and two use it",
-        words="is_contested = is_contested or self._shows_life(",
-        mutated="is_contested = self._shows_life(",
+        words="is_taken = is_taken or is_contested(",
+        mutated="is_taken = is_contested(",
     ),
     Guard(
         name="the wait for an answer begins when the new member record is written",
         without_it="the answer of a live process comes in time but is ignored, and two use one "
         "owner id",
         words="until_s = self._clock() + answer_within.total_seconds()\n",
-        mutated="until_s = self._entered_at_s + answer_within.total_seconds()\n",
+        mutated="until_s = self.own.entered_at_s + answer_within.total_seconds()\n",
     ),
     Guard(
         name="a starting processor decides by a listing requested after the wait",
@@ -301,27 +215,6 @@ MEMBERSHIP = guards_in(
         mutated="            if self._clock() >= until_s:\n",
     ),
     Guard(
-        name="a live processor writes its member record again if another process replaced it",
-        without_it="a second process takes over the owner id of a live one",
-        words="""\
-            self._log.warning("duplicate_owner_detected", incarnation=mine.incarnation)
-            await self._write(replace(self._member, etag=mine.etag))
-""",
-        mutated="            pass\n",
-    ),
-    Guard(
-        name="a processor that was paused yields to one that took its owner id",
-        without_it="the paused process displaces the healthy one",
-        words="if (is_stale and not is_trusted) or self._arbiter.must_yield_to(",
-        mutated="if self._arbiter.must_yield_to(",
-    ),
-    Guard(
-        name="a processor that owns nothing renews its member record",
-        without_it="a processor without partitions leaves and joins the plan again and again",
-        words="(is_due and not owns_something)",
-        mutated="False",
-    ),
-    Guard(
         name="session: after its session lapsed, a processor reads each record before it trusts it",
         without_it="it acts on a partition whose record was deleted and then claimed by another",
         words="            self._on_lapsed()\n",
@@ -329,46 +222,48 @@ MEMBERSHIP = guards_in(
         killers=("tests/stories/test_session_silence.py",),
     ),
     Guard(
+        name="session: a fenced processor drops all its partitions",
+        without_it="it goes on with partitions that others claim",
+        words="if self.is_session and (mine is None or mine.status is DEAD):",
+        mutated="if False:",
+        killers=("tests/stories/test_session_membership.py",),
+    ),
+    suites=("edges", "safety", "planned"),
+)
+
+RUN = guards_in(
+    "eventproc/runtime/run.py",
+    ["tests/stories/test_deploys.py", "tests/stories/test_leaving.py"],
+    Guard(
         name="a stopping processor writes the status leaving",
         without_it="it is given new partitions until it is gone",
-        words="await self._change_to(MemberStatus.LEAVING)",
+        words="await self._executor.call(self._membership.change_to(MemberStatus.LEAVING))",
         mutated="pass",
     ),
     Guard(
         name="a processor with static membership writes the status restarting",
         without_it="its restart waits for an answer of its predecessor, as if that were alive",
-        words="await self._change_to(MemberStatus.RESTARTING)",
+        words="await self._executor.call(self._membership.change_to(MemberStatus.RESTARTING))",
         mutated="pass",
-        killers=("tests/stories/test_deploys.py",),
-    ),
-    Guard(
-        name="a new processor of another deployment begins as standby",
-        without_it="a rolling deployment moves each partition nearly twice",
-        words="MemberStatus.STANDBY if is_replacing else MemberStatus.ACTIVE",
-        mutated="MemberStatus.ACTIVE",
-        killers=("tests/stories/test_deploys.py",),
-    ),
-    Guard(
-        name="a standby processor takes part after standby_timeout",
-        without_it="a canary never gets its share",
-        words="if has_replaced or is_over or not",
-        mutated="if has_replaced or not",
-        killers=("tests/stories/test_deploys.py",),
-    ),
-    Guard(
-        name="session: a fenced processor drops all its partitions",
-        without_it="it goes on with partitions that others claim",
-        words="if self.is_session and (mine is None or mine.status is MemberStatus.DEAD):",
-        mutated="if False:",
-        killers=("tests/unit/eventproc/ownership/test_session_mode.py",),
-    ),
-    Guard(
-        name="only member records of processors that own nothing are deleted",
-        without_it="a long-lived owner looks like one that does not hand over, and is stolen from",
-        words="""                member.owner_id not in owning
-                and""",
-        mutated="""                True
-                and""",
     ),
     suites=("edges", "safety", "planned"),
+)
+
+LEASE = guards_in(
+    "eventproc/core/ownership/lease.py",
+    ["tests/unit/eventproc/ownership/test_leases.py"],
+    Guard(
+        name="a record with the own owner id and another ETag contradicts the lease",
+        without_it="a position that an operator moved is written over",
+        words="return not self.is_doubtful and stored.etag != self.etag",
+        mutated="return False",
+        killers=("tests/unit/eventproc/test_admin.py",),
+    ),
+    Guard(
+        name="a listing requested before the lease was confirmed does not contradict it",
+        without_it="each claim is written twice",
+        words="if self.answered_at_s > asked_at_s:",
+        mutated="if False:",
+    ),
+    suites=("edges", "safety"),
 )

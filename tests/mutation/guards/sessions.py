@@ -22,20 +22,9 @@ SESSION_BALANCER = guards_in(
         name="session: the time of a listing is taken before the request is sent",
         without_it="a processor whose partition was stolen during a slow answer acts longer than "
         "it may",
-        words="""        asked_at_s = self._clock()
-        owned = await self._store.list_ownership(self._group)
-""",
-        mutated="""        owned = await self._store.list_ownership(self._group)
-        asked_at_s = self._clock()
-""",
-    ),
-    Guard(
-        name="session: no member is fenced in the grace period after a store outage",
-        without_it="the first processor that reaches the store again fences all that could not "
-        "renew either",
-        words="            if not self._is_grace(now_s):\n",
-        mutated="            if True:\n",
-        killers=("tests/stories/test_session_polls.py",),
+        words="read = listing(await self._store.list_ownership(self._group))",
+        mutated="read = listing(await self._store.list_ownership(self._group))\n"
+        "            read = replace(read, asked_at_s=self._clock())",
     ),
     suites=("edges", "safety"),
 )
@@ -50,70 +39,96 @@ SESSION_MEMBERSHIP = guards_in(
         name="session: a session lease counts from before its renewal was sent",
         without_it="a processor that is fenced meanwhile acts at the same time as the one that "
         "takes over",
-        words="        self._sent_at_s = sent_at_s\n",
-        mutated="        self._sent_at_s = self._clock()\n",
+        words="            sent_at_s=sent_at_s,\n",
+        mutated="            sent_at_s=self._clock(),\n",
     ),
     Guard(
         name="session: a late renewal does not restore a deleted member record",
         without_it="a processor that is gone seems alive, and its share is served by nobody",
-        words="if self._is_withdrawn or (mine and mine.incarnation != self._member.incarnation):",
-        mutated="if mine and mine.incarnation != self._member.incarnation:",
+        words="if self._is_withdrawn or (mine and",
+        mutated="if (mine and",
     ),
     suites=("edges", "safety"),
 )
 
 SESSION_LEASE_RULES = guards_in(
-    "eventproc/core/session_lease.py",
+    "eventproc/core/ownership/lease_mode.py",
     [
-        "tests/unit/eventproc/core/test_session_lease.py",
-        "tests/unit/eventproc/ownership/test_session_mode.py",
+        "tests/unit/eventproc/core/ownership/test_lease_mode.py",
+        "tests/stories/test_session_leases.py",
     ],
+    Guard(
+        name="after a store outage no owner counts as dead",
+        without_it="the first processor that reaches the store again claims every partition",
+        words="return recorded_owners(owned) if is_grace else fresh_owners(owned, self.expiration)",
+        mutated="return fresh_owners(owned, self.expiration)",
+    ),
     Guard(
         name="session: a member is alive until its record is marked as dead",
         without_it="a claim and a renewal that was under way both succeed",
-        words="is_live = member.status is not MemberStatus.DEAD",
-        mutated="is_live = is_alive(member, snapshot, expiration)",
+        words="return session.status is not MemberStatus.DEAD or (",
+        mutated="return is_fresh(session, present, self.expiration) or (",
     ),
     Guard(
         name="session: an owner without a member record counts as alive for one expiration",
         without_it="a live member whose record was deleted by an operator loses its partitions",
-        words="                or absent_s <= expiration.total_seconds()\n",
-        mutated="",
+        words="return ownership.owner_id not in suspects or is_fresh",
+        mutated="return is_fresh",
     ),
     Guard(
         name="session: if the first member does not fence an expired one in time, every member "
         "does",
         without_it="if the first member hangs, the partitions of the expired one are read by "
         "nobody",
-        words="(is_first or _is_overdue(member, present.as_of, expiration))",
-        mutated="is_first",
+        words="patience += self.expiration * DUTY_FRACTION",
+        mutated="patience += self.expiration * 1000",
     ),
     Guard(
         name="session: an ownership record as old as the status dead of its owner is live",
         without_it="a fenced processor that claims in its new session at once loses that partition",
-        words="ownership.last_modified + snapshot.resolution < dead.last_modified",
-        mutated="ownership.last_modified < dead.last_modified",
+        words="return ownership.last_modified + resolution >= dead.last_modified",
+        mutated="return ownership.last_modified >= dead.last_modified",
         is_simulated=False,
     ),
     suites=("edges", "safety"),
 )
 
-SESSION_MODE = guards_in(
-    "eventproc/ownership/session_mode.py",
-    ["tests/unit/eventproc/ownership/test_session_mode.py"],
+SESSION_MEMORY = guards_in(
+    "eventproc/core/ownership/memory.py",
+    ["tests/unit/eventproc/core/ownership/test_cycle.py"],
     Guard(
         name="session: ownership is read at intervals, even while membership is unchanged",
         without_it="a processor whose partition was stolen never notices it",
-        words="now_s - last.at_s <= self._full_poll_interval_s",
-        mutated="now_s >= last.at_s",
+        words="        or now_s - known.at_s > full_poll_interval.total_seconds()\n",
+        mutated="",
     ),
+    Guard(
+        name="session: no member is fenced in the grace period after a store outage",
+        without_it="the first processor that reaches the store again fences all that could not "
+        "renew either",
+        words="() if memory.is_grace else leases.silent(present, owned, me)",
+        mutated="leases.silent(present, owned, me)",
+        killers=("tests/stories/test_session_polls.py",),
+    ),
+    suites=("edges", "safety"),
+)
+
+SESSION_CYCLE = guards_in(
+    "eventproc/core/ownership/cycle.py",
+    ["tests/stories/test_session_leases.py"],
     Guard(
         name="session: each ownership record is renewed while a foreign member is in the group",
         without_it="a processor of an Azure SDK claims every partition",
-        words="        return self._has_foreign_members\n",
-        mutated="        return False\n",
+        words="rules.lease_mode is LeaseMode.PARTITION or bool(observed.outsiders)",
+        mutated="rules.lease_mode is LeaseMode.PARTITION",
         is_simulated=False,
     ),
+    suites=("edges", "safety"),
+)
+
+COMPATIBILITY = guards_in(
+    "eventproc/ownership/compatibility.py",
+    ["tests/stories/test_session_leases.py"],
     Guard(
         name="session: a group has one lease mode",
         without_it="processors judge each other by different records, and take live partitions",

@@ -231,6 +231,18 @@ def test_a_condition_is_logged_when_it_begins_and_when_it_ends(logger, caplog):
     assert caplog.records[2].failure_count == 2
 
 
+def test_a_condition_that_is_checked_periodically_is_updated(logger, caplog):
+    """A check that finds what the last one found logs nothing at info level or above."""
+    outage = ConditionLogger(logger, "hub_failed", "hub_recovered")
+    caplog.set_level(logging.INFO, "eventproc")
+
+    for holds in (False, True, True, False, False):
+        outage.update(holds=holds, held_count=3)
+
+    assert levels(caplog) == [("WARNING", "hub_failed"), ("INFO", "hub_recovered")]
+    assert [record.held_count for record in caplog.records] == [3, 3]
+
+
 @pytest.mark.parametrize(
     ("are_errors", "expected"),
     [

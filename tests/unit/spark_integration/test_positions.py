@@ -90,10 +90,10 @@ def test_partitions_without_a_checkpoint_start_at_the_oldest_event():
     """Unless another position is given."""
     latest = EventPosition.latest()
     plain = parse_positions("startingPosition", None, "checkpoints", otherwise=latest)
-    said = parse_positions("startingPosition", "latest", "Checkpoints", otherwise=latest)
+    message = parse_positions("startingPosition", "latest", "Checkpoints", otherwise=latest)
 
     assert (plain.is_by_checkpoints, plain.otherwise) == (True, EventPosition.earliest())
-    assert (said.is_by_checkpoints, said.otherwise) == (True, latest)
+    assert (message.is_by_checkpoints, message.otherwise) == (True, latest)
 
 
 @pytest.mark.parametrize(("offset", "is_refused"), [("kafka:7", True), ("7", False), ("-1", False)])

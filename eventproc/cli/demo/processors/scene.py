@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from eventproc.core.plan import moves_minimum, plan
+from eventproc.core.ownership.plan import moves_minimum, plan
 
 
 class ChangeKind(StrEnum):

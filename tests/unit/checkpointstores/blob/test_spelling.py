@@ -22,7 +22,7 @@ async def test_another_spelling_is_logged_again_if_it_disappeared_meanwhile(capl
     now_s = 0.0
 
     async def list_below(_: str) -> Listing:
-        return Listing(items=found, as_of=None)
+        return Listing(items=found, as_of=datetime(2026, 1, 1, tzinfo=UTC))
 
     watch = SpellingWatch(list_below, get_logger("eventproc.test"), clock=lambda: now_s)
     counts = []

@@ -6,7 +6,7 @@ from eventproc.concurrency.background import Background
 
 
 class Work(Background):
-    """Notes in which thread it runs, and until when."""
+    """Records in which thread it runs, and until when."""
 
     def __init__(self):
         super().__init__("work")

@@ -109,7 +109,7 @@ async def test_a_suppressed_cancellation_is_raised_after_the_block(then):
 
 
 async def test_a_block_that_is_not_cancelled_keeps_its_error():
-    """And an expired time limit inside the block is no cancellation of the task."""
+    """And an expired time limit inside the block does not count as a cancellation."""
     with pytest.raises(ValueError, match="the first"), cancellation_kept():
         await fail()
     with cancellation_kept():

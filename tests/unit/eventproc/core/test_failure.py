@@ -1,25 +1,12 @@
 """Which event failed in a call, and which events to deliver next."""
 
 from collections import Counter
-from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.failure import FailureReport, RetryState, blame, next_part
-from eventproc.models import ReceivedEvent
-
-
-def event(number: int) -> ReceivedEvent:
-    """An event with this sequence number."""
-    return ReceivedEvent(
-        body=b"", sequence_number=number, offset=str(number), enqueued_time=datetime.now(UTC)
-    )
-
-
-def numbers(events) -> list[int]:
-    """The sequence numbers of the events."""
-    return [e.sequence_number for e in events]
+from tests.unit.eventproc.core.events import event, events, numbers
 
 
 def test_suspected_events_are_delivered_alone_and_the_others_together():
@@ -34,17 +21,18 @@ def test_suspected_events_are_delivered_alone_and_the_others_together():
 
 def test_only_a_failed_call_with_one_event_counts_as_an_attempt():
     """A failed call with several events does not count, nor does a retryable error."""
-    retries = RetryState()
-    retries.note(blame([event(1), event(2)], ValueError()), ())
-    retries.note(blame([event(1)], ConnectionError()), (ConnectionError,))
+    retries, pending = RetryState(), events([1, 2])
+    retries.note(blame(pending, ValueError()), ())
+    retries.note(blame(pending[:1], ConnectionError()), (ConnectionError,))
 
-    assert retries.exhausted(1) == []
+    assert retries.exhausted(pending, 1) == []
     assert retries.alone == {1, 2}
-    retries.note(blame([event(1)], ValueError()), (ConnectionError,))
-    assert retries.exhausted(1) == [1]
-    assert retries.exhausted(None) == []
-    retries.forget([1])
-    assert (retries.exhausted(1), retries.alone) == ([], {2})
+    retries.note(blame(pending[:1], ValueError()), (ConnectionError,))
+    assert numbers(retries.exhausted(pending, 1)) == [1]
+    assert retries.exhausted(pending, 2) == []
+    assert retries.exhausted(pending, None) == []
+    assert retries.exhausted(pending[1:], 1) == []
+    assert retries.failures_in_row == 3
 
 
 @given(st.integers(1, 40), st.sets(st.integers(0, 39)), st.integers(1, 4), st.booleans())
@@ -72,12 +60,10 @@ def test_good_events_are_handled_in_two_deliveries_and_poison_ones_given_up(
             done = frozenset() if failed else frozenset(numbers(part))
             report = blame(part, ValueError()) if failed else FailureReport(failed={}, done=done)
         retries.note(report, ())
-        exhausted = retries.exhausted(attempts_max)
         handled |= report.done
-        given_up |= set(exhausted)
-        settled = report.done | set(exhausted)
-        retries.forget(settled)
-        pending = [e for e in pending if e.sequence_number not in settled]
+        pending = [e for e in pending if e.sequence_number not in report.done]
+        given_up |= set(numbers(retries.exhausted(pending, attempts_max)))
+        pending = [e for e in pending if e.sequence_number not in given_up]
 
     good = set(range(count)) - poison
     assert handled == good

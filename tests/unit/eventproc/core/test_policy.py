@@ -69,9 +69,10 @@ def test_backoff_doubles_to_the_maximum_and_jitter_takes_up_to_half(
 ):
     """With jitter, processors that failed together do not retry together."""
     first, most = sorted([wait, other_wait])
-    whole_s = backoff_s(attempt, initial=first, maximum=most)
+    whole_s = backoff_s(attempt, initial=first, maximum=most, chance=1.0)
     spread_s = backoff_s(attempt, initial=first, maximum=most, chance=chance)
+    next_s = backoff_s(attempt + 1, initial=first, maximum=most, chance=1.0)
 
-    assert whole_s <= backoff_s(attempt + 1, initial=first, maximum=most) <= most.total_seconds()
+    assert whole_s <= next_s <= most.total_seconds()
     assert whole_s == min(first.total_seconds() * 2.0 ** min(attempt - 1, 62), most.total_seconds())
     assert whole_s / 2 <= spread_s <= whole_s

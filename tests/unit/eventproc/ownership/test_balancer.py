@@ -7,7 +7,7 @@ from datetime import timedelta
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.config import EventProcessorConfig
 from eventproc.logs import get_logger
-from eventproc.models import Member, MemberStatus, OwnershipClaim
+from eventproc.models import Member, MemberResult, MemberStatus, OwnershipClaim, WriteOutcome
 from eventproc.ownership.balancer import Balancer
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
@@ -44,7 +44,6 @@ class BalancerFixture:
             self.scene.group,
             Member(owner_id="me", incarnation="1"),
             expiration=expiration,
-            standby_timeout=expiration,
             on_fenced=lambda: None,
             on_lapsed=lambda: None,
             clock=clock,
@@ -81,6 +80,11 @@ class BalancerFixture:
         """Run a cycle, a moment later."""
         await seconds(0.3)
         return await self.balancer.cycle(self.partition_ids, busy, ())
+
+    async def leave(self, running=()):
+        """Run a cycle with the status *leaving*."""
+        await self.membership.change_to(MemberStatus.LEAVING)
+        return await self.balancer.cycle(self.partition_ids, (), running)
 
     async def join(self, owner_id: str, status=MemberStatus.ACTIVE) -> None:
         """Write a member record of another processor."""
@@ -122,11 +126,11 @@ def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
         fixture.store.delay_s = 1.0
         polling = asyncio.create_task(fixture.poll())
         await seconds(0.8)
-        departure = await fixture.balancer.announce_leaving(fixture.partition_ids, ())
+        left = await fixture.leave()
         await polling
 
         assert fixture.etags == {}
-        assert departure.targets == {}
+        assert left.actions.hand_overs == {}
 
     run(scenario)
 
@@ -158,8 +162,8 @@ def test_a_held_partition_with_an_old_record_is_not_handed_over():
         await fixture.poll()
         result = await fixture.poll()
 
-        assert result.moves.hand_overs == {}
-        assert result.moves.owner_by_partition == {"0": "me"}
+        assert result.actions.hand_overs == {}
+        assert result.actions.owner_by_partition == {"0": "me"}
 
     run(scenario)
 
@@ -186,7 +190,7 @@ def test_leaving_hands_over_a_partition_that_was_handed_to_us_but_not_started():
         await fixture.join("b")
         await fixture.enter()
         await fixture.record("0", "me")
-        await fixture.balancer.announce_leaving(fixture.partition_ids, ())
+        await fixture.leave()
 
         assert fixture.scene.owners() == {"0": "b"}
 
@@ -206,7 +210,7 @@ def test_after_an_outage_of_the_store_an_expired_record_keeps_its_owner_for_a_wh
         for _ in range(3):
             await seconds(fixture.config.load_balancing_interval.total_seconds())
             results.append(await fixture.poll())
-        assert results[-1].moves.owner_by_partition == {"0": "me"}
+        assert results[-1].actions.owner_by_partition == {"0": "me"}
 
     run(scenario)
 
@@ -244,9 +248,30 @@ def test_a_partition_whose_handler_may_still_run_is_not_released():
         for partition_id in fixture.partition_ids:
             await fixture.record(partition_id, "me")
         before = fixture.etags
-        await fixture.balancer.announce_leaving(fixture.partition_ids, {"0"})
+        await fixture.leave(running={"0"})
 
         assert fixture.etags["0"] == before["0"]
         assert fixture.etags["1"] != before["1"]
 
     run(scenario, partition_count=2)
+
+
+def test_nothing_is_claimed_if_the_own_member_record_could_not_be_written():
+    """The others do not count this processor then; the next poll decides again."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        announce = fixture.store.announce_member
+
+        async def refuse(_group, _member):
+            return MemberResult(outcome=WriteOutcome.LOST)
+
+        fixture.store.announce_member = refuse
+        del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
+        refused = await fixture.poll()
+        fixture.store.announce_member = announce
+        written = await fixture.poll()
+
+        assert (refused.claimed, written.claimed) == ((), ("0",))
+
+    run(scenario)

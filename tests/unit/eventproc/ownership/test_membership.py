@@ -7,12 +7,14 @@ from datetime import timedelta
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
+from eventproc.core.ownership.member_status import member_step
 from eventproc.errors import DuplicateOwnerError
 from eventproc.logs import get_logger
 from eventproc.models import LeaseMode, Member, MemberStatus, WriteOutcome
-from eventproc.ownership.membership import FORGET_AFTER_EXPIRATIONS, Membership
+from eventproc.ownership.membership import Membership
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
+from tests.unit.eventproc.core.ownership.listings import RULES
 
 EXPIRATION = timedelta(seconds=60)
 ANSWER_WITHIN = timedelta(seconds=12)
@@ -62,7 +64,6 @@ class MembershipFixture:
             self.scene.group,
             Member(owner_id=owner_id, incarnation=incarnation, lease_mode=mode),
             expiration=EXPIRATION,
-            standby_timeout=EXPIRATION,
             on_fenced=lambda: None,
             on_lapsed=lambda: None,
             clock=asyncio.get_running_loop().time,
@@ -78,9 +79,22 @@ class MembershipFixture:
         return membership
 
     async def refresh(self, membership: Membership, *, owns=False, is_trusted=False) -> None:
-        """Refresh the membership with a new listing."""
+        """Carry out what is decided on a new listing."""
+        clock = asyncio.get_running_loop().time
+        asked_at_s = clock()
         present = await self.store.list_members(self.scene.group)
-        await membership.refresh(present, owns_something=owns, is_trusted=is_trusted)
+        membership.note(present, asked_at_s)
+        rules = replace(RULES, lease_mode=membership.own.member.lease_mode)
+        step = member_step(
+            membership.own,
+            present,
+            rules,
+            clock(),
+            asked_at_s=asked_at_s,
+            owns_something=owns,
+            is_trusted=is_trusted,
+        )
+        await membership.carry_out(step)
 
     def member(self, owner_id: str = "me") -> Member | None:
         """The member record of this owner id."""
@@ -318,40 +332,16 @@ def test_a_deleted_member_record_is_written_again():
     run(scenario)
 
 
-@pytest.mark.parametrize("method", ["leave", "mark_restarting"])
-def test_a_change_of_status_is_written_although_the_etag_is_out_of_date(method):
+@pytest.mark.parametrize("status", [MemberStatus.LEAVING, MemberStatus.RESTARTING])
+def test_a_change_of_status_is_written_although_the_etag_is_out_of_date(status):
     """Another write has changed the record in the meantime."""
 
     async def scenario(fixture):
         membership = await fixture.entered("1")
         await fixture.store.announce_member(fixture.scene.group, fixture.member())
-        await getattr(membership, method)()
-        status_by_method = {
-            "leave": MemberStatus.LEAVING,
-            "mark_restarting": MemberStatus.RESTARTING,
-        }
+        await membership.change_to(status)
 
-        assert fixture.member().status is status_by_method[method]
-
-    run(scenario)
-
-
-def test_only_old_member_records_of_processors_without_partitions_are_deleted():
-    """An owner's member record shows that it hands over, however old it is."""
-
-    async def scenario(fixture):
-        mine = await fixture.entered("1")
-        await fixture.entered("2", owner_id="owner")
-        await fixture.entered("3", owner_id="dead")
-        await seconds(FORGET_AFTER_EXPIRATIONS * EXPIRATION.total_seconds() + 1)
-        await fixture.entered("4", owner_id="new")
-        present = await fixture.store.list_members(fixture.scene.group)
-        await mine.forget(present, ["owner"])
-
-        remaining = {
-            m.owner_id for m in (await fixture.store.list_members(fixture.scene.group)).members
-        }
-        assert remaining == {"me", "owner", "new"}
+        assert fixture.member().status is status
 
     run(scenario)
 

@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import Backoff, CheckpointPolicy, OwnershipLostError, StoreUnavailableError
+from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
-from eventproc.partition.checkpointer import Checkpointer, Progress
+from eventproc.partition.checkpointer import Checkpointer
+from eventproc.retries import waits
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
 
@@ -46,12 +49,13 @@ class CheckpointFixture:
         self._pump_count += 1
         return Checkpointer(
             "0",
+            PartitionProgress(),
             writer=f"{owner}/1/{self._pump_count}",
             read=lambda: self.store.read_checkpoint(self.scene.group, "0"),
             write=self._write,
             verify=verify,
             policy=policy,
-            backoff=Backoff(),
+            wait_s=waits(Backoff()),
             log=get_logger("eventproc.test"),
         )
 
@@ -75,9 +79,15 @@ class CheckpointFixture:
         return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
 
 
+def handle(checkpointer: Checkpointer, number: int) -> None:
+    """Note one more handled event."""
+    checkpointer.progress.advance(number, str(number))
+    checkpointer.note(1)
+
+
 async def write(checkpointer: Checkpointer, number: int) -> None:
     """Note progress, and wait until it is stored."""
-    checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
+    handle(checkpointer, number)
     await checkpointer.flush()
 
 
@@ -257,11 +267,14 @@ def test_a_delivery_count_is_adopted_and_reset_by_the_next_write():
     async def scenario():
         scene = Scene()
         fixture, former, following = await former_and_next(scene)
-        former.note(Progress(sequence_number=5, offset="5", state=None, delivery_count=2), 0)
+        former.progress.count_delivery(2)
         await former.flush()
         fixture.owner = "b"
         found = await following.adopt()
-        await write(following, 5)
+        assert found is not None
+        following.progress.restore(found)
+        following.progress.count_delivery(0)
+        await following.flush()
         return found, scene.checkpoint()
 
     found, stored = run_virtual(scenario())
@@ -277,8 +290,10 @@ def test_completed_ranges_are_stored_with_the_position():
         scene = Scene()
         fixture, former, following = await former_and_next(scene)
         done = (SequenceRange(7, 8), SequenceRange(11, 11))
-        progress = Progress(sequence_number=5, offset="5", state=None, completed=done)
-        former.note(progress, 3)
+        stored = scene.checkpoint()
+        assert stored is not None
+        former.progress.restore(replace(stored, completed=done))
+        former.progress.count_delivery(1)
         await former.flush()
         fixture.owner = "b"
         found = await following.adopt()
@@ -296,11 +311,6 @@ async def writing(checkpointer: Checkpointer) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.wait([task])
-
-
-def handle(checkpointer: Checkpointer, number: int) -> None:
-    """Note one more handled event."""
-    checkpointer.note(Progress(sequence_number=number, offset=str(number), state=None), 1)
 
 
 def test_at_most_one_write_is_in_flight():

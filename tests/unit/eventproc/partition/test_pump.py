@@ -200,10 +200,10 @@ def test_a_steal_is_noticed_when_a_checkpoint_write_is_refused():
             async def process_events(self, context, events):
                 store = scene.store_by_owner["a"].store
                 (record,) = (await store.list_ownership(scene.group)).ownerships
-                thief = OwnershipClaim(
+                claim = OwnershipClaim(
                     partition_id="0", owner_id="thief", expected_etag=record.etag
                 )
-                await store.claim_ownership(scene.group, [thief])
+                await store.claim_ownership(scene.group, [claim])
                 await store.update_checkpoint(
                     scene.group,
                     CheckpointUpdate(
@@ -246,8 +246,8 @@ def test_a_steal_is_noticed_at_the_next_poll():
             await seconds(1)
             store = scene.store_by_owner["a"].store
             (record,) = (await store.list_ownership(scene.group)).ownerships
-            thief = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
-            await store.claim_ownership(scene.group, [thief])
+            claim = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
+            await store.claim_ownership(scene.group, [claim])
             await seconds(11.5)
             return processor.statistics().lost_count
 

@@ -1,4 +1,4 @@
-"""What a run has opened is closed within a limit of time."""
+"""Parts that a run has opened are closed within a time limit."""
 
 import asyncio
 import logging
@@ -12,15 +12,15 @@ from eventproc.testing.virtual_time import run_virtual
 LOG = get_logger("eventproc.processor")
 
 
-class Parts:
-    """Pushes parts that take a time to close, and notes when each was closed."""
+class SlowParts:
+    """Adds parts that take time to close, and records when each was closed."""
 
     def __init__(self):
         self.stack = CloseStack(LOG)
         self.closed = []
 
     def push(self, name, takes_s=0.0, error=None):
-        """Add a part; ``takes_s=None`` never closes."""
+        """Add a part. With ``takes_s=None`` it never closes."""
 
         async def close():
             await (asyncio.Event().wait() if takes_s is None else asyncio.sleep(takes_s))
@@ -41,10 +41,10 @@ def warned(caplog):
 
 
 def test_parts_are_closed_in_reverse_order(caplog):
-    """The last one that was opened may still use the others."""
+    """The part that was opened last may still use the others."""
 
     async def story():
-        parts = Parts()
+        parts = SlowParts()
         for name in "abc":
             parts.push(name, 1)
         await parts.stack.close(10)
@@ -54,12 +54,12 @@ def test_parts_are_closed_in_reverse_order(caplog):
     assert warned(caplog) == []
 
 
-def test_a_part_that_does_not_close_in_time_is_logged_and_left(caplog):
-    """The parts below it still get a moment, so that a quick one is closed properly."""
+def test_a_part_that_does_not_close_in_time_is_logged_and_left_open(caplog):
+    """Each part below it still gets a moment, so that a quick one is closed."""
     caplog.set_level(logging.WARNING, "eventproc")
 
     async def story():
-        parts = Parts()
+        parts = SlowParts()
         parts.push("quick", CLOSE_MIN_S / 2)
         parts.push("hanging", None)
         parts.push("slow", 4)
@@ -71,10 +71,10 @@ def test_a_part_that_does_not_close_in_time_is_logged_and_left(caplog):
 
 
 def test_several_hanging_parts_share_the_limit(caplog):
-    """All of them together take no longer than the limit and a moment for each."""
+    """Together they take no longer than the limit, and a moment for each."""
 
     async def story():
-        parts = Parts()
+        parts = SlowParts()
         for name in "abc":
             parts.push(name, None)
         await parts.stack.close(10)
@@ -85,10 +85,10 @@ def test_several_hanging_parts_share_the_limit(caplog):
 
 
 def test_an_error_is_raised_after_everything_was_closed(caplog):
-    """Also a ``TimeoutError`` of the part itself, which is no limit of ours."""
+    """Also a ``TimeoutError`` of a part itself."""
 
     async def story():
-        parts = Parts()
+        parts = SlowParts()
         parts.push("a")
         parts.push("b", error=TimeoutError("of its own"))
         with pytest.raises(TimeoutError, match="of its own"):

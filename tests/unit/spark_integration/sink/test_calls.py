@@ -176,8 +176,8 @@ async def test_an_event_that_is_given_up_is_stored_as_a_dead_letter():
 class CountsAtOnce(PartitionHandler):
     """Counts a call's events in its state and then fails; may call done() before."""
 
-    def __init__(self, *, tells: bool) -> None:
-        self.tells, self.is_healthy = tells, False
+    def __init__(self, *, reports_done: bool) -> None:
+        self.reports_done, self.is_healthy = reports_done, False
         self.calls: list[list[int]] = []
 
     async def process_events(self, context: Any, batch: Sequence[ReceivedEvent]) -> None:
@@ -186,14 +186,14 @@ class CountsAtOnce(PartitionHandler):
         if self.is_healthy:
             return
         self.is_healthy = True
-        if self.tells:
+        if self.reports_done:
             await context.checkpoint(batch[-1])
         raise ValueError("odd")
 
 
 async def test_a_failed_call_does_not_change_the_state():
     """Its events are delivered again and would be counted twice."""
-    harness, handler = await sink_harness(), CountsAtOnce(tells=False)
+    harness, handler = await sink_harness(), CountsAtOnce(reports_done=False)
     partition = harness.partition(handler)
     await partition.take(rows(0, 3))
     await harness.commit(partition)
@@ -204,7 +204,7 @@ async def test_a_failed_call_does_not_change_the_state():
 
 async def test_events_covered_by_a_deferred_checkpoint_are_not_delivered_again():
     """Within the task, although the checkpoint is not stored yet."""
-    harness, handler = await sink_harness(), CountsAtOnce(tells=True)
+    harness, handler = await sink_harness(), CountsAtOnce(reports_done=True)
     partition = harness.partition(handler, defers_checkpoints=True)
     await partition.take(rows(0, 3))
     await harness.commit(partition)

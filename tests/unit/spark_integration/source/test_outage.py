@@ -1,4 +1,4 @@
-"""An outage of the hub: what is logged, how long is waited, and when it is given up."""
+"""An outage of the hub: what is logged, how long a task waits, and when it gives up."""
 
 import logging
 from datetime import timedelta
@@ -31,7 +31,7 @@ def outage(patience_s=60.0, maximum_s=5.0):
 
 
 def test_waits_grow_up_to_the_maximum_and_differ(clock):
-    """Tasks that lost the hub together come back one after another."""
+    """So tasks that lost the hub together do not retry together."""
     first, second = outage(), outage()
     waits = [[each.wait_s(SILENCE) for _ in range(4)] for each in (first, second)]
 
@@ -41,8 +41,8 @@ def test_waits_grow_up_to_the_maximum_and_differ(clock):
     assert waits[0] != waits[1]
 
 
-def test_no_attempt_begins_after_the_patience(clock):
-    """Counted from the first failure in a row; an answer begins the count again."""
+def test_no_attempt_begins_after_the_time_limit(clock):
+    """Counted from the first failure in a row; a success restarts the count."""
     one = outage(patience_s=10, maximum_s=1)
     begun_s = clock.s
     for _ in range(50):

@@ -216,7 +216,7 @@ def test_a_steal_repeats_events_that_were_not_checkpointed():
     with HandlerTestHarness(Counting, config=MANUAL) as harness:
         harness.publish("one")
         harness.settle()
-        thief = harness.steal()
+        new_owner = harness.steal()
         harness.publish("two")
         harness.settle()
         harness.advance(timedelta(seconds=30))
@@ -226,7 +226,7 @@ def test_a_steal_repeats_events_that_were_not_checkpointed():
         with pytest.raises(AssertionError, match="more than once: event 0 of partition '0'"):
             harness.assert_each_handled_once()
 
-        assert harness.owner_of() == thief
+        assert harness.owner_of() == new_owner
 
 
 def test_a_processor_that_joins_gets_its_share_handed_over():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.cli.demo.processors.scene import fewest_moves, is_balanced
-from eventproc.core.plan import plan
+from eventproc.core.ownership.plan import plan
 
 owners = st.lists(st.sampled_from(["A", "B", "C", None]), min_size=1, max_size=20).map(
     lambda names: {str(index): name for index, name in enumerate(names)}

@@ -81,8 +81,8 @@ def test_the_picture_shows_headline_processes_lag_and_changes():
     assert "kill B: ..." in text
 
 
-def test_an_odd_number_of_partitions_can_be_drawn():
-    """The last row is half empty. Before the first event there are no bars."""
+def test_a_last_row_with_one_partition_can_be_drawn():
+    """The other half of the row is empty. Before the first event there are no bars."""
     three = tuple(replace(row, handled=0, published=0) for row in SCENE.partitions[:3])
     scene = replace(SCENE, partitions=three, published=0, handled=0, changes=())
 

@@ -1,0 +1,155 @@
+"""From the plan to this processor's moves: what to claim, steal and hand over in this cycle.
+
+Rule 1: a processor writes only the records of partitions that the plan gives to it, and of those
+that it holds and the plan gives to another member.
+Rule 2: with any strategy there is at most one steal in each cycle, and only from an owner that
+does not hand over, or that has kept a partition for ``handoff_timeout`` after the plan took it.
+Rule 3: ``BALANCED`` makes at most one claim or steal in each cycle.
+Rule 4: a leaving member hands over by itself, so nothing is stolen from it before
+``handoff_timeout``.
+Rule 5: just after the membership changed, no claim, steal or hand-over begins. Other members may
+not have read the change yet and would follow another plan; soon all of them follow the same one.
+The same holds while a listing contradicts a lease of mine: the next one shows which was right.
+Rule 6: a processor that leaves claims nothing. Everything that it holds is surplus.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventproc.core.ownership.group import Group, Wait
+from eventproc.core.ownership.plan import plan, rank
+from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
+from eventproc.models import LoadBalancingStrategy, OwnershipClaim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Who should own what, and what keeps it from being so."""
+
+    owner_by_partition: Mapping[str, str]
+    """The whole plan."""
+
+    waits: frozenset[Wait]
+    """Partitions planned for me, with the live owners that have to let go of them; and partitions
+    planned for foreign members, with these, which have to claim them."""
+
+    unclaimed: frozenset[str]
+    """Partitions planned for foreign members that these have not claimed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """What to do with partitions in this cycle."""
+
+    claims: tuple[OwnershipClaim, ...]
+    """Partitions without a live owner, and partitions that are recorded as mine already."""
+
+    steal: OwnershipClaim | None
+    hand_overs: Mapping[str, str | None]
+    """For each surplus partition that I hold: the new owner, or ``None`` to release it."""
+
+    is_balanced: bool
+    """Whether the plan asks no change of this processor."""
+
+
+def shares(group: Group) -> Shares:
+    """Compute the plan, and assign to others what foreign members have not claimed in time."""
+    live, followers = group.live_owner_by_partition, group.followers
+    foreign = group.sharing - followers
+    planned = plan(group.partition_ids, live, group.sharing, foreign=foreign)
+    unclaimed = awaiting_claim(planned, live, foreign)
+    waits = {(p, planned[p]) for p in unclaimed}
+    planned |= _reassigned(group, frozenset(p for p, owner in waits & group.late))
+    waits |= {
+        (p, live[p])
+        for p, owner_id in planned.items()
+        if owner_id == group.owner_id and live.get(p, owner_id) != owner_id
+    }
+    return Shares(owner_by_partition=planned, waits=frozenset(waits), unclaimed=unclaimed)
+
+
+def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:
+    """Return other owners for the partitions that foreign members have not claimed in time.
+
+    Members that follow the plan need no such rule: they claim their share unless they are dead.
+    Partitions claimed in place of a dead follower would be handed over to it, and these new
+    records would make it look alive.
+    """
+    if not unclaimed or not group.followers:
+        return {}
+    fallback_by_partition = fallback_owners(
+        group.partition_ids, group.live_owner_by_partition, group.followers
+    )
+    return {p: fallback_by_partition[p] for p in unclaimed if p in fallback_by_partition}
+
+
+def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Moves:
+    """Return this processor's moves in one cycle."""
+    me, live = group.owner_id, group.live_owner_by_partition
+    planned = shared.owner_by_partition
+    if group.is_leaving:
+        return _leave(group, planned, strategy)
+    due = [
+        p
+        for p in group.partition_ids
+        if p not in group.held
+        and (planned.get(p) == me or (p in shared.unclaimed and live.get(p) == me))
+    ]
+    resumed = [p for p in due if group.recorded_owner(p) == me]
+    orphans = [p for p in due if p not in live and p not in resumed]
+    stealable = [p for p in due if _is_stealable(group, p)]
+    if strategy is LoadBalancingStrategy.BALANCED:
+        orphans = sorted(orphans, key=rank)[:1]
+        stealable = [] if orphans else stealable
+    steal = min(stealable, key=rank, default=None)
+    hand_overs = _surplus(group, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
+    is_balanced = not due and not hand_overs
+    if group.is_unsure:
+        orphans, steal = [], None
+        hand_overs = {p: to for p, to in hand_overs.items() if p in group.handing_over}
+    return Moves(
+        claims=tuple(_claim(group, p) for p in [*resumed, *orphans]),
+        steal=None if steal is None else _claim(group, steal),
+        hand_overs=hand_overs,
+        is_balanced=is_balanced,
+    )
+
+
+def _leave(group: Group, planned: Mapping[str, str], strategy: LoadBalancingStrategy) -> Moves:
+    """Give everything up: to the planned owners, or to whoever claims it."""
+    given = _surplus(group, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
+    hand_overs = {p: given.get(p) for p in sorted(group.mine)}
+    return Moves(claims=(), steal=None, hand_overs=hand_overs, is_balanced=not hand_overs)
+
+
+def _is_stealable(group: Group, partition_id: str) -> bool:
+    """Whether another live owner has it that does not hand over, or did not in time."""
+    owner_id = group.live_owner_by_partition.get(partition_id)
+    if owner_id is None or owner_id == group.owner_id:
+        return False
+    lets_go = group.standing_by_owner[owner_id].lets_go
+    return not lets_go or (partition_id, owner_id) in group.late
+
+
+def _surplus(group: Group, planned: Mapping[str, str]) -> dict[str, str | None]:
+    """What I hold, or am recorded to own, that the plan gives to a member that accepts hand-overs.
+
+    I keep what the plan gives to a foreign member, and serve it until that member steals it.
+    """
+    if planned == group.live_owner_by_partition:
+        return {}  # The common case: already balanced.
+    mine, me = group.mine, group.owner_id
+    return {
+        p: target
+        for p, target in planned.items()
+        if target != me and p in mine and group.standing_by_owner[target].follows_plan
+    }
+
+
+def _claim(group: Group, partition_id: str) -> OwnershipClaim:
+    ownership = group.ownership_by_partition.get(partition_id)
+    return OwnershipClaim(
+        partition_id=partition_id,
+        owner_id=group.owner_id,
+        expected_etag=None if ownership is None else ownership.etag,
+    )

@@ -1,0 +1,146 @@
+"""One cycle of a processor: from what it remembers of its group to all that it writes.
+
+A cycle has four parts, in this order:
+
+1. *read*: the member records first, then the ownership records. In this order a processor that
+   starts is seen in at least one of them.
+2. ``observe(memory, listing, rules, now)`` in ``memory.py``: what the group is, and since when.
+3. ``decide(memory, rules)`` here: everything that this processor writes, as ``Actions``.
+4. *carry out*, in ``ownership/balancer.py``, in the order of the fields of ``Actions``.
+
+Between 2 and 4 nothing is read. So "given this listing, what is written?" has one answer, and a
+write can only be refused if another processor wrote in between.
+
+Rule 1: an action that relies on another write of the same cycle is made only if that write was
+won; otherwise the next poll decides again. Claims rely on the member record, and on the fencing of
+the members that owned the partitions before.
+Rule 2: if this processor was fenced, or its owner id belongs to another one, it decides nothing
+else in this cycle: what it knows of its own leases is wrong.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from eventproc.core.ownership.balance import moves
+from eventproc.core.ownership.lease import Lease
+from eventproc.core.ownership.member_status import (
+    ACTIVE,
+    DEAD,
+    MemberStep,
+    ends_standby,
+    member_step,
+    members_to_forget,
+)
+from eventproc.core.ownership.memory import GroupMemory, Observed
+from eventproc.core.ownership.rules import Rules
+from eventproc.models import LeaseMode, Member, OwnershipClaim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actions:
+    """All that one cycle writes, in the order in which it is carried out."""
+
+    renews_records: bool
+    """Whether each ownership record has to be renewed from now on."""
+
+    renewals: tuple[Lease, ...] = ()
+    """Leases that the listing contradicts: a conditional write shows which is right."""
+
+    member: MemberStep
+    """For this processor's own member record."""
+
+    fenced: tuple[Member, ...] = ()
+    """The records of silent members, to be written with the status *dead*."""
+
+    claims: tuple[OwnershipClaim, ...] = ()
+    """Partitions without a live owner, and partitions that are recorded as mine already."""
+
+    steal: OwnershipClaim | None = None
+    transfers: tuple[OwnershipClaim, ...] = ()
+    """Surplus that is recorded as mine, but has no lease and no handler to drain."""
+
+    hand_overs: Mapping[str, str | None]
+    """For each surplus partition: the new owner, or ``None`` to release it."""
+
+    forgotten: tuple[Member, ...] = ()
+    """Member records to delete."""
+
+    owner_by_partition: Mapping[str, str]
+    """The whole plan."""
+
+    others: tuple[str, ...] = ()
+    """The other members that accept a hand-over."""
+
+    is_balanced: bool
+    """Whether the plan asks no change of this processor."""
+
+    @property
+    def has_others(self) -> bool:
+        """While this processor leaves: whether other members have a share."""
+        return bool(self.owner_by_partition)
+
+
+def decide(memory: GroupMemory, rules: Rules) -> Actions:
+    """Return what this processor writes after its newest poll."""
+    listing, observed = memory.listing, memory.observed
+    assert listing is not None, "a listing was observed"
+    assert observed is not None, "a listing was observed"
+    group, planned = observed.group, observed.shares.owner_by_partition
+    moved = moves(group, observed.shares, rules.strategy)
+    has_replaced = bool(group.held) and moved.is_balanced
+    own = listing.own
+    if ends_standby(own, observed.members, rules, memory.now_s, has_replaced=has_replaced):
+        own = own.changed_to(ACTIVE)
+    step = member_step(
+        own,
+        listing.present,
+        rules,
+        memory.now_s,
+        asked_at_s=listing.asked_at_s,
+        owns_something=rules.owner_id in group.live_owner_by_partition.values(),
+        is_trusted=listing.is_trusted,
+    )
+    member = replace(step, has_replaced=has_replaced)
+    renews_records = rules.lease_mode is LeaseMode.PARTITION or bool(observed.outsiders)
+    if member.is_fenced or member.yields_because is not None:
+        return Actions(
+            member=member,
+            renews_records=renews_records,
+            hand_overs={},
+            owner_by_partition=planned,
+            is_balanced=False,
+        )
+    return Actions(
+        member=member,
+        renewals=observed.contradicted,
+        renews_records=renews_records,
+        fenced=tuple(replace(m, status=DEAD) for m in observed.silent),
+        claims=moved.claims,
+        steal=moved.steal,
+        transfers=_transfers(observed, listing.running, moved.hand_overs),
+        hand_overs=moved.hand_overs,
+        forgotten=members_to_forget(listing.present, group.live_owner_by_partition.values(), rules),
+        owner_by_partition=planned,
+        others=tuple(
+            sorted(
+                owner_id
+                for owner_id, standing in group.standing_by_owner.items()
+                if owner_id != rules.owner_id and standing.has_share and standing.lets_go
+            )
+        ),
+        is_balanced=moved.is_balanced and all(o.is_doubtful for o in observed.contradicted),
+    )
+
+
+def _transfers(
+    observed: Observed, running: frozenset[str], targets: Mapping[str, str | None]
+) -> tuple[OwnershipClaim, ...]:
+    """Return the writes that hand over or release at once what has no pump to drain."""
+    group = observed.group
+    return tuple(
+        OwnershipClaim(
+            partition_id=p, owner_id=target, expected_etag=group.ownership_by_partition[p].etag
+        )
+        for p, target in targets.items()
+        if p not in group.held | running and p in group.ownership_by_partition
+    )

@@ -1,0 +1,151 @@
+"""A group as one processor sees it: who owns what, and how each owner takes part.
+
+The way in which an owner takes part decides three questions:
+
+=============  ===================  =====================  ========================
+standing       may be taken from    may be given to        is waited for
+=============  ===================  =====================  ========================
+COOPERATIVE    after the time-out   yes                    until it lets go
+INDEPENDENT    at once              yes                    never
+FOREIGN        at once              never                  until it claims its share
+LEAVING        after the time-out   never                  until it lets go
+WAITING        holds nothing        not yet                never
+=============  ===================  =====================  ========================
+
+The time-out is ``handoff_timeout``, from when this processor first waited for that owner.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from eventproc.core.ownership.rules import Rules
+from eventproc.core.ownership.standby import active_members
+from eventproc.models import LoadBalancingStrategy, Member, MemberStatus, PartitionOwnership
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How an owner takes part in the group."""
+
+    has_share: bool
+    """Whether the plan gives it partitions."""
+
+    follows_plan: bool
+    """Whether it computes the plan, and so claims each partition that is recorded as its own."""
+
+    lets_go: bool
+    """Whether it hands over or releases what the plan takes from it."""
+
+
+COOPERATIVE: Final = Standing(has_share=True, follows_plan=True, lets_go=True)
+INDEPENDENT: Final = Standing(has_share=True, follows_plan=True, lets_go=False)
+"""Its strategy has no hand-over."""
+FOREIGN: Final = Standing(has_share=True, follows_plan=False, lets_go=False)
+LEAVING: Final = Standing(has_share=False, follows_plan=True, lets_go=True)
+WAITING: Final = Standing(has_share=False, follows_plan=True, lets_go=False)
+"""A standby without a vacancy."""
+
+Wait = tuple[str, str]
+"""A partition, and the owner that has to let it go or to claim it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """What one processor knows of its group when it decides. "Me" and "I" are that processor."""
+
+    owner_id: str
+    partition_ids: tuple[str, ...]
+    ownership_by_partition: Mapping[str, PartitionOwnership]
+    """Every stored record, whatever its age."""
+
+    live_owner_by_partition: Mapping[str, str]
+    standing_by_owner: Mapping[str, Standing]
+    """Of each live owner and member, and of this processor."""
+
+    held: frozenset[str]
+    """The partitions that I have a lease for, or that I am handing over."""
+
+    handing_over: frozenset[str] = frozenset()
+    """The held partitions that are being handed over already."""
+
+    late: frozenset[Wait] = frozenset()
+    """What I have waited for longer than ``handoff_timeout``."""
+
+    is_unsure: bool = False
+    """Whether other members may follow another plan, or a lease of mine is contradicted."""
+
+    @property
+    def sharing(self) -> frozenset[str]:
+        """The members that the plan gives a share."""
+        return frozenset(o for o, s in self.standing_by_owner.items() if s.has_share)
+
+    @property
+    def followers(self) -> frozenset[str]:
+        """The members with a share that follow the plan."""
+        standings = self.standing_by_owner.items()
+        return frozenset(o for o, s in standings if s.has_share and s.follows_plan)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether this processor leaves the group."""
+        return self.standing_by_owner[self.owner_id] is LEAVING
+
+    @property
+    def mine(self) -> frozenset[str]:
+        """The partitions that I hold, or that are recorded as mine and have not expired."""
+        live = self.live_owner_by_partition.items()
+        return self.held.union(p for p, owner_id in live if owner_id == self.owner_id)
+
+    def recorded_owner(self, partition_id: str) -> str | None:
+        """Return the owner in a partition's record, alive or not."""
+        ownership = self.ownership_by_partition.get(partition_id)
+        return None if ownership is None else ownership.owner_id
+
+
+def standings(
+    partition_count: int,
+    live_owner_by_partition: Mapping[str, str],
+    members: Collection[Member],
+    rules: Rules,
+    *,
+    is_leaving: bool,
+) -> dict[str, Standing]:
+    """Return how each owner and each live member takes part.
+
+    Args:
+        partition_count: How many partitions the hub has.
+        live_owner_by_partition: The live owner of each partition that has one.
+        members: The live members.
+        rules: This processor's own.
+        is_leaving: Whether this processor leaves; its record may not say so yet.
+    """
+    me = rules.owner_id
+    member_by_owner = {member.owner_id: member for member in members}
+    owner_ids = {me, *live_owner_by_partition.values(), *member_by_owner}
+    leaving = {m.owner_id for m in members if m.is_leaving} - {me} | ({me} if is_leaving else set())
+    standbys = {m.owner_id for m in members if m.status is MemberStatus.STANDBY}
+    sharing = active_members(
+        partition_count, live_owner_by_partition, owner_ids - leaving, standbys
+    )
+    cooperative = {m.owner_id for m in members if m.hands_over} - {me}
+    if rules.strategy is LoadBalancingStrategy.COOPERATIVE:
+        cooperative.add(me)
+
+    def standing(owner_id: str) -> Standing:
+        if owner_id in leaving:
+            return LEAVING
+        if owner_id not in sharing:
+            return WAITING
+        if owner_id in cooperative:
+            return COOPERATIVE
+        return INDEPENDENT if owner_id in member_by_owner or owner_id == me else FOREIGN
+
+    return {owner_id: standing(owner_id) for owner_id in owner_ids}
+
+
+def ownership_by_partition(
+    ownerships: Sequence[PartitionOwnership],
+) -> Mapping[str, PartitionOwnership]:
+    """Return the records by partition id."""
+    return {ownership.partition_id: ownership for ownership in ownerships}

@@ -1,0 +1,91 @@
+"""How long does an owner trust its lease, and when does it renew it?
+
+Rule 1: an owner counts its own lease from *before it sent* the write that was confirmed, and stops
+a margin before the expiration. A processor that takes over counts from after the write was made.
+So the clocks' offset never matters, only how fast they run.
+Rule 2: a listing that contradicts a lease is a hint; only a conditional write proves who owns it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from eventproc.models import OwnershipSnapshot, PartitionOwnership
+
+TRUST_FRACTION: Final = 0.9
+"""The part of the expiration for which an owner trusts its lease: so its own clock may run 5 % slow
+and the store's 5 % fast."""
+
+RENEWALS_PER_EXPIRATION: Final = 3
+"""A record is renewed at a third of its epoch, so that two renewals in a row may fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A partition that this processor owns."""
+
+    partition_id: str
+    etag: str
+    sent_at_s: float
+    """When the last confirmed write was sent, on this processor's own clock."""
+
+    answered_at_s: float
+    """When its answer came: a listing asked for after this must show it."""
+
+    is_doubtful: bool = False
+    """A later write has an unknown outcome, so ``etag`` may be out of date."""
+
+    def is_contradicted(
+        self, me: str, stored: PartitionOwnership | None, asked_at_s: float
+    ) -> bool:
+        """Whether a listing that was requested at *asked_at_s* shows another record.
+
+        A record that names us but has another ETag was changed by an operator, to restart the
+        partition; or by our own write of unknown outcome, if the lease is doubtful.
+        """
+        if self.answered_at_s > asked_at_s:
+            return False
+        if stored is None or stored.owner_id != me:
+            return True
+        return not self.is_doubtful and stored.etag != self.etag
+
+
+def trusted_until_s(sent_at_s: float, expiration: timedelta) -> float:
+    """Until when a lease may be trusted whose last confirmed write was sent at ``sent_at_s``."""
+    return sent_at_s + expiration.total_seconds() * TRUST_FRACTION
+
+
+def renewal_due_at_s(sent_at_s: float, expiration: timedelta) -> float:
+    """When to renew a lease whose last confirmed write was sent at ``sent_at_s``."""
+    return sent_at_s + expiration.total_seconds() / RENEWALS_PER_EXPIRATION
+
+
+def due_leases(
+    leases: Iterable[Lease], expiration: timedelta, now_s: float, *, renews_records: bool
+) -> tuple[Lease, ...]:
+    """Return the leases whose records have to be renewed now.
+
+    With session leases the records are not renewed, but a lease in doubt needs its proof.
+    """
+    return tuple(
+        lease
+        for lease in leases
+        if (
+            renewal_due_at_s(lease.sent_at_s, expiration) <= now_s
+            if renews_records
+            else lease.is_doubtful
+        )
+    )
+
+
+def contradicted(
+    leases: Iterable[Lease], me: str, owned: OwnershipSnapshot, asked_at_s: float
+) -> tuple[Lease, ...]:
+    """Return the leases that a listing contradicts which was requested at *asked_at_s*."""
+    stored = {ownership.partition_id: ownership for ownership in owned.ownerships}
+    return tuple(
+        lease
+        for lease in leases
+        if lease.is_contradicted(me, stored.get(lease.partition_id), asked_at_s)
+    )

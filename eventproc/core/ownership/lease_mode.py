@@ -1,0 +1,172 @@
+"""Which record keeps an ownership alive: each ownership record, or the owner's member record.
+
+``SessionLeases`` needs one write for each processor instead of one for each partition. But then
+claiming a partition does not make its former owner's next renewal fail, so the former owner must be
+fenced first.
+
+Rule 1: a member is not dead because its record is old. Another member must write the status *dead*
+over exactly the record that is old; so of this write and a renewal only one can succeed.
+Rule 2: a member that was fenced loses all that it owned, and must claim each partition again. An
+ownership record that it wrote after that is valid: the member listing may be older than the
+ownership listing.
+Rule 3: an owner without a member record is an Azure SDK processor, or its record was deleted. Its
+ownership records decide whether it is alive; but it is dead only for a processor that has seen no
+member record for a whole expiration.
+Rule 4: a processor that changes what others own first joins, leaves or becomes silent, and its
+member record shows that. So the ownership records need not be read while the member records are
+unchanged.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members, recorded_owners
+from eventproc.core.ownership.member_status import FENCED_FROM
+from eventproc.core.ownership.plan import rank
+from eventproc.models import (
+    LeaseMode,
+    Member,
+    MembershipSnapshot,
+    MemberStatus,
+    OwnershipSnapshot,
+    PartitionOwnership,
+)
+
+DUTY_FRACTION: Final = 0.25
+"""The part of the expiration for which one processor alone has the duty to fence a silent member;
+after that every processor has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLeases:
+    """An owner is alive as long as it renews each ownership record. It has no memory."""
+
+    expiration: timedelta
+
+    renews_records = True
+    """Whether each ownership record is renewed. If not, unchanged member records show that no
+    ownership record has changed."""
+
+    def silent(
+        self,
+        present: MembershipSnapshot,  # noqa: ARG002 - for session leases
+        owned: OwnershipSnapshot,  # noqa: ARG002
+        me: str,  # noqa: ARG002
+    ) -> tuple[Member, ...]:
+        """Return the members that this processor has to fence before their partitions are free."""
+        return ()
+
+    def live_owners(
+        self,
+        present: MembershipSnapshot,  # noqa: ARG002 - for session leases
+        owned: OwnershipSnapshot,
+        absent: frozenset[str],  # noqa: ARG002
+        *,
+        is_grace: bool,
+    ) -> dict[str, str]:
+        """Return the owner of each partition that has a live one.
+
+        *absent* are the owners that have had no member record for a whole expiration. In a *grace*
+        after an outage of the store a record that is too old shows nothing.
+        """
+        return recorded_owners(owned) if is_grace else fresh_owners(owned, self.expiration)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLeases(RecordLeases):
+    """An owner is alive until another member has fenced it."""
+
+    renews_records = False
+
+    def silent(
+        self, present: MembershipSnapshot, owned: OwnershipSnapshot, me: str
+    ) -> tuple[Member, ...]:
+        """Return the silent owners that this processor has to fence.
+
+        The live member with the lowest rank has this duty; if it does not act in time, every live
+        member has it.
+        """
+        owning = frozenset(recorded_owners(owned).values())
+        sessions = _sessions(present)
+        fresh = {m.owner_id for m in sessions if is_fresh(m, present, self.expiration)}
+        patience = self.expiration
+        if me != min(fresh, key=rank, default=me):
+            patience += self.expiration * DUTY_FRACTION
+        return tuple(
+            member
+            for member in sessions
+            if member.owner_id in owning - {me} - fresh
+            and member.status in FENCED_FROM
+            and not is_fresh(member, present, patience)
+        )
+
+    def live_owners(
+        self,
+        present: MembershipSnapshot,
+        owned: OwnershipSnapshot,
+        absent: frozenset[str],
+        *,
+        is_grace: bool,
+    ) -> dict[str, str]:
+        """Return the owners that are not fenced; those without a session by rule 3."""
+        session_by_owner = {m.owner_id: m for m in _sessions(present)}
+        others = {m.owner_id for m in present.members} - session_by_owner.keys()
+        suspects = frozenset[str]() if is_grace else absent | others
+
+        def is_live(ownership: PartitionOwnership) -> bool:
+            session = session_by_owner.get(ownership.owner_id or "")
+            if session is not None:
+                return session.status is not MemberStatus.DEAD or (
+                    _may_be_newer(ownership, session, owned.resolution)
+                    and is_fresh(ownership, owned, self.expiration)
+                )
+            return ownership.owner_id not in suspects or is_fresh(ownership, owned, self.expiration)
+
+        return {
+            o.partition_id: o.owner_id
+            for o in owned.ownerships
+            if o.owner_id is not None and is_live(o)
+        }
+
+
+def lease_rules(mode: LeaseMode, expiration: timedelta) -> RecordLeases:
+    """Return the rules of a lease mode."""
+    return RecordLeases(expiration) if mode is LeaseMode.PARTITION else SessionLeases(expiration)
+
+
+def _sessions(present: MembershipSnapshot) -> list[Member]:
+    return [m for m in present.members if m.lease_mode is LeaseMode.SESSION]
+
+
+def _may_be_newer(ownership: PartitionOwnership, dead: Member, resolution: timedelta) -> bool:
+    """Whether the ownership record may be newer than the status *dead*.
+
+    Times may be cut to the store's resolution, so a record with the same time may be newer.
+    """
+    assert dead.last_modified is not None, "a record of a listing has its time"
+    return ownership.last_modified + resolution >= dead.last_modified
+
+
+def of_another_mode(
+    mode: LeaseMode,
+    owned: OwnershipSnapshot,
+    present: MembershipSnapshot,
+    me: str,
+    *,
+    expiration: timedelta,
+) -> frozenset[str]:
+    """Return the live processors that cannot share a group with one of this lease mode.
+
+    Azure SDK processors write no member record, and renew each ownership record; so they can share
+    a group with the mode ``PARTITION`` only.
+    """
+    others = {
+        member.owner_id
+        for member in live_members(present, (), expiration)
+        if member.lease_mode is not mode
+    }
+    if mode is LeaseMode.SESSION:
+        known = {member.owner_id for member in present.members}
+        others |= set(fresh_owners(owned, expiration).values()) - known
+    return frozenset(others - {me})

@@ -1,0 +1,80 @@
+"""Which records are fresh, and which members and owners are alive?
+
+Rule 1: whether a record has expired is decided by the store's clock alone: the time of the answer
+that carried it, against the time at which the same store last wrote it.
+Rule 2: the ownership records of a processor show that it is alive. So it does not renew its member
+record as well, unless that record keeps all its leases (``lease_mode.py``).
+Rule 3: a member with the status *dead* is not alive, however fresh its record is.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from eventproc.models import (
+    LeaseMode,
+    Member,
+    MembershipSnapshot,
+    MemberStatus,
+    OwnershipSnapshot,
+    PartitionOwnership,
+)
+
+
+def is_fresh(
+    record: PartitionOwnership | Member,
+    listing: OwnershipSnapshot | MembershipSnapshot,
+    expiration: timedelta,
+) -> bool:
+    """Whether a record of a listing is not expired.
+
+    Both times may be cut to the store's resolution, so the record gets that much longer.
+    """
+    assert record.last_modified is not None, "a record of a listing has its time"
+    return listing.as_of - record.last_modified <= expiration + listing.resolution
+
+
+def fresh_owners(owned: OwnershipSnapshot, expiration: timedelta) -> dict[str, str]:
+    """Return the owner of each partition whose record is not expired."""
+    # The rule of is_fresh, computed once: a hub may have thousands of partitions.
+    oldest = owned.as_of - expiration - owned.resolution
+    return {
+        o.partition_id: o.owner_id
+        for o in owned.ownerships
+        if o.owner_id is not None and o.last_modified >= oldest
+    }
+
+
+def recorded_owners(owned: OwnershipSnapshot) -> dict[str, str]:
+    """Return the owner of each partition that is not released, whatever the record's age."""
+    return {o.partition_id: o.owner_id for o in owned.ownerships if o.owner_id is not None}
+
+
+def live_members(
+    present: MembershipSnapshot, owners: Iterable[str], expiration: timedelta
+) -> tuple[Member, ...]:
+    """Return the members that have a fresh record, or are among the live *owners*."""
+    owning = frozenset(owners)
+    return tuple(
+        member
+        for member in present.members
+        if member.status is not MemberStatus.DEAD
+        and (member.owner_id in owning or is_fresh(member, present, expiration))
+    )
+
+
+def live_partitions(
+    owned: OwnershipSnapshot, present: MembershipSnapshot, expiration: timedelta
+) -> frozenset[str]:
+    """Return the partitions whose owner renewed in time, as an operator sees it.
+
+    With session leases it is the member record that the owner renews. Unlike ``lease_mode.py``,
+    this calls a silent owner dead before another member has fenced it.
+    """
+    fresh = fresh_owners(owned, expiration)
+    live = {m.owner_id for m in live_members(present, (), expiration)}
+    sessions = {m.owner_id for m in present.members if m.lease_mode is LeaseMode.SESSION}
+    return frozenset(
+        p
+        for p, owner_id in recorded_owners(owned).items()
+        if (owner_id in live if owner_id in sessions else p in fresh)
+    )

@@ -1,0 +1,196 @@
+"""The status of a member: which change is allowed, and which processor makes it.
+
+The table ``CHANGES`` is the only place that says so:
+
+- A processor starts as *active*, or as *standby* if it replaces one of another deployment.
+- A standby becomes active when there is nothing left to wait for.
+- It ends as *leaving*, or as *restarting* if it keeps its partitions for its next start.
+- Another processor may write *dead* over the record of a silent one. A processor that finds this
+  has lost all its leases; it writes its own status again, and claims anew.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
+
+from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.liveness import is_fresh
+from eventproc.core.ownership.rivals import Rivals
+from eventproc.core.ownership.rules import Rules
+from eventproc.models import LeaseMode, Member, MembershipSnapshot, MemberStatus
+
+ACTIVE, STANDBY, LEAVING, RESTARTING, DEAD = (
+    MemberStatus.ACTIVE,
+    MemberStatus.STANDBY,
+    MemberStatus.LEAVING,
+    MemberStatus.RESTARTING,
+    MemberStatus.DEAD,
+)
+
+CHANGES: Final[Mapping[MemberStatus, frozenset[MemberStatus]]] = {
+    STANDBY: frozenset({ACTIVE, LEAVING, RESTARTING}),
+    ACTIVE: frozenset({LEAVING, RESTARTING}),
+    LEAVING: frozenset(),
+    RESTARTING: frozenset(),
+}
+"""The changes that a processor makes to its own status, from start to stop."""
+
+FENCED_FROM: Final = frozenset({ACTIVE, STANDBY, LEAVING, RESTARTING})
+"""From which status another processor may change it to *dead*, and no processor back."""
+
+FORGET_AFTER_EXPIRATIONS: Final = 10
+"""The age, in expirations, at which the member record of a processor without partitions is
+deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRecord:
+    """What a processor knows of its own member record."""
+
+    member: Member
+    """As it should be stored, with the ETag that the store confirmed last."""
+
+    entered_at_s: float
+    sent_at_s: float = float("-inf")
+    """When the last confirmed write was sent, on this processor's clock."""
+
+    answered_at_s: float = float("-inf")
+    """When its answer came: a listing requested after this must show the record."""
+
+    answer_within: timedelta | None = None
+    """How long a live holder of this owner id takes to object to another one."""
+
+    rivals: Rivals = field(default_factory=Rivals)
+
+    def changed_to(self, status: MemberStatus) -> "OwnRecord":
+        """Return the record with another status, if ``CHANGES`` allows it."""
+        if status not in CHANGES[self.member.status]:
+            return self
+        return replace(self, member=replace(self.member, status=status))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberStep:
+    """What to do with this processor's member record."""
+
+    write: Member | None = None
+    """The record to write, with the ETag that it replaces."""
+
+    is_fenced: bool = False
+    """Whether another processor fenced this one: it drops all its leases before it writes."""
+
+    yields_because: str | None = None
+    """Why this processor ends, if another one has its owner id."""
+
+    rival: str | None = None
+    """The incarnation whose record is replaced because this processor stays."""
+
+    has_replaced: bool = False
+    """Whether this processor serves what others left to it; a standby then becomes active."""
+
+
+def find(present: MembershipSnapshot, owner_id: str) -> Member | None:
+    """Return the record of one processor."""
+    return next((m for m in present.members if m.owner_id == owner_id), None)
+
+
+def first_status(own: Member, members: Iterable[Member], owners: Iterable[str]) -> MemberStatus:
+    """*Standby*, if this processor owns nothing and can replace a live member."""
+    is_replacing = own.owner_id not in owners and _can_replace(own, members)
+    return STANDBY if is_replacing else ACTIVE
+
+
+def is_contested(
+    own: Member, present: MembershipSnapshot, owners: Collection[str], expiration: timedelta
+) -> bool:
+    """Whether the records show that another live processor has this owner id.
+
+    *owners* are the owners of fresh ownership records. A processor with the status *restarting* has
+    stopped.
+    """
+    found = find(present, own.owner_id)
+    if found is not None and (found.incarnation == own.incarnation or found.status is RESTARTING):
+        return False
+    is_live = found is not None and is_fresh(found, present, expiration)
+    return is_live or own.owner_id in owners
+
+
+def _can_replace(own: Member, members: Iterable[Member]) -> bool:
+    """Whether a member of another deployment is live, which this one can replace."""
+    return bool(own.deployment_id) and any(
+        member.deployment_id != own.deployment_id
+        and member.owner_id != own.owner_id
+        and member.status in {ACTIVE, LEAVING}
+        for member in members
+    )
+
+
+def ends_standby(
+    own: OwnRecord, members: Iterable[Member], rules: Rules, now_s: float, *, has_replaced: bool
+) -> bool:
+    """Whether a standby has nothing left to wait for.
+
+    That is so if it has replaced another processor, if ``standby_timeout`` has passed, or if no
+    live member belongs to another deployment.
+    """
+    if own.member.status is not STANDBY:
+        return False
+    is_over = now_s - own.entered_at_s > rules.standby_timeout.total_seconds()
+    return has_replaced or is_over or not _can_replace(own.member, members)
+
+
+def member_step(
+    own: OwnRecord,
+    present: MembershipSnapshot,
+    rules: Rules,
+    now_s: float,
+    *,
+    asked_at_s: float,
+    owns_something: bool,
+    is_trusted: bool,
+) -> MemberStep:
+    """Compare the stored record with the wanted one, and return what to write.
+
+    Args:
+        own: The wanted record.
+        present: The newest listing, which was requested at *asked_at_s*.
+        rules: This processor's rules.
+        now_s: This processor's clock.
+        asked_at_s: When the listing was requested.
+        owns_something: Whether this processor has ownership records, which show that it is alive.
+        is_trusted: Whether any lease of this processor may be trusted now.
+    """
+    found = find(present, own.member.owner_id)
+    write = replace(own.member, etag=found.etag if found else None)
+    if found is not None and found.incarnation != own.member.incarnation:
+        is_stale = now_s > trusted_until_s(own.sent_at_s, rules.expiration)
+        if (is_stale and not is_trusted) or own.rivals.must_yield(
+            own.member, found, present, own.answer_within
+        ):
+            return MemberStep(yields_because="it was taken while this processor was away")
+        return MemberStep(write=write, rival=found.incarnation)
+    if asked_at_s < own.answered_at_s:
+        return MemberStep()  # The listing may be older than the record.
+    is_session = rules.lease_mode is LeaseMode.SESSION
+    if found is None or found.status is not own.member.status:
+        is_gone = found is None or found.status is DEAD
+        return MemberStep(write=write, is_fenced=is_session and is_gone)
+    is_due = renewal_due_at_s(own.sent_at_s, rules.expiration) <= now_s
+    is_needed = is_due and not owns_something and not is_session
+    return MemberStep(write=write if is_needed else None)
+
+
+def members_to_forget(
+    present: MembershipSnapshot, owners: Iterable[str], rules: Rules
+) -> tuple[Member, ...]:
+    """Return the records of processors that ended long ago and own nothing."""
+    owning = {rules.owner_id, *owners}
+    long = FORGET_AFTER_EXPIRATIONS * rules.expiration
+    return tuple(
+        member
+        for member in present.members
+        if member.owner_id not in owning
+        and member.last_modified is not None
+        and present.as_of - member.last_modified > long
+    )

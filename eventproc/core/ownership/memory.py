@@ -1,0 +1,280 @@
+"""What a processor remembers of its group from one poll to the next: everything "since when".
+
+A cycle reads the records, lets ``observe`` advance this memory, and gives it to
+``cycle.decide``. Both are pure. All instants are seconds on this processor's monotonic clock; what
+has expired is decided by the store's clock (``liveness.py``).
+
+==================  ===================================================  ==========================
+since when          question                                             forgotten
+==================  ===================================================  ==========================
+``read_at_s``       did the store have an outage?                        never
+``grace_until_s``   could live members not renew yet?                    when it is over
+``absent_since_s``  has an owner lost its member record for good?        when it has one again
+``membership``      have other members read the same membership?         when the members change
+``waiting_since_s`` has a member had its time to let go, or to claim?    when nothing waits for it,
+                                                                         and after an outage
+``observed``        can the records have changed since the last poll?    at each full poll
+==================  ===================================================  ==========================
+"""
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from eventproc.core.ownership.balance import Shares, moves, shares
+from eventproc.core.ownership.group import Group, Wait, ownership_by_partition, standings
+from eventproc.core.ownership.lease import Lease, contradicted
+from eventproc.core.ownership.lease_mode import lease_rules, of_another_mode
+from eventproc.core.ownership.liveness import is_fresh, live_members
+from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
+from eventproc.core.ownership.rules import Rules
+from eventproc.models import Member, MembershipSnapshot, OwnershipSnapshot
+
+K = TypeVar("K", bound=Hashable)
+
+OUTAGE_EXPIRATION_FRACTION: Final = 0.5
+"""A store that did not answer for this part of the expiration had an outage."""
+
+GRACE_INTERVALS: Final = 2
+"""After an outage, for how many load-balancing intervals no member is considered dead, so that
+each has time to renew."""
+
+STABLE_AFTER_CYCLES: Final = 0.8
+"""How many rebalance intervals a membership must last before this processor acts on it: two polls
+then showed the same members, and members that joined at the same time have seen each other."""
+
+UNSTABLE_CYCLES_MAX: Final = 4
+"""How many rebalance intervals this processor waits at most, if the members keep changing."""
+
+FULL_POLL_EXPIRATION_FRACTION: Final = 0.5
+"""The ownership records are read at least this often, even if membership is unchanged: to notice
+an operator's changes, and partitions that were stolen from this processor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What one cycle read, and what this processor had at that moment."""
+
+    partition_ids: tuple[str, ...]
+    present: MembershipSnapshot
+    owned: OwnershipSnapshot | None
+    """``None``: not read, because nothing can have changed (``needs_ownership``)."""
+
+    asked_at_s: float
+    """When the first of these was requested."""
+
+    own: OwnRecord
+    leases: Mapping[str, Lease]
+    is_trusted: bool
+    """Whether any lease may be trusted now."""
+
+    handing_over: frozenset[str] = frozenset()
+    """Partitions that are being handed over; they count as held until that is done."""
+
+    running: frozenset[str] = frozenset()
+    """Partitions whose handler may still run, even if the lease is lost."""
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The partitions that count as this processor's own, whatever the listing says."""
+        return self.handing_over.union(self.leases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipObservation:
+    """Since when the group has had these members with a share."""
+
+    members: frozenset[str]
+    since_s: float
+    unstable_since_s: float
+    """Since when the members have kept changing."""
+
+    def is_unstable(self, now_s: float, rules: Rules) -> bool:
+        """Whether to wait before acting: the membership is new, and the wait has not been long."""
+        rebalance_s = rules.rebalance_interval.total_seconds()
+        is_new = now_s - self.since_s < STABLE_AFTER_CYCLES * rebalance_s
+        return is_new and now_s - self.unstable_since_s < UNSTABLE_CYCLES_MAX * rebalance_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What the newest listing with ownership records shows."""
+
+    listing: Listing
+    at_s: float
+    group: Group
+    shares: Shares
+    members: tuple[Member, ...]
+    """The live members."""
+
+    silent: tuple[Member, ...]
+    """The members that this processor has to fence. Their partitions already count as free."""
+
+    contradicted: tuple[Lease, ...]
+    """The leases that the listing contradicts."""
+
+    outsiders: frozenset[str]
+    """Live owners that expect each ownership record to be renewed, although this processor's lease
+    mode does not."""
+
+    is_at_rest: bool
+    """Whether nothing is left to do, and nothing can change unless a member record does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMemory:
+    """What one processor remembers of its group."""
+
+    now_s: float = float("-inf")
+    listing: Listing | None = None
+    """The newest one."""
+
+    observed: Observed | None = None
+    read_at_s: float | None = None
+    grace_until_s: float = float("-inf")
+    absent_since_s: Mapping[str, float] = field(default_factory=dict)
+    membership: MembershipObservation | None = None
+    waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
+
+    @property
+    def is_grace(self) -> bool:
+        """Whether the store had an outage so recently that live members may look dead."""
+        return self.now_s < self.grace_until_s
+
+    @property
+    def outsiders(self) -> frozenset[str]:
+        """Live owners that expect each ownership record to be renewed, against the lease mode."""
+        return frozenset() if self.observed is None else self.observed.outsiders
+
+
+def needs_ownership(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> bool:
+    """Whether the ownership records have to be read, or the member records show enough."""
+    known = memory.observed
+    full_poll_interval = FULL_POLL_EXPIRATION_FRACTION * rules.expiration
+    return (
+        known is None
+        or not known.is_at_rest
+        or bool(listing.handing_over)
+        or now_s - known.at_s > full_poll_interval.total_seconds()
+        or _signature(known.listing, rules) != _signature(listing, rules)
+    )
+
+
+def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
+    """Return the memory after a poll that was answered at *now_s*."""
+    memory = replace(_after_answer(memory, rules, now_s), listing=listing, now_s=now_s)
+    owned, present = listing.owned, listing.present
+    if owned is None:
+        return memory
+    leases, me = lease_rules(rules.lease_mode, rules.expiration), rules.owner_id
+    silent = () if memory.is_grace else leases.silent(present, owned, me)
+    present = _as_fenced(present, silent)
+    absent_since_s = _since(
+        memory.absent_since_s,
+        {o.owner_id for o in owned.ownerships if o.owner_id is not None}
+        - {m.owner_id for m in present.members},
+        now_s,
+    )
+    absent = _older(absent_since_s, rules.expiration, now_s)
+    live = leases.live_owners(present, owned, absent, is_grace=memory.is_grace)
+    live.update(dict.fromkeys(listing.held, me))
+    members = live_members(present, live.values(), rules.expiration)
+    is_leaving = listing.own.member.status is LEAVING
+    standing_by_owner = standings(
+        len(listing.partition_ids), live, members, rules, is_leaving=is_leaving
+    )
+    group = Group(
+        owner_id=me,
+        partition_ids=listing.partition_ids,
+        ownership_by_partition=ownership_by_partition(owned.ownerships),
+        live_owner_by_partition=live,
+        standing_by_owner=standing_by_owner,
+        held=listing.held,
+        handing_over=listing.handing_over,
+        late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
+    )
+    membership = observe_members(memory.membership, group.sharing, rules, now_s)
+    suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
+    is_unsure = membership.is_unstable(now_s, rules) or any(
+        not lease.is_doubtful for lease in suspects
+    )
+    group = replace(group, is_unsure=is_unsure)
+    shared = shares(group)
+    outsiders = frozenset[str]()
+    if not leases.renews_records:
+        outsiders = of_another_mode(
+            rules.lease_mode, owned, present, me, expiration=rules.expiration
+        )
+    is_changing = leases.renews_records or outsiders or silent or suspects or listing.handing_over
+    is_balanced = moves(group, shared, rules.strategy).is_balanced
+    return replace(
+        memory,
+        observed=Observed(
+            listing=listing,
+            at_s=now_s,
+            group=group,
+            shares=shared,
+            members=members,
+            silent=silent,
+            contradicted=suspects,
+            outsiders=outsiders,
+            is_at_rest=is_balanced and not is_changing and not memory.is_grace,
+        ),
+        absent_since_s=absent_since_s,
+        membership=membership,
+        waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
+    )
+
+
+def _after_answer(memory: GroupMemory, rules: Rules, now_s: float) -> GroupMemory:
+    """After an outage, start a grace in which no member is dead, and nothing is late."""
+    outage = OUTAGE_EXPIRATION_FRACTION * rules.expiration
+    if memory.read_at_s is not None and now_s - memory.read_at_s > outage.total_seconds():
+        grace = GRACE_INTERVALS * rules.load_balancing_interval
+        memory = replace(memory, grace_until_s=now_s + grace.total_seconds(), waiting_since_s={})
+    return replace(memory, read_at_s=now_s)
+
+
+def _since(known: Mapping[K, float], true_now: Collection[K], now_s: float) -> dict[K, float]:
+    """Return since when each of these has been true."""
+    return {key: known.get(key, now_s) for key in true_now}
+
+
+def _older(since_s: Mapping[K, float], span: timedelta, now_s: float) -> frozenset[K]:
+    """Return what has been true for longer than *span*."""
+    return frozenset(key for key, at_s in since_s.items() if now_s - at_s > span.total_seconds())
+
+
+def _as_fenced(present: MembershipSnapshot, silent: tuple[Member, ...]) -> MembershipSnapshot:
+    """Return the listing as it will be when the silent members are fenced."""
+    names = {member.owner_id for member in silent}
+    return replace(
+        present,
+        members=tuple(
+            replace(m, status=DEAD, last_modified=present.as_of) if m.owner_id in names else m
+            for m in present.members
+        ),
+    )
+
+
+def observe_members(
+    known: MembershipObservation | None, members: frozenset[str], rules: Rules, now_s: float
+) -> MembershipObservation:
+    """Note since when the group has had these members."""
+    if known is not None and known.members == members:
+        return known
+    stable_after_s = STABLE_AFTER_CYCLES * rules.rebalance_interval.total_seconds()
+    lasted = known is None or now_s - known.since_s >= stable_after_s
+    unstable_since_s = now_s if lasted or known is None else known.unstable_since_s
+    return MembershipObservation(members=members, since_s=now_s, unstable_since_s=unstable_since_s)
+
+
+def _signature(listing: Listing, rules: Rules) -> Hashable:
+    """What shows that the ownership records may have changed."""
+    present = listing.present
+    members = frozenset(
+        (m.owner_id, m.incarnation, m.status, is_fresh(m, present, rules.expiration))
+        for m in present.members
+    )
+    return listing.partition_ids, listing.held, members

@@ -1,0 +1,23 @@
+"""What one processor's decisions depend on besides the records: its names, strategy and times.
+
+``ownership/balancer.py`` makes these values from the configuration, which ``core`` does not know.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from eventproc.models import LeaseMode, LoadBalancingStrategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The settings of one processor that its cycle depends on. "Me" is that processor."""
+
+    owner_id: str
+    strategy: LoadBalancingStrategy
+    lease_mode: LeaseMode
+    expiration: timedelta
+    handoff_timeout: timedelta
+    standby_timeout: timedelta
+    load_balancing_interval: timedelta
+    rebalance_interval: timedelta

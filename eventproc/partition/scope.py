@@ -1,0 +1,31 @@
+"""What every part of one pump needs: which partition it is, how it stops, its counters and log."""
+
+from dataclasses import dataclass
+
+from eventproc.logs import Logger
+from eventproc.models import ConsumerGroup
+from eventproc.partition.stop_scope import StopScope
+from eventproc.statistics import DeliveryCounters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionIdentity:
+    """Which partition, of which consumer group, owned by which processor."""
+
+    partition_id: str
+    group: ConsumerGroup
+    owner_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionScope:
+    """One partition, for as long as one pump (or one task of Spark) serves it."""
+
+    identity: PartitionIdentity
+    stop: StopScope
+    """Cuts waits and calls when the pump stops."""
+
+    counters: DeliveryCounters
+    """The live counters; they change while the pump runs."""
+
+    log: Logger

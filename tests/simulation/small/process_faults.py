@@ -1,0 +1,234 @@
+"""Faults of processes and handlers, foreign clients, and two processes with one owner id."""
+
+import asyncio
+from dataclasses import replace
+from random import Random
+
+from eventproc.testing.faults import Fate
+from tests.simulation.faults import HAPPENINGS, Fault
+from tests.simulation.small.world import BUSY_S, PLANNED_S, SmallWorld, two_processors
+
+
+async def pause(world: SmallWorld, rng: Random) -> None:
+    """A busy process is paused for about as long as its lease, or its machine sleeps."""
+    await two_processors(world)
+    world.behaviour.seconds_per_event = rng.choice([BUSY_S, 3])
+    await asyncio.sleep(rng.uniform(1, 4))
+    node = world.choose(rng)
+    paused_s = rng.uniform(0.5, 1.8) * world.expiration_s
+    node.process.pause()
+    await asyncio.sleep(paused_s)
+    if rng.random() < 0.5:
+        node.process.resume()
+    else:
+        node.process.wake(paused_s)
+    await asyncio.sleep(0.5 * world.expiration_s)
+
+
+async def pause_while_changing(world: SmallWorld, rng: Random) -> None:
+    """A process is paused at any step of a rebalance, and others take over."""
+    await two_processors(world)
+    world.behaviour.seconds_per_event = BUSY_S
+    world.join()
+    fault = Fault(
+        at_s=0,
+        kind="pause_at_step",
+        which=rng.randrange(1 << 30),
+        duration_s=rng.uniform(0.5, 1.6) * world.expiration_s,
+    )
+    await HAPPENINGS["pause_at_step"](world, fault)
+    await asyncio.sleep(0.5 * world.expiration_s)
+
+
+async def crash(world: SmallWorld, rng: Random) -> None:
+    """A process dies; perhaps one joins when its records expire, perhaps it restarts."""
+    await two_processors(world)
+    node = world.choose(rng)
+    world.crash(node)
+    what = rng.choice(["join", "restart", "churn", ""])
+    if what == "join":
+        await asyncio.sleep(rng.uniform(0.6, 1.1) * world.expiration_s)
+        world.join(rng.randint(1, 2))
+    elif what == "restart":
+        await asyncio.sleep(rng.uniform(0, 0.5) * world.expiration_s)
+        world.start(node.owner_id, deployment_id=world.deployment_id)
+        await world.settle("restarted after a crash", PLANNED_S + world.expiration_s / 2)
+    elif what == "churn":
+        await _churn(world, rng)
+    await world.settle("after a crash", 1.5 * world.expiration_s + PLANNED_S)
+
+
+async def _churn(world: SmallWorld, rng: Random) -> None:
+    """Members change all the time, and partitions without an owner are served nevertheless."""
+    until_s = world.now_s + 1.8 * world.expiration_s
+    free_since_s = world.now_s
+    while world.now_s < until_s:
+        (passing,) = world.join()
+        await asyncio.sleep(rng.uniform(0.5, 1))
+        world.crash(passing)
+        if len(world.live_records()) == len(world.hub.partition_ids()):
+            free_since_s = world.now_s
+        world.expect(
+            world.now_s - free_since_s < 1.6 * world.expiration_s, "free partitions are not claimed"
+        )
+
+
+async def hang_on(world: SmallWorld, rng: Random) -> None:
+    """A handler ignores cancellation: its partition is taken after ``handoff_timeout``."""
+    await world.catch_up()
+    handoff_s = world.config.handoff_timeout.total_seconds()
+    world.behaviour.is_deaf = world.behaviour.was_deaf = True
+    world.behaviour.seconds_per_event = 5 * handoff_s
+    await asyncio.sleep(3.5)
+    cost = world.cost()
+    if rng.random() < 0.5:
+        world.join()
+        await asyncio.sleep(handoff_s + 3 * world.interval_s + 1)
+        counts = list(world.owned_counts().values())
+        world.expect(max(counts) - min(counts) <= 1, "a handler that hangs keeps its partition")
+    elif len(world.ours) > 1:
+        left = world.choose(rng)
+        if rng.random() < 0.5:
+            left.connection.fate = lambda called, fate: (
+                replace(fate, is_carried_out=False, silence_s=1.0)
+                if called == "claim_ownership" and not left.leaving.is_set()
+                else fate
+            )
+            await asyncio.sleep(rng.uniform(0.5, 1) * world.expiration_s)
+        world.leave(left)
+        await world.until_gone(left)
+        await asyncio.sleep(0.4)
+        if left.connection.fate is None:
+            world.expect(world.cost().stolen_count == cost.stolen_count, "a leaver is stolen from")
+    world.behaviour.is_deaf = False
+    await asyncio.sleep(world.behaviour.seconds_per_event)
+
+
+async def long_calls(world: SmallWorld, rng: Random) -> None:
+    """Calls take longer than a lease, which is renewed meanwhile: none is cancelled."""
+    await world.catch_up()
+    cost = world.cost()
+    world.behaviour.seconds_per_event = 1.3 * world.expiration_s
+    await asyncio.sleep(3 * world.expiration_s)
+    world.behaviour.seconds_per_event = world.usual_seconds_per_event
+    await asyncio.sleep(1.4 * world.expiration_s)
+    world.expect_free(cost, "long calls")
+
+
+async def leave_slowly(world: SmallWorld, rng: Random) -> None:
+    """A processor leaves while a call takes longer than its budget."""
+    await two_processors(world)
+    world.behaviour.seconds_per_event = rng.uniform(1, 4) * world.shutdown_s
+    await asyncio.sleep(3)
+    left = world.choose(rng)
+    world.leave(left)
+    await world.until_gone(left)
+
+
+# Two processes with one owner id.
+
+
+async def twin(world: SmallWorld, rng: Random) -> None:
+    """A second process starts with the owner id of a live one: it is refused, at no cost."""
+    await two_processors(world)
+    world.behaviour.seconds_per_event = BUSY_S
+    world.shares()
+    cost, node = world.cost(), world.choose(rng)
+    second = world.start(node.owner_id, is_supervised=False, deployment_id=world.deployment_id)
+    count = rng.choice([0, 1, 2])
+
+    def lost(called: str, fate: Fate) -> Fate:
+        nonlocal count
+        if called != "announce_member" or count == 0:
+            return fate
+        count -= 1
+        return replace(fate, is_answered=False, silence_s=rng.uniform(0.2, 2))
+
+    second.connection.fate = lost
+    if rng.random() < 0.4 and not world.is_session:  # A session is renewed meanwhile.
+        slow_s = rng.uniform(0.5, 1.5) * world.interval_s
+        second.connection.fate = lambda called, fate: (
+            replace(fate, way_back_s=slow_s) if called.startswith("list") else fate
+        )
+    for _ in range(3):
+        if not second.is_over:
+            await asyncio.sleep(world.expiration_s)
+    world.expect(
+        second.is_over and not node.is_over, "the wrong one of two with one owner id ended"
+    )
+    world.expect_free(cost, "a second process with one owner id")
+    world.expect(not world.invariants.moves, "a second process moved partitions")
+
+
+async def replace_paused(world: SmallWorld, rng: Random) -> None:
+    """Another process takes the owner id of a paused one, which ends when it is resumed."""
+    await two_processors(world)
+    world.behaviour.seconds_per_event = BUSY_S
+    node = world.choose(rng)
+    node.process.pause()
+    await asyncio.sleep(rng.uniform(0.2, 0.7) * world.expiration_s)
+    second = world.start(node.owner_id, is_supervised=False, deployment_id=world.deployment_id)
+    for _ in range(4):
+        if not second.served:
+            await asyncio.sleep(0.5 * world.expiration_s)
+    await asyncio.sleep(rng.uniform(0, 0.5) * world.expiration_s)
+    if not second.served:
+        return
+    world.shares()
+    node.process.resume()
+    if rng.random() < 0.3:
+        await asyncio.sleep(rng.uniform(0, 1))
+        node.leaving.set()
+    await asyncio.sleep(world.expiration_s)
+    world.expect(node.is_over or node.is_gone, "a displaced process goes on")
+    world.expect(not second.is_over, "a displaced process ended its successor")
+    world.expect(not world.invariants.moves, "a displaced process moved partitions")
+
+
+# Others.
+
+
+async def foreign(world: SmallWorld, rng: Random) -> None:
+    """A foreign client claims one partition and then nothing: others serve the rest."""
+    await world.catch_up()
+    partition_ids = list(world.hub.partition_ids())
+    if len(partition_ids) < 2 or world.is_session:
+        return
+    node = world.start_lazy(rng.choice(partition_ids))
+    if rng.random() < 0.5:
+        world.join()
+    else:
+        await asyncio.sleep(3)
+        world.crash(world.choose(rng))
+        if not world.ours:
+            world.join()
+    if rng.random() < 0.5:
+        await asyncio.sleep(world.expiration_s)
+        world.crash(node)
+    await asyncio.sleep(3.5 * world.expiration_s)
+    live = world.owner_by_partition()
+    world.expect(len(live) == len(partition_ids), "a foreign client's share is read by nobody")
+    served = {p for n in world.ours for p in n.served}
+    mine = {p for p, owner_id in live.items() if owner_id == node.owner_id}
+    world.expect(served | mine == set(partition_ids), "a foreign client's share is read by nobody")
+    if not node.process.is_killed:
+        world.leave(node)
+        await world.until_gone(node)
+
+
+async def break_links(world: SmallWorld, rng: Random) -> None:
+    """Every link to the hub breaks: nothing is delivered again."""
+    await world.catch_up()
+    cost = world.cost()
+    for _ in range(rng.randint(1, 3)):
+        world.hub.break_links()
+        await asyncio.sleep(rng.uniform(0.1, 2))
+    await asyncio.sleep(2)
+    world.expect_free(cost, "links broke")
+
+
+PROCESS_FAULTS = (
+    *(pause, pause_while_changing, crash, hang_on, long_calls, leave_slowly),
+    *(twin, replace_paused, foreign, break_links),
+)
+NEVER_STATIC = (hang_on, leave_slowly)

@@ -1,0 +1,233 @@
+"""Small worlds: few processors and partitions, one situation after another, drawn from a seed.
+
+Each seed leaves out a random half of the situations and of the conditions (swarm testing: a fault
+that happens all the time hides what happens only without it). A failed seed is shrunk to the fewest
+situations and conditions with which it still fails.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from random import Random
+from typing import Any, Final
+
+from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
+from eventproc.models import LeaseMode
+from eventproc.testing import StoreFaults
+from eventproc.testing.processes import run_processes
+from tests.simulation.invariants import Violation
+from tests.simulation.lanes import key_selector
+from tests.simulation.small import planned, process_faults, store_faults
+from tests.simulation.small.world import SmallLanesWorld, SmallWorld
+from tests.simulation.world import CLOCK_RATE_MAX
+
+EXPIRATION_S: Final = 12.0
+STEPS_MAX: Final = 3
+HEALED_WITHIN_S: Final = 90.0
+STORED_WITHIN_S: Final = 45.0
+
+SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, None]]]] = {
+    function.__name__: function
+    for function in (
+        *planned.PLANNED,
+        *store_faults.STORE_FAULTS,
+        *process_faults.PROCESS_FAULTS,
+    )
+}
+NEVER_STATIC: Final = {
+    function.__name__
+    for module in (planned, store_faults, process_faults)
+    for function in module.NEVER_STATIC
+}
+
+CONDITIONS: Final = (
+    *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
+    *("session", "lanes", "static", "manual"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallStory:
+    """What happens in a small world."""
+
+    seed: int
+    partition_count: int
+    processor_count: int
+    strategy: LoadBalancingStrategy
+    conditions: tuple[str, ...]
+    steps: tuple[tuple[int, str], ...]
+    """The situations, each with the number from which its details are drawn."""
+
+    def __str__(self) -> str:
+        conditions = ", ".join(self.conditions) or "nothing else"
+        steps = ", then ".join(name for _, name in self.steps) or "nothing"
+        return (
+            f"{self.partition_count} partitions, {self.processor_count} processors, "
+            f"{self.strategy.value}; with {conditions}; situations: {steps}"
+        )
+
+
+def draw(seed: int) -> SmallStory:
+    """Draw a story; the same for the same seed."""
+    rng = Random(f"small/{seed}")
+    conditions = [c for c in CONDITIONS if rng.random() < 0.5 and rng.random() < 0.5]
+    strategy = rng.choice([*LoadBalancingStrategy, LoadBalancingStrategy.COOPERATIVE])
+    known = [s for s in SITUATIONS if "static" not in conditions or s not in NEVER_STATIC]
+    enabled = [name for name in known if rng.random() < 0.5] or known
+    count = rng.randint(1, STEPS_MAX)
+    return SmallStory(
+        seed=seed,
+        partition_count=rng.choice([1, 2, 3, 4, 6]),
+        processor_count=rng.randint(1, 3),
+        strategy=strategy,
+        conditions=tuple(conditions),
+        steps=tuple((number, rng.choice(enabled)) for number in range(count)),
+    )
+
+
+def _config(story: SmallStory) -> EventProcessorConfig:
+    rng = Random(f"small config/{story.seed}")
+    has = story.conditions.__contains__
+    policies = [
+        CheckpointPolicy(max_events=1),
+        CheckpointPolicy(interval=timedelta(seconds=1)),
+        CheckpointPolicy(),
+    ]
+    policy = CheckpointPolicy.manual() if has("manual") else rng.choice(policies)
+    lanes: dict[str, Any] = {"key_concurrency": 3, "key_selector": key_selector}
+    return EventProcessorConfig(
+        uses_store_thread=False,
+        load_balancing_strategy=story.strategy,
+        lease_mode=LeaseMode.SESSION if has("session") else LeaseMode.PARTITION,
+        load_balancing_interval=timedelta(seconds=2),
+        ownership_expiration=timedelta(seconds=EXPIRATION_S),
+        handoff_timeout=timedelta(seconds=4),
+        shutdown_timeout=timedelta(seconds=3.5),
+        standby_timeout=timedelta(seconds=20),
+        handler_backoff=Backoff(maximum=timedelta(seconds=1)),
+        receiver_backoff=Backoff(maximum=timedelta(seconds=1)),
+        checkpoint_policy=policy,
+        batch_size_max=rng.choice([1, 3, 300]),
+        static_membership=has("static"),
+        **(lanes if has("lanes") else {}),
+    )
+
+
+def _world(story: SmallStory) -> SmallWorld:
+    has = story.conditions.__contains__
+    rng = Random(f"small world/{story.seed}")
+    make = SmallLanesWorld if has("lanes") else SmallWorld
+    world = make(
+        f"small/{story.seed}",
+        partition_count=story.partition_count,
+        config=_config(story),
+        publish_every_s=rng.choice([0.9, 1.7, 3]),
+        clock_rate_max=CLOCK_RATE_MAX if has("clocks") else 0,
+    )
+    delay_s = rng.choice([0.2, 0.4]) if has("slow store") else 0.03
+    world.usual_faults = StoreFaults(delay_max=timedelta(seconds=delay_s))
+    world.usual_seconds_per_event = 0.3 if has("busy") else 0.0
+    world.is_early = has("early receivers")
+    world.fails = has("failing")
+    world.behaviour.failure_rate = 0.1 if has("failing") else 0.0
+    world.behaviour.checkpoint_rate = 0.3 if has("own checkpoints") else 0.0
+    world.heal()
+    return world
+
+
+async def tell(
+    story: SmallStory, watch: Callable[[SmallWorld], object] = lambda _: None
+) -> SmallWorld:
+    """Play a story; *watch* gets the world before anything happens in it.
+
+    Raises:
+        Violation: An invariant was violated, or a situation cost more than it has to.
+    """
+    world = _world(story)
+    watch(world)
+    try:
+        world.join(story.processor_count)
+        for number, name in story.steps:
+            await world.settle("healed", HEALED_WITHIN_S)
+            world.invariants.note(f"--- {name}", "")
+            await SITUATIONS[name](world, Random(f"{story.seed}/{number}/{name}"))
+            world.heal()
+            if not world.ours:
+                world.join()
+            world.check()
+        world.invariants.note("--- end", "")
+        await _finish(world)
+    except Violation as violation:
+        found = [*world.invariants.violations[:10], str(violation)]
+        raise Violation("\n".join(dict.fromkeys(found))) from violation
+    finally:
+        world.heal()  # A handler that ignores cancellation would never end.
+        world.stop_publishing()
+        world.bury()
+    return world
+
+
+async def _finish(world: SmallWorld) -> None:
+    """The group balances, handles and stores everything, and leaves nothing behind."""
+    await world.settle("healed", HEALED_WITHIN_S)
+    world.stop_publishing()
+    await world.until("is_all_handled", STORED_WITHIN_S)
+    if world.config.checkpoint_policy != CheckpointPolicy.manual():
+        await world.until("is_all_stored", STORED_WITHIN_S)
+    await world.rest(3)
+    await world.end()
+
+
+def play(seed: int) -> Coroutine[Any, Any, SmallWorld]:
+    """Play the story of a seed."""
+    return tell(draw(seed))
+
+
+def shrunk(story: SmallStory) -> SmallStory:
+    """Return the story with the fewest situations and conditions that still fails."""
+    while True:
+        for simpler in _simpler(story):
+            if failure_of(simpler) is not None:
+                story = simpler
+                break
+        else:
+            return story
+
+
+def _simpler(story: SmallStory) -> Iterator[SmallStory]:
+    for steps in _without_one(story.steps):
+        yield replace(story, steps=steps)
+    for conditions in _without_one(story.conditions):
+        yield replace(story, conditions=conditions)
+    if story.processor_count > 1:
+        yield replace(story, processor_count=story.processor_count - 1)
+    if story.partition_count > 1:
+        yield replace(story, partition_count=story.partition_count - 1)
+
+
+def _without_one(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for number in range(len(items)):
+        yield items[:number] + items[number + 1 :]
+
+
+def failure_of(story: SmallStory) -> str | None:
+    """Play a story; return what was violated, or ``None``."""
+    try:
+        run_processes(tell(story))
+    except Exception as error:  # noqa: BLE001 - any error is a failure
+        return str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
+    return None
+
+
+def report(story: SmallStory) -> str:
+    """Play a story; describe it, what happened in it, and what was violated."""
+    worlds: list[SmallWorld] = []
+    try:
+        run_processes(tell(story, worlds.append))
+    except Exception as error:  # noqa: BLE001 - it is reported
+        violation = f"{type(error).__name__}: {error}"
+    else:
+        violation = "every invariant held"
+    history = worlds[0].invariants.history if worlds else []
+    lines = [f"{at_s:10.3f}  {who + ': ' if who else ''}{what}" for at_s, what, who in history]
+    return "\n".join([f"small {story.seed}: {story}", *lines, violation])

@@ -1,0 +1,397 @@
+"""A small world: what one situation may cost is checked against what it has to cost."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from eventproc import LoadBalancingStrategy, PartitionHandler
+from eventproc.models import (
+    CheckpointUpdate,
+    EventPosition,
+    LeaseMode,
+    PartitionOwnership,
+    ReceivedEvent,
+)
+from eventproc.ports import EventSource
+from eventproc.simulation.other_systems.external import ClientProfile
+from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.testing import StoreFaults
+from tests.simulation.actor import Actor
+from tests.simulation.invariants import Call, Violation
+from tests.simulation.lanes import KeyedHandler, LaneInvariants
+from tests.simulation.moves import MoveInvariants, fewest_moves
+from tests.simulation.nodes import CheckedNode
+from tests.simulation.world import World
+
+PLANNED_S = 9.0
+"""Within so many seconds a planned change is over, without any lease that expires."""
+
+LOOK_S = 0.25
+
+BUSY_S = 0.3
+"""Seconds for each event in a situation in which handlers are busy."""
+
+STARTED_S = 1.0
+"""Within so many seconds the pump of a new owner delivers."""
+
+CAUGHT_UP_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What happened up to some moment."""
+
+    duplicate_count: int
+    stolen_count: int
+    restart_count: int
+
+
+@dataclass
+class SmallInvariants(MoveInvariants):
+    """Invariants that hold where it is known what happens."""
+
+    restart_count: int = 0
+    """How often an owner ended its pump and made another, though it owned the partition."""
+
+    moved_to: dict[str, int] = field(default_factory=dict)
+    """For each partition whose checkpoint an operator moved, the position, until it is adopted."""
+
+    _latest: dict[str, int] = field(default_factory=dict)
+    _contexts: dict[str, tuple[object, object]] = field(default_factory=dict)
+    _moved: set[str] = field(default_factory=set)
+
+    def owned(
+        self,
+        actor: Actor,
+        before: PartitionOwnership | None,
+        after: PartitionOwnership,
+        *,
+        was_live: bool,
+    ) -> None:
+        """An owner whose record expired does not trust its lease any more."""
+        holding = self._holding.get(after.partition_id)
+        is_taken = after.owner_id == actor.name and not actor.is_foreign and not was_live
+        if is_taken and holding is not None and holding.actor.name != actor.name:
+            for call in self._calls.get(after.partition_id, ()):
+                if call.actor is holding.actor and self._is_trusting(call):
+                    self.report(
+                        "overlap",
+                        f"{actor.name} takes over {after.partition_id}, and {call.actor.name} "
+                        "still trusts its lease",
+                    )
+        super().owned(actor, before, after, was_live=was_live)
+
+    @staticmethod
+    def _is_trusting(call: Call) -> bool:
+        return not call.actor.is_killed and call.context.is_owned
+
+    def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
+        """Count the pumps that one owner needs for a partition."""
+        super().begun(call, events)
+        partition_id = call.context.partition_id
+        holding = self._holding.get(partition_id)
+        if holding is not None and holding.actor is call.actor:
+            known = self._contexts.get(partition_id)
+            if known is not None and known[0] is holding and known[1] is not call.context:
+                self.restart_count += 1
+            self._contexts[partition_id] = (holding, call.context)
+
+    def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
+        """The first checkpoint after an operator moved the position repeats it."""
+        super().checkpointed(actor, update)
+        to = self.moved_to.get(update.partition_id)
+        if to is None or actor.process is None:
+            return
+        del self.moved_to[update.partition_id]
+        if update.sequence_number != to:
+            self.report(
+                "moved",
+                f"{actor.name} wrote {update.sequence_number} over {update.partition_id}, which "
+                f"an operator moved to {to}",
+            )
+
+    def done(self, partition_id: str, event: ReceivedEvent) -> None:
+        """Remember the event that a partition is at."""
+        super().done(partition_id, event)
+        self._latest[partition_id] = event.sequence_number
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether each partition is at an event that was not handled before."""
+        newest = {
+            p: max((n for n, count in counts.items() if count), default=-1)
+            for p, counts in self.handled.items()
+        }
+        return all(self._latest.get(p, -1) >= number for p, number in newest.items()) and not any(
+            (call.context.sequence_number or -1) < newest.get(p, -1)
+            for p, calls in self._calls.items()
+            for call in calls
+            if not call.actor.is_killed
+        )
+
+    def moving(self, partition_id: str, to: int) -> None:
+        """An operator is about to move a position: what lies below it need not be handled."""
+        self.reset(partition_id)
+        self._moved.add(partition_id)
+        counts = self._count(partition_id)
+        for number in range(to + 1):
+            counts[number] = max(1, counts[number])
+
+    def _check_state(self, partition_id: str, number: int, state: bytes) -> None:
+        if partition_id not in self._moved:  # A move begins a new state.
+            super()._check_state(partition_id, number, state)
+
+    def handling_of_others(self) -> list[str]:
+        """Return the calls under way whose processor trusts a lease that names another owner."""
+        return [
+            f"{call.actor.name} handles {call.context.partition_id}"
+            for calls in self._calls.values()
+            for call in calls
+            if self._is_trusting(call)
+            and not self.is_held(call.context.partition_id, call.actor.name)
+        ]
+
+
+@dataclass
+class SmallLaneInvariants(SmallInvariants, LaneInvariants):
+    """The same with key lanes; an event in a completed range is not delivered again."""
+
+    completed: dict[str, set[int]] = field(default_factory=dict)
+    """The completed ranges that are stored, by partition."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether each partition was at its newest event; lanes handle several at once."""
+        return all(
+            self._latest.get(p, 0) > max((n for n, count in counts.items() if count), default=0) - 9
+            for p, counts in self.handled.items()
+        )
+
+    def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
+        super().checkpointed(actor, update)
+        self.completed[update.partition_id] = {
+            number for found in update.completed for number in range(found.first, found.last + 1)
+        }
+
+    def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
+        LaneInvariants.begun(self, call, events)
+        again = self.completed.get(call.context.partition_id, set()).intersection(
+            event.sequence_number for event in events
+        )
+        if again:
+            self.report("again", f"{call.actor.name} gets {again}, stored as completed")
+
+    def reset(self, partition_id: str) -> None:
+        super().reset(partition_id)
+        self.completed.pop(partition_id, None)
+
+
+class EarlySource(MemoryEventSource):
+    """Begins some events before the position that it was asked for, as some services may."""
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        if position.sequence_number is not None:
+            position = EventPosition.from_sequence_number(max(-1, position.sequence_number - 3))
+        return await super().open_receiver(consumer_group, partition_id, position)
+
+
+class SmallWorld(World):
+    """A world with few processors and partitions."""
+
+    invariants_class = SmallInvariants
+    invariants: SmallInvariants
+    deployment_id = ""
+    is_early = False
+    """Whether receivers begin before the position that they were asked for."""
+
+    fails = False
+    """Whether handlers fail now and then, so that events are delivered again."""
+
+    usual_faults = StoreFaults()
+    usual_seconds_per_event = 0.0
+
+    @property
+    def is_cooperative(self) -> bool:
+        return self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
+
+    @property
+    def is_session(self) -> bool:
+        return self.config.lease_mode is LeaseMode.SESSION
+
+    @property
+    def expiration_s(self) -> float:
+        return self.config.ownership_expiration.total_seconds()
+
+    @property
+    def interval_s(self) -> float:
+        return self.config.load_balancing_interval.total_seconds()
+
+    @property
+    def shutdown_s(self) -> float:
+        return self.config.shutdown_timeout.total_seconds()
+
+    def _draw_rate(self) -> float:
+        """Clocks differ as much as they may, or not at all."""
+        return 1 + self.rng.choice([-1, 0, 1]) * self._clock_rate_max
+
+    def handled_count(self, partition_id: str, number: int) -> int:
+        """Return how often an event was handled."""
+        counts: Mapping[int, int] = self.invariants.handled.get(partition_id, {})
+        return counts.get(number, 0)
+
+    def make_source(self) -> EventSource:
+        return EarlySource(self.hub) if self.is_early else super().make_source()
+
+    def join(self, count: int = 1) -> list[CheckedNode]:
+        """Start processors of the newest deployment."""
+        return [
+            self.start(f"n{len(self.nodes)}", deployment_id=self.deployment_id)
+            for _ in range(count)
+        ]
+
+    def start_lazy(self, partition_id: str) -> CheckedNode:
+        """Start a foreign client that claims one partition, and never another one."""
+
+        def claim_one(seen: ObservedGroup, _: Random) -> Decision:
+            return Decision(claims=() if partition_id in seen.mine else (partition_id,))
+
+        return self.start_foreign(f"lazy{len(self.nodes)}", ClientProfile(rule=claim_one))
+
+    def stale_members(self) -> list[str]:
+        """Return the processors that own nothing, and whose member record expired."""
+        members, oldest = self.records().member_by_owner, self.store_now()
+        oldest -= self.config.ownership_expiration
+        return [
+            owner_id
+            for owner_id, count in self.owned_counts().items()
+            if count == 0
+            and not self.node(owner_id).actor.is_foreign
+            and (owner_id not in members or members[owner_id].last_modified < oldest)
+        ]
+
+    @property
+    def ours(self) -> list[CheckedNode]:
+        """The processors that should own a share, without foreign clients."""
+        return [node for node in self.there if not node.actor.is_foreign]
+
+    def choose(self, rng: Random) -> CheckedNode:
+        """Return a processor that should own a share."""
+        return rng.choice(self.ours)
+
+    # What it costs.
+
+    def cost(self) -> Cost:
+        """Return what happened so far."""
+        return Cost(
+            self.invariants.duplicate_count,
+            self.invariants.stolen_count,
+            self.invariants.restart_count,
+        )
+
+    def expect(self, is_so: object, what: str) -> None:
+        """Raise a violation unless something is so."""
+        if not is_so:
+            raise Violation(f"{self.now_s:.3f} {what}: {self.describe()}")
+
+    def expect_free(self, before: Cost, what: str) -> None:
+        """Check that since *before* nothing was stolen, restarted or delivered again."""
+        if self.invariants.is_mixed:
+            return  # A foreign client steals, and its checkpoints may go back.
+        after = self.cost()
+        stolen_count = after.stolen_count - before.stolen_count
+        duplicate_count = after.duplicate_count - before.duplicate_count
+        restart_count = after.restart_count - before.restart_count
+        self.expect(not stolen_count, f"{what}: {stolen_count} steals")
+        if not self.fails:
+            self.expect(not duplicate_count, f"{what}: {duplicate_count} events came twice")
+            self.expect(not restart_count, f"{what}: {restart_count} pumps were made again")
+
+    async def settle(self, what: str, within_s: float = PLANNED_S) -> None:
+        """Wait until the group is balanced, and served."""
+        began_s = self.now_s
+        while not self.is_settled:
+            self.expect(self.now_s - began_s <= within_s, f"{what}: not balanced in {within_s} s")
+            await asyncio.sleep(LOOK_S)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the group is balanced, and every processor is a member of it."""
+        members = self.records().member_by_owner
+        return self.is_balanced and all(node.owner_id in members for node in self.ours)
+
+    async def catch_up(self) -> None:
+        """Wait until nothing of earlier situations is delivered again."""
+        await self.settle("before")
+        await asyncio.sleep(STARTED_S)
+        began_s = self.now_s
+        while not self.invariants.is_caught_up:
+            self.expect(self.now_s - began_s <= CAUGHT_UP_S, "events are delivered again and again")
+            await asyncio.sleep(LOOK_S)
+
+    def shares(self) -> "Shares":
+        """Return who owns what, to count the moves from here."""
+        self.invariants.moves.clear()
+        return Shares(
+            dict.fromkeys(self.hub.partition_ids()) | self.owner_by_partition(),
+            self.owned_counts(),
+        )
+
+    def expect_fewest_moves(self, before: "Shares", what: str) -> None:
+        """Check that no more partitions moved than had to, and none twice."""
+        moves = self.invariants.moves
+        staying = {n: c for n, c in before.counts.items() if n in self.owned_counts()}
+        newcomers = [n.owner_id for n in self.there if n.owner_id not in before.counts]
+        least = fewest_moves(before.owners, staying, newcomers)
+        self.expect(
+            moves.total() <= least and max(moves.values(), default=0) <= 1,
+            f"{what}: moves {dict(moves)}, {least} are enough from {before.owners}",
+        )
+
+    def heal(self) -> None:
+        """End every fault of the store and of handlers."""
+        self.set_faults(self.usual_faults)
+        for node in self.nodes:
+            node.connection.is_out = False
+            node.connection.fate = None
+            if node.process.is_paused and not node.process.is_killed:
+                node.process.resume()
+        self.behaviour.seconds_per_event = self.usual_seconds_per_event
+        self.behaviour.is_deaf = False
+
+    @property
+    def is_all_stored(self) -> bool:
+        """Whether the checkpoints cover every event."""
+        stored = self.records().checkpoint_by_partition
+        for p in self.hub.partition_ids():
+            newest = self.hub.partition_properties(p).last_enqueued_sequence_number
+            if newest >= 0 and (p not in stored or stored[p].sequence_number != newest):
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Who owned what."""
+
+    owners: Mapping[str, str | None]
+    counts: Mapping[str, int]
+
+
+class SmallLanesWorld(SmallWorld):
+    """The same with key lanes."""
+
+    invariants_class = SmallLaneInvariants
+
+    def make_handler(self, actor: Actor) -> PartitionHandler:
+        return KeyedHandler(actor, self.behaviour, self.invariants, self.rng)
+
+
+async def two_processors(world: SmallWorld) -> None:
+    """Have at least two processors."""
+    await world.catch_up()
+    if len(world.ours) < 2:
+        world.join()
+        await world.settle("two")
+        await world.catch_up()

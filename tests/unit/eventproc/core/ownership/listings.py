@@ -1,0 +1,154 @@
+"""Listings and actions in a line of text.
+
+A partition is written as ``id:owner``: ``0:b`` has a fresh record of ``b``, ``0:b!`` an expired
+one, ``0:-`` a released one, and ``0`` none. ``0:me`` is held by this processor; ``0:me?`` is
+recorded as its own, but it has no lease; ``0:b*`` is recorded as another's, but it has a lease; and
+``0:me>`` is being handed over.
+
+A member is written as its owner id: ``b`` has a fresh record, ``b!`` an old one,
+and ``b!!`` one of an hour ago. ``b=leaving`` has
+another status, ``b~`` has no hand-over, and ``b@v2`` belongs to the deployment ``v2``. An owner
+without a member record is foreign.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from eventproc.core.ownership.cycle import Actions, decide
+from eventproc.core.ownership.lease import Lease
+from eventproc.core.ownership.member_status import OwnRecord
+from eventproc.core.ownership.memory import GroupMemory, Listing, observe
+from eventproc.core.ownership.rules import Rules
+from eventproc.models import (
+    LeaseMode,
+    LoadBalancingStrategy,
+    Member,
+    MembershipSnapshot,
+    MemberStatus,
+    OwnershipSnapshot,
+    PartitionOwnership,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+BEGIN_S = 1000.0
+FRESH, OLD, LONG_AGO = timedelta(seconds=1), timedelta(seconds=100), timedelta(hours=1)
+RULES = Rules(
+    owner_id="me",
+    strategy=LoadBalancingStrategy.COOPERATIVE,
+    lease_mode=LeaseMode.PARTITION,
+    expiration=timedelta(seconds=60),
+    handoff_timeout=timedelta(seconds=30),
+    standby_timeout=timedelta(seconds=300),
+    load_balancing_interval=timedelta(seconds=10),
+    rebalance_interval=timedelta(seconds=0.25),
+)
+STATUS = {
+    "": MemberStatus.ACTIVE,
+    "standby": MemberStatus.STANDBY,
+    "leaving": MemberStatus.LEAVING,
+    "dead": MemberStatus.DEAD,
+    "restarting": MemberStatus.RESTARTING,
+}
+
+
+def member(text: str, lease_mode: LeaseMode) -> Member:
+    """Read a member record."""
+    text, _, deployment_id = text.partition("@")
+    text, _, incarnation = text.partition("#")
+    name, _, status = text.partition("=")
+    return Member(
+        owner_id=name.rstrip("!~"),
+        incarnation=incarnation or "1",
+        status=STATUS[status],
+        hands_over="~" not in name,
+        deployment_id=deployment_id,
+        lease_mode=lease_mode,
+        etag=f"{name.rstrip('!~')}/1",
+        last_modified=NOW - (LONG_AGO if "!!" in name else OLD if "!" in name else FRESH),
+    )
+
+
+def listing(partitions: str, members: str, rules: Rules = RULES, own: str = "") -> Listing:
+    """Read a listing; *own* is the member record as this processor wants it."""
+    ids, records, leases, handing_over = [], [], {}, set()
+    for text in partitions.split():
+        p, _, owner = text.partition(":")
+        ids.append(p)
+        name = owner.rstrip("!?*>")
+        if owner:
+            age = OLD if "!" in owner else FRESH
+            record = PartitionOwnership(
+                partition_id=p,
+                owner_id=None if name == "-" else name,
+                etag=f"{p}/1",
+                last_modified=NOW - age,
+            )
+            records.append(record)
+        if owner in {"me", "me!"} or "*" in owner:
+            leases[p] = Lease(
+                partition_id=p, etag=f"{p}/1", sent_at_s=BEGIN_S - 1, answered_at_s=BEGIN_S - 1
+            )
+        if ">" in owner:
+            handing_over.add(p)
+    found = tuple(member(text, rules.lease_mode) for text in members.split())
+    mine = next((m for m in found if m.owner_id == "me"), None)
+    if own:
+        mine = member(own, rules.lease_mode)
+    assert mine is not None, "give the own record"
+    return Listing(
+        partition_ids=tuple(ids),
+        present=MembershipSnapshot(members=found, as_of=NOW),
+        owned=OwnershipSnapshot(ownerships=tuple(records), as_of=NOW),
+        asked_at_s=BEGIN_S,
+        own=OwnRecord(
+            member=mine, entered_at_s=BEGIN_S, sent_at_s=BEGIN_S, answer_within=timedelta(seconds=2)
+        ),
+        leases=leases,
+        is_trusted=bool(leases),
+        handing_over=frozenset(handing_over),
+    )
+
+
+def after(seen: Listing, rules: Rules, *, lasting_s: float) -> Actions:
+    """Decide when the group has looked like this for so long, with polls 20 s apart."""
+    memory, at_s = GroupMemory(), BEGIN_S
+    while True:
+        memory = observe(memory, seen, rules, at_s)
+        if at_s >= BEGIN_S + lasting_s:
+            return decide(memory, rules)
+        at_s = min(at_s + 20, BEGIN_S + lasting_s)
+
+
+def actions(
+    partitions: str,
+    members: str,
+    *,
+    own: str = "",
+    lasting_s: float = 1.0,
+    **changed: Any,
+) -> str:
+    """Decide on a listing; return what is written, and ``rest`` or ``wait`` if it is nothing."""
+    rules = replace(RULES, **changed)
+    done = after(listing(partitions, members, rules, own), rules, lasting_s=lasting_s)
+    return described(done)
+
+
+def described(done: Actions) -> str:
+    """Return the actions in the order in which they are carried out."""
+    step = done.member
+    words = [f"renew {lease.partition_id}" for lease in done.renewals]
+    if step.yields_because is not None:
+        words.append("yield")
+    if step.is_fenced:
+        words.append("lose all")
+    if step.write is not None:
+        words.append(f"write {step.write.status.name.lower()}")
+    words += [f"fence {m.owner_id}" for m in done.fenced]
+    words += [f"claim {claim.partition_id}" for claim in done.claims]
+    words += [f"steal {done.steal.partition_id}"] if done.steal else []
+    words += [f"transfer {claim.partition_id} to {claim.owner_id}" for claim in done.transfers]
+    given = {claim.partition_id for claim in done.transfers}
+    words += [f"drain {p} for {to}" for p, to in done.hand_overs.items() if p not in given]
+    words += [f"forget {m.owner_id}" for m in done.forgotten]
+    return ", ".join(words) or ("rest" if done.is_balanced else "wait")

@@ -1,0 +1,246 @@
+"""Given this listing, what does a processor write? Each situation is one line."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from eventproc.core.ownership.cycle import decide
+from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
+from eventproc.models import LeaseMode, LoadBalancingStrategy
+from tests.unit.eventproc.core.ownership.listings import (
+    BEGIN_S,
+    NOW,
+    RULES,
+    actions,
+    described,
+    listing,
+)
+
+BALANCED = {"strategy": LoadBalancingStrategy.BALANCED}
+GREEDY = {"strategy": LoadBalancingStrategy.GREEDY}
+SESSION = {"lease_mode": LeaseMode.SESSION}
+NEW = {"lasting_s": 0.0}
+LATE = {"lasting_s": 31.0, "own": "me"}
+DUE = {"lasting_s": 20.0, "own": "me"}
+WAITED = {"lasting_s": 301.0}
+
+SITUATIONS = {
+    # Claims.
+    "nothing to change": ("0:me 1:b", "me b", {}, "rest"),
+    "never owned": ("0 1", "me", {}, "claim 0, claim 1"),
+    "released": ("0:me 1:-", "me", {}, "claim 1"),
+    "expired": ("0:me 1:b!", "me", {}, "claim 1"),
+    "expired, and planned for another": ("0:me 1:me 2:b 3:x!", "me b", {}, "rest"),
+    "recorded as mine, no lease": ("0:me? 1:b", "me b", {}, "claim 0"),
+    "held, and its record expired": ("0:me! 1:b", "me b", {}, "rest"),
+    "BALANCED: one claim": ("0 1 2", "me~", BALANCED, "claim 2"),
+    "BALANCED: all that is recorded as mine": (
+        "0:me? 1:me? 2",
+        "me~",
+        BALANCED,
+        "claim 0, claim 1, claim 2",
+    ),
+    "new membership": ("0 1", "me", NEW, "wait"),
+    "new membership, recorded as mine": ("0:me? 1", "me", NEW, "claim 0"),
+    # Steals.
+    "cooperative owner, at once": ("0:b 1:b", "me b", {}, "wait"),
+    "cooperative owner, overdue": ("0:b 1:b", "me b", LATE, "write active, steal 1"),
+    "owner without hand-over": ("0:b 1:b", "me b~", {}, "steal 1"),
+    "foreign owner": ("0:x 1:x", "me", {}, "steal 1"),
+    "foreign owner, new membership": ("0:x 1:x", "me", NEW, "wait"),
+    "leaving owner": ("0:b", "me b=leaving", {}, "wait"),
+    "leaving owner, overdue": ("0:b", "me b=leaving", LATE, "write active, steal 0"),
+    "BALANCED: a claim comes before a steal": ("0:b 1:b 2", "me~ b~", BALANCED, "claim 2"),
+    # Hand-overs.
+    "surplus": ("0:me 1:me", "me b", {}, "drain 1 for b"),
+    "surplus, new membership": ("0:me 1:me", "me b", {"lasting_s": 0.0}, "wait"),
+    "surplus, begun": ("0:me 1:me>", "me b", NEW, "drain 1 for b"),
+    "surplus for a member without hand-over": ("0:me 1:me", "me b~", {}, "drain 1 for b"),
+    "surplus for a foreign member": ("0:me 1:me 2:x", "me", {}, "rest"),
+    "GREEDY: surplus stays": ("0:me 1:me", "me~ b~", GREEDY, "rest"),
+    "a foreign member does not claim its share": ("0:me 1 2:x 3", "me", LATE, "claim 1, claim 3"),
+    # Leaving.
+    "I leave": ("0:me 1:b", "me=leaving b", {}, "drain 0 for b"),
+    "I leave, and my record does not say so": (
+        "0:me 1:b",
+        "me b",
+        {"own": "me=leaving"},
+        "write leaving, drain 0 for b",
+    ),
+    "I leave alone": ("0:me 1", "me=leaving", {}, "drain 0 for None"),
+    "I leave, recorded as mine, no lease": ("0:me? 1:b", "me=leaving b", {}, "transfer 0 to b"),
+    "GREEDY: I leave": ("0:me 1:b", "me~=leaving b~", GREEDY, "drain 0 for None"),
+    # The own member record.
+    "it is missing": ("0:me", "b=leaving", {"own": "me"}, "write active"),
+    "it is due, and I own nothing": ("0:b", "me b", DUE, "write active"),
+    "it is due, and I own something": ("0:me 1:b", "me b", DUE, "rest"),
+    "another processor has my owner id": ("0:me", "me#2", {"own": "me"}, "write active"),
+    "it came while I was away": ("0:b", "me#2 b", {"own": "me", "lasting_s": 55.0}, "yield"),
+    "it waited for an objection": ("0:me", "me!#2", {"own": "me"}, "yield"),
+    # Standby.
+    "standby, nobody to replace": ("0:b", "me=standby@2 b@2", {}, "write active"),
+    "standby, no vacancy": ("0:b 1:b", "me=standby@2 b@1", {}, "rest"),
+    "standby, a vacancy": ("0:b 1", "me=standby@2 b@1 c=leaving@1", {}, "claim 1"),
+    "standby that has replaced": ("0:b 1:me", "me=standby@2 b@1", {}, "write active"),
+    "standby, time-out": ("0:b", "me=standby@2 b@1", WAITED, "write active"),
+    # Other members' records.
+    "a member of long ago": ("0:me", "me b!!", {}, "forget b"),
+    "a member of long ago that owns something": ("0:me 1:b", "me b!!", {}, "rest"),
+    # A listing that contradicts a lease.
+    "stolen": ("0:me 1:b* 2", "me b", {}, "renew 1"),
+    "stolen, and recorded as mine": ("0:me? 1:b* 2", "me b", {}, "renew 1, claim 0"),
+    # Session leases.
+    "session: silent owner": ("0:b 1:me", "me b!", SESSION, "fence b, claim 0"),
+    "session: silent member without partitions": ("0:me", "me b!", SESSION, "rest"),
+    "session: fenced owner": ("0:b! 1:me", "me b=dead", SESSION, "claim 0"),
+    "session: claimed after it was fenced": ("0:b 1:me", "me b=dead", SESSION, "rest"),
+    "session: an owner without a member record": ("0:b! 1:me", "me", SESSION, "rest"),
+    "session: without one for an expiration": (
+        "0:b! 1:me",
+        "me",
+        {**SESSION, "lasting_s": 82.0},
+        "claim 0",
+    ),
+    "session: I was fenced": (
+        "0:me 1",
+        "me=dead",
+        {**SESSION, "own": "me"},
+        "lose all, write active",
+    ),
+    "session: my record is missing": (
+        "0:me",
+        "b",
+        {**SESSION, "own": "me"},
+        "lose all, write active",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members", "changed", "written"), SITUATIONS.values(), ids=SITUATIONS
+)
+def test_a_listing_gives_these_actions(partitions, members, changed, written):
+    """Each situation names the partitions, the members, what is changed, and the actions."""
+    assert actions(partitions, members, **changed) == written
+
+
+def test_a_contradicted_lease_delays_other_moves_once():
+    """If its renewal has no known outcome, the next poll decides as if the lease were held."""
+    seen = listing("0:me 1:b* 2:me", "me b")
+    doubtful = {p: replace(lease, is_doubtful=True) for p, lease in seen.leases.items()}
+    memory = observe(GroupMemory(), seen, RULES, BEGIN_S)
+    memory = observe(memory, seen, RULES, BEGIN_S + 1)
+    again = observe(memory, replace(seen, leases=doubtful), RULES, BEGIN_S + 2)
+
+    assert described(decide(memory, RULES)) == "renew 1"
+    assert described(decide(again, RULES)) == "renew 1, drain 1 for b"
+
+
+def test_a_listing_older_than_the_lease_contradicts_nothing():
+    """The write was answered after the listing had been requested."""
+    seen = replace(listing("0:b*", "me b"), asked_at_s=BEGIN_S - 2)
+
+    assert described(decide(observe(GroupMemory(), seen, RULES, BEGIN_S), RULES)) == "rest"
+
+
+def test_a_listing_older_than_the_own_record_shows_nothing_of_it():
+    """A session that was restored a moment ago is not fenced again."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    seen = listing("0:me", "me=dead", rules, own="me")
+    restored = replace(seen, own=replace(seen.own, answered_at_s=BEGIN_S + 1))
+
+    assert described(decide(observe(GroupMemory(), seen, rules, BEGIN_S), rules)) != "rest"
+    assert described(decide(observe(GroupMemory(), restored, rules, BEGIN_S), rules)) == "rest"
+
+
+def test_a_fenced_member_keeps_what_it_claimed_after_the_members_were_read():
+    """Its ownership record is newer than the status *dead* that is about to be written."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    seen = listing("0:b 1:me", "me b!", rules)
+    assert seen.owned is not None
+    (record, *others) = seen.owned.ownerships
+    newer = replace(record, last_modified=NOW + timedelta(seconds=1))
+    later = replace(seen, owned=replace(seen.owned, ownerships=(newer, *others)))
+    memory = observe(GroupMemory(), later, rules, BEGIN_S)
+
+    assert described(decide(memory, rules)) == "fence b"
+
+
+def test_after_an_outage_no_owner_is_dead_and_nothing_is_late():
+    """Each has time to renew, and a whole ``handoff_timeout`` again."""
+    owned, overdue = listing("0:me 1:b!", "me b!"), listing("0:b 1:b", "me b", own="me")
+    gap_s = RULES.expiration.total_seconds()
+
+    for seen in (owned, overdue):
+        memory = observe(GroupMemory(), seen, RULES, BEGIN_S)
+        memory = observe(memory, seen, RULES, BEGIN_S + gap_s)
+        assert not decide(memory, RULES).claims
+        assert decide(memory, RULES).steal is None
+
+    memory = observe(GroupMemory(), owned, RULES, BEGIN_S)
+    memory = observe(memory, owned, RULES, BEGIN_S + gap_s)
+    for later_s in (11.0, 22.0, 23.0):
+        memory = observe(memory, owned, RULES, BEGIN_S + gap_s + later_s)
+    assert described(decide(memory, RULES)) == "claim 1"
+
+
+def test_a_cycle_without_ownership_records_writes_only_member_records():
+    """The group is as it was; the own record may need a write all the same."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    seen = listing("0:me 1:b", "me b", rules)
+    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
+    short = replace(seen, owned=None)
+    changed = replace(short, own=replace(seen.own, member=listing("0", "me=leaving").own.member))
+
+    assert not needs_ownership(memory, short, rules, BEGIN_S + 1)
+    assert described(decide(observe(memory, short, rules, BEGIN_S + 1), rules)) == "rest"
+    assert described(decide(observe(memory, changed, rules, BEGIN_S + 1), rules)) == "write leaving"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members"),
+    [
+        ("0:me 1:b 2", "me b"),
+        ("0:me 1:b", "me"),
+        ("0:me 1:b", "me b c"),
+        ("0:me 1:b", "me b!"),
+        ("0:me 1:b", "me b#2"),
+        ("0:me 1:b", "me b=leaving"),
+        ("0:me? 1:b", "me b"),
+        ("0:me> 1:b", "me b"),
+    ],
+    ids=["grown", "gone", "come", "silent", "started anew", "leaving", "lost", "handing over"],
+)
+def test_ownership_is_read_when_something_may_have_changed(partitions, members):
+    """A processor that changes what others own first changes its member record."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    memory = observe(GroupMemory(), listing("0:me 1:b", "me b", rules), rules, BEGIN_S)
+
+    assert needs_ownership(memory, listing(partitions, members, rules), rules, BEGIN_S + 1)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members"),
+    [("0:me 1", "me"), ("0:me 1:x", "me"), ("0:me> 1:b", "me b"), ("0:me 1:b*", "me b")],
+    ids=["something to do", "a foreign member", "handing over", "a contradicted lease"],
+)
+def test_ownership_is_read_again_after_a_poll_that_left_something_to_do(partitions, members):
+    """Also if the member records are unchanged."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    seen = listing(partitions, members, rules)
+    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
+
+    assert needs_ownership(memory, seen, rules, BEGIN_S + 1)
+
+
+def test_ownership_is_read_at_least_twice_in_an_expiration():
+    """An operator may have changed it; and with leases of records, it is read each time."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    seen = listing("0:me 1:b", "me b", rules)
+    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
+    by_records = observe(GroupMemory(), listing("0:me 1:b", "me b"), RULES, BEGIN_S)
+
+    assert not needs_ownership(memory, seen, rules, BEGIN_S + 30)
+    assert needs_ownership(memory, seen, rules, BEGIN_S + 30.1)
+    assert needs_ownership(by_records, listing("0:me 1:b", "me b"), RULES, BEGIN_S + 1)

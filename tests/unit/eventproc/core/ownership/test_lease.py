@@ -1,0 +1,62 @@
+"""How long an owner trusts its lease, and when it renews it."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.core.ownership.lease import Lease, due_leases, renewal_due_at_s, trusted_until_s
+
+SECOND = timedelta(seconds=1)
+
+seconds = st.floats(0, 10_000, allow_nan=False)
+
+
+@given(seconds, st.floats(0.001, 5), st.floats(0.001, 5), st.timedeltas(SECOND, timedelta(days=1)))
+def test_an_owner_stops_before_another_processor_may_claim(
+    sent_at_s, latency_s, until_poll_s, expiration
+):
+    """Trust counts from the request and the expiration from the write, which is later."""
+    written_s = sent_at_s + latency_s
+    trusted_s = trusted_until_s(sent_at_s, expiration)
+    claimed_s = written_s + expiration.total_seconds() + until_poll_s
+
+    assert trusted_s < claimed_s
+
+
+@given(st.floats(0.95, 1.05), st.floats(0.95, 1.05), st.timedeltas(SECOND, timedelta(days=1)))
+def test_the_clocks_of_owner_and_store_may_each_be_five_percent_off(
+    owner_rate, store_rate, expiration
+):
+    """Trust by a slow clock ends before the expiration by a fast one."""
+    trusted_for_s = trusted_until_s(0.0, expiration) / owner_rate
+    lives_for_s = expiration.total_seconds() / store_rate
+
+    assert trusted_for_s < lives_for_s
+
+
+@given(seconds, st.timedeltas(SECOND, timedelta(days=1)))
+def test_two_renewals_are_due_before_the_trust_ends(sent_at_s, expiration):
+    """Each is due a third of the expiration after the one before."""
+    first = renewal_due_at_s(sent_at_s, expiration)
+    second = renewal_due_at_s(first, expiration)
+
+    assert sent_at_s < first < second < trusted_until_s(sent_at_s, expiration)
+
+
+@pytest.mark.parametrize(
+    ("sent_at_s", "is_doubtful", "by_records", "by_session"),
+    [(0.0, False, True, False), (0.0, True, True, True), (1.0, True, False, True)],
+)
+def test_a_record_is_renewed_when_it_is_due_or_with_a_session_when_it_is_in_doubt(
+    sent_at_s, is_doubtful, by_records, by_session
+):
+    """With a session lease the member record is renewed instead."""
+    lease = Lease(
+        partition_id="0", etag="1", sent_at_s=sent_at_s, answered_at_s=1.0, is_doubtful=is_doubtful
+    )
+    expiration = timedelta(seconds=60)
+
+    assert bool(due_leases([lease], expiration, 20.0, renews_records=True)) is by_records
+    assert bool(due_leases([lease], expiration, 20.0, renews_records=False)) is by_session

@@ -1,0 +1,116 @@
+"""Which records are fresh, and which members and owners are alive."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members, live_partitions
+from eventproc.models import (
+    LeaseMode,
+    Member,
+    MembershipSnapshot,
+    MemberStatus,
+    OwnershipSnapshot,
+    PartitionOwnership,
+)
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+EXPIRATION = timedelta(seconds=60)
+SECOND = timedelta(seconds=1)
+
+resolutions = st.sampled_from([timedelta(0), SECOND])
+
+
+def record(partition_id="0", owner_id: str | None = "a", age_s=0.0):
+    """An ownership record that was written *age_s* seconds before ``BEGIN``."""
+    return PartitionOwnership(
+        partition_id=partition_id,
+        owner_id=owner_id,
+        etag="1",
+        last_modified=BEGIN - timedelta(seconds=age_s),
+    )
+
+
+def snapshot(*records, resolution=timedelta(0)):
+    """A listing of ownership records."""
+    return OwnershipSnapshot(ownerships=records, as_of=BEGIN, resolution=resolution)
+
+
+@given(st.floats(0, 200), resolutions)
+def test_a_record_is_fresh_for_the_expiration_plus_the_resolution(age_s, resolution):
+    """Each of its two times may be rounded down by as much as the resolution."""
+    age, written = timedelta(seconds=age_s), record(age_s=age_s)
+    listing = snapshot(written, resolution=resolution)
+    found = is_fresh(written, listing, EXPIRATION)
+
+    assert found is (age <= EXPIRATION + resolution)
+    assert ("0" in fresh_owners(listing, EXPIRATION)) is found
+
+
+def test_expired_and_released_records_have_no_live_owner():
+    """A released record has none whatever its age."""
+    listing = snapshot(
+        record("0", "a"), record("1", "b", age_s=61), record("2", None), record("3", "c", age_s=60)
+    )
+
+    assert fresh_owners(listing, EXPIRATION) == {"0": "a", "3": "c"}
+
+
+def test_a_clock_of_whole_seconds_keeps_an_owner_alive_one_second_longer():
+    """Blobs have such times."""
+    listing = snapshot(record(age_s=60.9), resolution=SECOND)
+
+    assert fresh_owners(listing, EXPIRATION) == {"0": "a"}
+
+
+def member(name, age_s=0.0, status=MemberStatus.ACTIVE, lease_mode=LeaseMode.PARTITION):
+    """A member record that was written *age_s* seconds before ``BEGIN``."""
+    return Member(
+        owner_id=name,
+        incarnation="i",
+        status=status,
+        lease_mode=lease_mode,
+        last_modified=BEGIN - timedelta(seconds=age_s),
+    )
+
+
+def test_a_member_is_alive_if_its_record_is_fresh_or_it_owns_a_partition():
+    """Its ownership records show that it is alive, so it need not renew the member record."""
+    members = (member("new"), member("old", 61), member("owner", 6000))
+    listing = MembershipSnapshot(members=members, as_of=BEGIN)
+
+    found = live_members(listing, ["owner"], EXPIRATION)
+
+    assert [m.owner_id for m in found] == ["new", "owner"]
+
+
+def test_a_member_that_was_fenced_is_not_alive():
+    """However fresh its record is: another member wrote it."""
+    listing = MembershipSnapshot(members=(member("a", 0, MemberStatus.DEAD),), as_of=BEGIN)
+
+    assert live_members(listing, ["a"], EXPIRATION) == ()
+
+
+def test_an_operator_sees_a_silent_owner_as_dead_whatever_its_lease_mode():
+    """With a session lease the member record decides, otherwise the ownership record."""
+    members = MembershipSnapshot(
+        members=(
+            member("session", 0, lease_mode=LeaseMode.SESSION),
+            member("silent", 61, lease_mode=LeaseMode.SESSION),
+            member("fenced", 0, MemberStatus.DEAD, LeaseMode.SESSION),
+            member("records", 61),
+        ),
+        as_of=BEGIN,
+    )
+    owned = snapshot(
+        record("0", "session", age_s=6000),
+        record("1", "silent"),
+        record("2", "fenced"),
+        record("3", "records"),
+        record("4", "records", age_s=61),
+        record("5", "foreign"),
+        record("6", None),
+    )
+
+    assert live_partitions(owned, members, EXPIRATION) == {"0", "3", "5"}

@@ -1,0 +1,66 @@
+"""What a processor remembers from poll to poll, and for how long."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from eventproc.core.ownership.memory import GroupMemory, observe, observe_members
+from tests.unit.eventproc.core.ownership.listings import BEGIN_S, RULES, listing
+
+SECOND = replace(RULES, rebalance_interval=timedelta(seconds=1.25))
+"""A membership is stable after 1 s, and unstable for 5 s at most."""
+
+
+def test_a_membership_is_stable_after_it_lasted_for_the_interval():
+    """Each change restarts the interval, but for four rebalance intervals at most."""
+    one, two = frozenset("a"), frozenset("ab")
+    seen = observe_members(None, one, SECOND, 10.0)
+
+    assert seen.is_unstable(10.9, SECOND)
+    assert not seen.is_unstable(11.0, SECOND)
+    assert observe_members(seen, one, SECOND, 10.5) == seen
+
+    flapping = [observe_members(seen, two, SECOND, 20.0)]
+    for number in range(1, 11):
+        members = one if number % 2 else two
+        flapping.append(observe_members(flapping[-1], members, SECOND, 20.0 + number / 2))
+    assert [now.is_unstable(now.since_s, SECOND) for now in flapping] == [True] * 10 + [False]
+
+
+def waiting(memory: GroupMemory, partitions: str, now_s: float) -> GroupMemory:
+    """The memory after a poll of members a, b and this processor."""
+    return observe(memory, listing(partitions, "me a b"), RULES, now_s)
+
+
+def test_handoff_timeout_counts_from_when_a_partition_was_first_due():
+    """The time restarts with another owner, and is dropped when the planned owner has it."""
+    first = waiting(GroupMemory(), "0:a 1:a 2:b", 1.0)
+    same = waiting(first, "0:a 1:a 2:b", 2.0)
+    ((due, owner),) = first.waiting_since_s
+
+    assert owner == "a"
+    assert first.waiting_since_s == same.waiting_since_s == {(due, "a"): 1.0}
+    moved = waiting(same, "0:b 1:b 2:a", 3.0)
+    assert {at_s for (_, o), at_s in moved.waiting_since_s.items() if o == "b"} == {3.0}
+    assert waiting(moved, "0:me 1:a 2:b", 4.0).waiting_since_s == {}
+
+
+def test_an_absence_counts_from_the_first_poll_without_the_member_record():
+    """It ends when the record is there again, and does not restart at each poll."""
+    missing = listing("0:x", "me")
+    first = observe(GroupMemory(), missing, RULES, BEGIN_S)
+    second = observe(first, missing, RULES, BEGIN_S + 1)
+    back = observe(second, listing("0:x", "me x"), RULES, BEGIN_S + 2)
+
+    assert first.absent_since_s == second.absent_since_s == {"x": BEGIN_S}
+    assert back.absent_since_s == {}
+
+
+def test_an_outage_starts_a_grace_and_restarts_what_was_waited_for():
+    """Half an expiration without an answer is an outage."""
+    first = waiting(GroupMemory(), "0:a 1:a 2:b", 1.0)
+    silent_s = RULES.expiration.total_seconds() / 2
+
+    assert not waiting(first, "0:a 1:a 2:b", 1.0 + silent_s).is_grace
+    after = waiting(first, "0:a 1:a 2:b", 1.1 + silent_s)
+    assert after.is_grace
+    assert set(after.waiting_since_s.values()) == {1.1 + silent_s}

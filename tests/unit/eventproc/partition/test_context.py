@@ -1,0 +1,149 @@
+"""What ``done`` does to progress: on the event loop, in a handler's thread, and in a key lane."""
+
+import asyncio
+from collections.abc import Callable
+from math import inf
+from threading import get_ident
+
+import pytest
+
+from eventproc import CheckpointPolicy
+from eventproc.core.progress import PartitionProgress
+from eventproc.logs import get_logger
+from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.context import LiveContext
+from eventproc.partition.flow_control import PauseSwitch
+from eventproc.partition.scope import PartitionIdentity, PartitionScope
+from eventproc.partition.stop_scope import LeaseDeadline, StopScope
+from eventproc.statistics import DeliveryCounters
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Scene
+from tests.unit.eventproc.core.events import event, events, numbers
+from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture
+
+EAGER = CheckpointPolicy(max_events=5, max_uncommitted_events=10)
+
+
+def served(*, has_state: bool = True) -> tuple[LiveContext, PartitionProgress, Checkpointer]:
+    """The context of a partition that begins after event 0 and has received 1 to 10."""
+    scene = Scene()
+    checkpointer = CheckpointFixture(scene).checkpointer("a", EAGER)
+    progress = checkpointer.progress
+    progress.has_state = has_state
+    progress.pin(0, "o0")
+    progress.admit(events(range(1, 11)))
+    context = LiveContext(
+        PartitionScope(
+            identity=PartitionIdentity(partition_id="0", group=scene.group, owner_id="a"),
+            stop=StopScope(LeaseDeadline(lambda: inf, lambda: 0.0)),
+            counters=DeliveryCounters(),
+            log=get_logger("eventproc.test"),
+        ),
+        checkpointer=checkpointer,
+        pause_switch=PauseSwitch(),
+        last_enqueued=lambda: None,
+    )
+    return context, progress, checkpointer
+
+
+async def test_done_counts_every_event_that_it_passes():
+    """Towards ``max_uncommitted_events``, too."""
+    context, _, checkpointer = served()
+    context.begin_call(events(range(1, 11)))
+    context.done(event(9))
+
+    assert checkpointer.has_room
+    context.done(event(10))
+    assert not checkpointer.has_room
+
+
+async def test_an_event_of_another_partition_is_refused():
+    """Each partition's events belong to its own context."""
+    context, _, _ = served()
+
+    with pytest.raises(ValueError, match="event 11 was not handed to the handler of partition '0'"):
+        context.done(event(11))
+
+
+async def test_a_thread_moves_the_position_at_once_and_the_loop_counts():
+    """The events are counted once, in the event loop's thread."""
+    context, progress, _ = served()
+    seen: list[tuple[int, int]] = []
+    counting = context.of_lane(lambda count: seen.append((get_ident(), count)))
+    counting.begin_call(events(range(1, 11)))
+
+    def work() -> int | None:
+        counting.done(event(2))
+        counting.done(event(4))
+        return counting.sequence_number
+
+    assert await asyncio.to_thread(work) == 4
+    await asyncio.sleep(0)
+    assert seen == [(get_ident(), 4)]
+    await asyncio.to_thread(counting.done, event(5))
+    await asyncio.sleep(0)
+    assert seen[1:] == [(get_ident(), 1)]
+    assert progress.window_size == 5
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_call_that_completes_events_is_not_stuck(has_state):
+    """``busy_since_s`` is the time of its last ``done``."""
+
+    async def scenario():
+        context, _, _ = served(has_state=has_state)
+        context.begin_call(events([1, 2]))
+        began_s = context.busy_since_s
+        await asyncio.sleep(5)
+        context.done(event(1))
+        done_s = context.busy_since_s
+        context.end_call(None)
+        return began_s, done_s, context.busy_since_s
+
+    began_s, done_s, ended_s = run_virtual(scenario())
+
+    assert (done_s, ended_s) == (began_s + 5, None)
+
+
+def lane() -> tuple[LiveContext, Callable[[], list[int]]]:
+    """The context of a key lane, and what is still to be handled."""
+    context, progress, checkpointer = served(has_state=False)
+    return (
+        context.of_lane(checkpointer.note),
+        lambda: numbers(progress.unhandled(events(range(1, 11)))),
+    )
+
+
+async def test_in_a_lane_done_concerns_the_events_of_its_call():
+    """Events of other keys in between may be under way; ``process_error`` may say it, too."""
+    context, unhandled = lane()
+    context.begin_call(events([1, 4, 9]))
+    context.end_call(None)
+    context.begin_call()
+    context.done(event(4))
+
+    assert unhandled() == [2, 3, 5, 6, 7, 8, 9, 10]
+
+
+async def test_in_a_lane_an_event_of_an_earlier_call_completes_nothing():
+    """The events below it in this call have another key."""
+    context, unhandled = lane()
+    context.begin_call(events([2, 9]))
+    context.end_call(events([2, 9]))
+    context.begin_call(events([5]))
+    context.done(event(9))
+
+    assert 5 in unhandled()
+
+
+async def test_in_a_lane_a_thread_leaves_the_events_to_the_loop():
+    """They are done before the end of the call is seen."""
+    context, progress, _ = served(has_state=False)
+    seen: list[int] = []
+    in_lane = context.of_lane(lambda _: seen.append(get_ident()))
+    in_lane.begin_call(events([1, 4]))
+    await asyncio.to_thread(in_lane.done, event(1))
+    await asyncio.sleep(0)
+
+    assert seen == [get_ident()]
+    assert progress.sequence_number == 1
