@@ -286,7 +286,6 @@ class PartitionPump:
     async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
         """Deliver the events that are not handled yet: a receiver may begin before the position."""
         wanted = self._progress.admit(events)
-        self._checkpointer.note(0)  # Events that a former owner completed may move the position.
         if not wanted:
             await self._lanes.take(())
             return

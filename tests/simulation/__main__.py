@@ -29,7 +29,7 @@ OTHERS_EVERY = 50
 Play = tuple[str, int]
 
 # The worlds log their intended faults; a failure's message has what matters.
-logging.getLogger("eventproc").addHandler(logging.NullHandler())
+logging.getLogger("eventproc").setLevel(logging.CRITICAL + 1)
 
 
 def main() -> int:

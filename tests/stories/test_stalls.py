@@ -259,6 +259,24 @@ def test_on_idle_that_hangs_is_a_stall_with_key_lanes_too():
     assert run_virtual(scenario())[0] is CloseReason.STALLED
 
 
+def test_waiting_for_a_rate_limit_is_no_stall():
+    """Although the hub has more events, and nothing is completed for longer than the time-out."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(5)
+        async with scene.processor(
+            partition_rate_max=0.005, batch_size_max=1, stall_timeout=MINUTE
+        ) as processor:
+            await seconds(450)
+            return len(scene.numbers()), processor.statistics().counters.stall_count
+
+    handled_count, stall_count = run_virtual(scenario())
+
+    assert 0 < handled_count < 5
+    assert stall_count == 0
+
+
 def test_a_source_that_rejects_a_partition_is_reported_with_its_error():
     """In ``process_error``. The partition is tried again after a wait."""
 

@@ -60,11 +60,11 @@ async def crash(world: SmallWorld, rng: Random) -> None:
 
 async def _churn(world: SmallWorld, rng: Random) -> None:
     """Members change all the time, and partitions without an owner are served nevertheless."""
-    until_s = world.now_s + 1.8 * world.expiration_s
+    until_s = world.now_s + 1.7 * world.expiration_s
     free_since_s = world.now_s
     while world.now_s < until_s:
         (passing,) = world.join()
-        await asyncio.sleep(rng.uniform(0.5, 1))
+        await asyncio.sleep(rng.uniform(0.7, 1.3))
         world.crash(passing)
         if len(world.live_records()) == len(world.hub.partition_ids()):
             free_since_s = world.now_s

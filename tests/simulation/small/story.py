@@ -42,8 +42,11 @@ NEVER_STATIC: Final = {
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
-    *("session", "lanes", "static", "manual"),
+    *("lanes", "static", "manual"),
 )
+CONDITION_RATE: Final = 0.25
+SESSION_RATE: Final = 0.4
+"""A tenth of the guards belongs to session leases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,9 @@ class SmallStory:
 def draw(seed: int) -> SmallStory:
     """Draw a story; the same for the same seed."""
     rng = Random(f"small/{seed}")
-    conditions = [c for c in CONDITIONS if rng.random() < 0.5 and rng.random() < 0.5]
+    conditions = [c for c in CONDITIONS if rng.random() < CONDITION_RATE]
+    if rng.random() < SESSION_RATE:
+        conditions.append("session")
     strategy = rng.choice([*LoadBalancingStrategy, LoadBalancingStrategy.COOPERATIVE])
     known = [s for s in SITUATIONS if "static" not in conditions or s not in NEVER_STATIC]
     enabled = [name for name in known if rng.random() < 0.5] or known

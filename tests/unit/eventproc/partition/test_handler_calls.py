@@ -4,7 +4,13 @@ import asyncio
 from datetime import timedelta
 from itertools import pairwise
 
-from eventproc import Backoff, CheckpointPolicy, StateTooLargeError
+from eventproc import (
+    Backoff,
+    CheckpointPolicy,
+    FailureAction,
+    FailurePolicy,
+    StateTooLargeError,
+)
 from eventproc.models import STATE_BYTES_MAX
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
@@ -215,3 +221,43 @@ def test_setting_state_that_is_too_large_raises_at_once():
         return errors
 
     assert isinstance(run_virtual(scenario())[0], StateTooLargeError)
+
+
+def called_at(*outcomes: Exception | None, **settings) -> list[float]:
+    """When the handler is called with two events, if its calls have these outcomes in turn."""
+
+    async def scenario():
+        scene = Scene()
+        times: list[float] = []
+
+        class Failing(Noting):
+            async def process_events(self, context, events):
+                times.append(asyncio.get_running_loop().time())
+                outcome = outcomes[len(times) - 1]
+                if outcome is not None:
+                    raise outcome
+
+        scene.publish(2)
+        async with scene.processor(lambda: Failing(scene), handler_backoff=QUICK, **settings):
+            await seconds(30)
+        return times
+
+    return run_virtual(scenario())
+
+
+def test_the_back_off_begins_anew_after_an_event_is_done():
+    """Failures before it say nothing of the next event."""
+    called_s = called_at(RuntimeError(), None, RuntimeError(), None)
+
+    assert [later - earlier <= 1.001 for earlier, later in pairwise(called_s)] == [True] * 3
+    assert called_s[3] - called_s[2] >= 0.5
+
+
+def test_after_an_event_is_given_up_the_next_one_is_delivered_at_once():
+    """There is nothing to wait for: the failed event is not tried again."""
+    policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP)
+    called_s = called_at(RuntimeError(), RuntimeError(), None, failure_policy=policy)
+    first_s, second_s, third_s = called_s
+
+    assert second_s - first_s >= 0.5
+    assert third_s - second_s < 0.01
