@@ -153,7 +153,7 @@ def test_a_stop_without_the_delete_right_succeeds(shop):
 def test_a_sas_that_expires_during_a_run_makes_the_exit_code_failed(shop):
     """The expiry is logged once, and the last line names the partitions without a checkpoint."""
     process = shop.start(
-        shop.sas("rwdl", timedelta(seconds=15)), "--shutdown-timeout", "4s", "--expiration", "12s"
+        shop.sas("rwdl", timedelta(seconds=25)), "--shutdown-timeout", "4s", "--expiration", "12s"
     )
     read_until(process, [f"{p} 0" for p in PARTITIONS])
     lines = []
