@@ -200,7 +200,9 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
     else:
         patience_s = world.config.standby_timeout.total_seconds()
         await world.settle("standby for too long", patience_s + PLANNED_S)
-        world.expect_fewest_moves(shares, "standby for too long")
+        if len({node.process.rate for node in first}) == 1:
+            # With other clocks one joins up to 2 s before the other, and the plan is made twice.
+            world.expect_fewest_moves(shares, "standby for too long")
     for node in old:
         if not node.is_gone:
             world.leave(node)
