@@ -113,10 +113,13 @@ class ThreadExecutor(StoreExecutor):
             self._home.call_soon_threadsafe(function)
 
     async def close(self) -> None:
-        """Cancel the tasks that still run in the thread, and end the thread."""
+        """Cancel the tasks that still run in the thread, and end the thread.
+
+        If the caller gives up because a store blocks the thread, it ends when the store lets it.
+        """
         self._is_closed = True  # A call accepted after the cancellation below would never end.
-        await self._run_there(self._cancel_all())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        cancelled = asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop)
+        cancelled.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
         await asyncio.shield(self._ended)
 
     async def _cancel_all(self) -> None:

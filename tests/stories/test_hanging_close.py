@@ -72,7 +72,8 @@ def test_a_failed_start_ends_although_the_store_does_not_close(caplog):
 
 
 async def test_stop_leaves_behind_a_thread_that_the_store_blocks(caplog):
-    """The thread is a daemon, so it does not keep the process alive either."""
+    """It is a daemon, so it does not keep the process alive, and it ends when the store returns."""
+    before = set(threading.enumerate())
     go_on = threading.Event()
     scene = Scene()
     scene.account.now = lambda: datetime.now(UTC)
@@ -91,3 +92,6 @@ async def test_stop_leaves_behind_a_thread_that_the_store_blocks(caplog):
         go_on.set()
 
     assert left_open(caplog) == ["store", "store_thread"]
+    for thread in set(threading.enumerate()) - before:
+        await asyncio.to_thread(thread.join, 5)
+        assert not thread.is_alive()
