@@ -61,8 +61,9 @@ class StopScope:
 
     def __init__(self, trust: LeaseDeadline) -> None:
         self._trust = trust
-        self._waits: set[asyncio.Timeout] = set()
-        self._calls: set[asyncio.Timeout] = set()
+        # Not sets: the order of a set follows from addresses, and simulated worlds must repeat.
+        self._waits: dict[asyncio.Timeout, None] = {}
+        self._calls: dict[asyncio.Timeout, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
         self.reason: CloseReason | None = None
@@ -142,13 +143,13 @@ class StopScope:
         loop = asyncio.get_running_loop()
         scope = asyncio.timeout(None)
         async with scope:
-            self._calls.add(scope)
+            self._calls[scope] = None
             fence = loop.call_later(self._until_check_s, self._enforce_trust, scope)
             try:
                 yield scope
             finally:
                 fence.cancel()
-                self._calls.discard(scope)
+                del self._calls[scope]
 
     async def until_trusted(self) -> bool:
         """Wait until the lease is trusted; return whether it was not when called."""
@@ -187,7 +188,7 @@ class Waiting:
 
     __slots__ = ("_scope", "_stop_scope", "_waits")
 
-    def __init__(self, stop_scope: StopScope, waits: set[asyncio.Timeout]) -> None:
+    def __init__(self, stop_scope: StopScope, waits: dict[asyncio.Timeout, None]) -> None:
         """Prepare a wait that is in *waits* while its block runs."""
         self._stop_scope = stop_scope
         self._waits = waits
@@ -197,7 +198,7 @@ class Waiting:
         """Raise ``StoppedError`` if the pump is stopping already."""
         self._stop_scope.check()
         await self._scope.__aenter__()
-        self._waits.add(self._scope)
+        self._waits[self._scope] = None
 
     async def __aexit__(
         self,
@@ -206,7 +207,7 @@ class Waiting:
         traceback: TracebackType | None,
     ) -> None:
         """Raise ``StoppedError`` if the wait was ended by a stop."""
-        self._waits.discard(self._scope)
+        del self._waits[self._scope]
         try:
             await self._scope.__aexit__(kind, error, traceback)
         except TimeoutError:

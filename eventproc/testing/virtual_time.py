@@ -9,9 +9,10 @@ held.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from heapq import heappop, heappush
+from itertools import count
 from math import inf
 from types import CoroutineType
 from typing import Any, Final, TypeVar, TypeVarTuple
@@ -76,6 +77,29 @@ class Callback(asyncio.TimerHandle):
             self.context.run(self.function, *self.arguments)
 
 
+class NumberedTask(asyncio.Task[_T]):
+    """A task whose hash is its number, so that a set of tasks has the same order in every run.
+
+    asyncio keeps the tasks of a group in a set and cancels them in the order of that set, which
+    otherwise follows from their addresses.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        coroutine: Generator[Any, None, _T] | Coroutine[Any, Any, _T],
+        loop: asyncio.AbstractEventLoop,
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> None:
+        self._number = number  # Before asyncio puts the task into a set.
+        super().__init__(coroutine, loop=loop, name=name, context=context)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 class VirtualTimeLoop(asyncio.BaseEventLoop):
     """An event loop on virtual time, which begins at zero. Usually made by ``run_virtual``."""
 
@@ -96,6 +120,12 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         self.ends_at_s = inf
         """When the clock would pass this time, ``OverdueError`` is raised."""
 
+        numbers = count()
+        self.set_task_factory(
+            lambda loop, coroutine, **options: NumberedTask(
+                next(numbers), coroutine, loop, **options
+            )
+        )
         self._is_held: Callable[[], bool] = lambda: False
         self._thread_called = threading.Event()
 

@@ -117,3 +117,26 @@ def test_a_resumed_process_runs_what_became_due_while_it_was_paused():
     assert [s for s in seen if s[0] == "k"] == [("k", 0, 1.0)]
     assert [s[2] for s in seen if s[0] == "p"] == [1.0, 11.5, 12.5, 13.5]
     assert is_pending
+
+
+def test_a_group_of_tasks_is_cancelled_in_the_order_of_its_creation():
+    """The order repeats in every run; asyncio alone would follow the addresses of the tasks."""
+    ended = []
+
+    async def member(name):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(name)
+
+    async def scenario():
+        async with asyncio.timeout(1), asyncio.TaskGroup() as group:
+            held = []
+            for name in range(40):
+                group.create_task(member(name))
+                held.append(bytearray(name * 97 % 400))  # So that addresses do not follow in order.
+
+    with suppress(TimeoutError):
+        run_virtual(scenario())
+
+    assert ended == list(range(40))
