@@ -92,14 +92,15 @@ class CountingHandler(PartitionHandler):
 
     async def _take_time(self, context: PartitionContext, seconds: float) -> None:
         if self._behaviour.is_deaf:
-            await _sleep_deaf(seconds)
+            await sleep_deaf(seconds)
             return
         await asyncio.sleep(seconds)
         if not self._behaviour.was_deaf:
             self._invariants.went_on(self._actor, context)
 
 
-async def _sleep_deaf(seconds: float) -> None:
+async def sleep_deaf(seconds: float) -> None:
+    """Sleep, and ignore that the task is cancelled."""
     time = asyncio.get_running_loop().time
     until_s = time() + seconds
     while (left_s := until_s - time()) > 0:
