@@ -11,8 +11,10 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.core.ownership.lease import contradicted
 from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.logs import get_logger
-from eventproc.models import OwnershipClaim, OwnershipSnapshot, WriteOutcome
+from eventproc.models import LeaseMode, Member, OwnershipClaim, OwnershipSnapshot, WriteOutcome
 from eventproc.ownership.leases import Leases
+from eventproc.ownership.membership import Membership
+from eventproc.ports import CheckpointStore
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
@@ -38,6 +40,39 @@ class SlowStore(MemoryCheckpointStore):
         return results
 
 
+class StubMembership(Membership):
+    """The membership of "me", which answers as a test says."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        scene: Scene,
+        *,
+        is_sole: Callable[[], Awaitable[bool]] | None,
+        session_trusted_until_s: Callable[[], float] | None,
+    ) -> None:
+        mode = LeaseMode.PARTITION if session_trusted_until_s is None else LeaseMode.SESSION
+        super().__init__(
+            store,
+            scene.group,
+            Member(owner_id="me", incarnation="1", lease_mode=mode),
+            expiration=EXPIRATION,
+            clock=asyncio.get_running_loop().time,
+            log=get_logger("eventproc.test"),
+        )
+        self._is_sole = is_sole
+        self._session_trusted_until_s = session_trusted_until_s
+
+    async def is_sole_holder(self) -> bool:
+        """Whether no other processor writes under this owner id; so it is by default."""
+        return self._is_sole is None or await self._is_sole()
+
+    def trusted_until_s(self) -> float:
+        """Until when the session is trusted; without one, that does not matter."""
+        trusted_until_s = self._session_trusted_until_s
+        return float("-inf") if trusted_until_s is None else trusted_until_s()
+
+
 class LeasesFixture:
     """The leases of one processor, with a store that is slow and fails."""
 
@@ -54,13 +89,16 @@ class LeasesFixture:
         self.leases = Leases(
             self.store,
             self.scene.group,
-            "me",
+            StubMembership(
+                self.store,
+                self.scene,
+                is_sole=is_sole_holder,
+                session_trusted_until_s=session_trusted_until_s,
+            ),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
             on_lost=self.lost.append,
             log=get_logger("eventproc.test"),
-            is_sole_holder=is_sole_holder,
-            session_trusted_until_s=session_trusted_until_s,
         )
 
     async def lose_renewals(self) -> None:
