@@ -95,8 +95,7 @@ class Leases:
     @property
     def is_any_trusted(self) -> bool:
         """Whether at least one lease may be trusted now."""
-        now_s = self._clock()
-        return any(self.trusted_until_s(p) > now_s for p in self._lease_by_partition)
+        return any(self.remaining_s(p) > 0 for p in self._lease_by_partition)
 
     def trusted_until_s(self, partition_id: str) -> float:
         """Until when, on this processor's clock, the lease of the partition may be trusted.
@@ -118,11 +117,15 @@ class Leases:
         seen_at_s = max(lease.sent_at_s, compared_at_s)
         return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)
 
+    def remaining_s(self, partition_id: str) -> float:
+        """For how many seconds the lease of the partition may be trusted; zero or less: not."""
+        return self.trusted_until_s(partition_id) - self._clock()
+
     @property
     def margin_s(self) -> float | None:
         """Seconds until the first lease is not trusted any more; ``None`` without a lease."""
-        until_s = [u for u in map(self.trusted_until_s, self.held) if u > float("-inf")]
-        return max(0.0, min(until_s) - self._clock()) if until_s else None
+        left_s = [s for s in map(self.remaining_s, self.held) if s > float("-inf")]
+        return max(0.0, min(left_s)) if left_s else None
 
     async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write claims for this processor, and keep a lease for each one won."""
@@ -250,7 +253,7 @@ class Leases:
             owner_id = ownership.owner_id if ownership is not None else None
             log = self._log.bind(partition_id=partition_id)
             if owner_id == self._owner_id:
-                log.warning("ownership_touched")
+                log.warning("ownership_rewritten")
             else:
                 log.warning("ownership_lost", to_owner_id=owner_id)
 

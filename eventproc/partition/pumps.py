@@ -14,14 +14,12 @@ from datetime import timedelta
 from random import Random
 from typing import Final
 
+from eventproc.concurrency.tasks import users_code
 from eventproc.config import EventProcessorConfig
 from eventproc.core.policy import backoff_s
-from eventproc.core.reconcile import reconcile
-from eventproc.errors import HandlerCancelledError
 from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.partition.pump import PartitionPump
-from eventproc.partition.stop_scope import is_cancelled
 from eventproc.statistics import DeliveryCounters, PumpStatistics
 
 DRAIN_FRACTION: Final = 0.9
@@ -141,17 +139,11 @@ class Pumps:
         self._forced &= set(owned)
         now_s = asyncio.get_running_loop().time()
         resting = {p for p, (_, until_s) in self._failures.items() if now_s < until_s}
-        change = reconcile(
-            running=self._task_by_partition,
-            owned=set(owned) - resting - self._stopped,
-            ending=self._hand_overs,
-        )
-        for partition_id in change.end:
-            if partition_id not in owned:
-                self.lose(partition_id)
-        for partition_id in change.start:
-            if partition_id not in hand_overs:
-                self._start(partition_id)
+        for partition_id in sorted(self.running - self.handing_over - set(owned)):
+            self.lose(partition_id)
+        not_served = resting | self._stopped | self.running | self.handing_over | hand_overs.keys()
+        for partition_id in sorted(set(owned) - not_served):
+            self._start(partition_id)
         for partition_id in hand_overs:
             if partition_id in owned and partition_id not in self._hand_overs:
                 self._transfer_after(self._hand_over, partition_id)
@@ -177,17 +169,14 @@ class Pumps:
         """Make a pump and run it; after an error, back off before the next start."""
         error: Exception | None = None
         try:
-            pump = self._pump_by_partition[partition_id] = self._make(partition_id)
-            if partition_id in self._paused:
-                pump.pause()
-            if partition_id in self._forced:
-                self._forced.discard(partition_id)
-                pump.force()
-            reason = await pump.run()
-        except asyncio.CancelledError as cancellation:
-            if is_cancelled():
-                raise
-            error, reason = HandlerCancelledError(cancellation), CloseReason.HANDLER_FAILED
+            with users_code():
+                pump = self._pump_by_partition[partition_id] = self._make(partition_id)
+                if partition_id in self._paused:
+                    pump.pause()
+                if partition_id in self._forced:
+                    self._forced.discard(partition_id)
+                    pump.force()
+                reason = await pump.run()
         except Exception as raised:  # noqa: BLE001 - an error must not stop other partitions
             error, reason = raised, CloseReason.HANDLER_FAILED
         if error is not None or reason in {CloseReason.SOURCE_FAILED, CloseReason.STALLED}:
@@ -286,13 +275,12 @@ class Pumps:
             return
         target = self._target_by_partition[partition_id]
         outcome = await self._transfer(partition_id, target)
-        self.hand_over_count += outcome is WriteOutcome.WON and not is_stopping
-        self._log.info(
-            "partition_released" if is_stopping else "partition_handed_over",
-            partition_id=partition_id,
-            to_owner_id=target,
-            outcome=outcome.value,
-        )
+        log = self._log.bind(partition_id=partition_id, to_owner_id=target, outcome=outcome.value)
+        if is_stopping:
+            log.info("partition_released")
+        else:
+            self.hand_over_count += outcome is WriteOutcome.WON
+            log.info("partition_handed_over")
 
     async def drain(
         self,

@@ -46,7 +46,6 @@ from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.pumps import Pumps
 from eventproc.partition.scope import PartitionIdentity
-from eventproc.partition.stop_scope import LeaseDeadline
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.retries import waits
 from eventproc.runtime.closing import CloseStack
@@ -275,7 +274,7 @@ class ProcessorRun:
         """Run a cycle without its hand-overs; return what was decided, if it could run."""
         cycle = self._balancer.cycle(self.partition_ids, (), self.pumps.running)
         done = await self._try_until(until_s, cycle)
-        return done and done.actions
+        return done.actions if done else None
 
     async def _stop_keeping_leases(self, until_s: float) -> None:
         """Drain, and keep the leases for the next start with this owner id."""
@@ -375,7 +374,7 @@ class ProcessorRun:
             checkpointer=checkpointer,
             dead_letters=parts.dead_letters,
             rate_limits=self._rate_limits,
-            trust=LeaseDeadline(partial(self.leases.trusted_until_s, partition_id), self._clock),
+            remaining_s=partial(self.leases.remaining_s, partition_id),
             config=self._config,
             rng=parts.rng,
             log=log,

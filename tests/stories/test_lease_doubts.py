@@ -6,7 +6,7 @@ from eventproc.concurrency.turns import Turns
 from eventproc.models import WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import seconds
-from tests.unit.eventproc.ownership.test_leases import LeasesFixture
+from tests.unit.eventproc.ownership.leases import LeasesFixture
 
 
 def in_session(until_s: float = 10_000.0) -> LeasesFixture:

@@ -108,15 +108,15 @@ STOP_SCOPE = guards_in(
     Guard(
         name="a call is watched again after its lease was renewed",
         without_it="a call is cancelled although its lease was renewed",
-        words="        if self._trust.remaining_s > 0:\n            loop.call_later",
+        words="        if self._remaining_s() > 0:\n            loop.call_later",
         mutated="        if False:\n            loop.call_later",
     ),
     Guard(
         name="the lease of a call is checked at short intervals",
         without_it="after its machine was suspended, a handler acts at the same time as that of "
         "the next owner",
-        words="        return min(max(self._trust.remaining_s, TRUST_STEP_S), TRUST_LOOK_S)",
-        mutated="        return max(self._trust.remaining_s, TRUST_STEP_S)",
+        words="        return min(max(self._remaining_s(), TRUST_CHECK_MIN_S), TRUST_CHECK_MAX_S)",
+        mutated="        return max(self._remaining_s(), TRUST_CHECK_MIN_S)",
     ),
     Guard(
         name="a context whose pump has closed is not trusted",
@@ -196,7 +196,7 @@ LANES = guards_in(
     Guard(
         name="key lanes: there is one call at a time for each key",
         without_it="events of a key are handled out of order",
-        words="                self._queues.back(key)\n",
+        words="                self._queues.finish(key)\n",
         mutated="                pass\n",
     ),
     suites=("lanes", "planned-lanes"),
@@ -304,8 +304,8 @@ PUMPS = guards_in(
     Guard(
         name="a partition that is being handed over gets no second pump",
         without_it="a pump starts with a lease that is about to be handed over",
-        words="ending=self._hand_overs,\n",
-        mutated="ending=(),\n",
+        words="        not_served = resting | self._stopped | self.running | self.handing_over | ",
+        mutated="        not_served = resting | self._stopped | self.running | ",
         killers=("tests/stories/test_leaving.py",),
     ),
     Guard(
