@@ -63,6 +63,10 @@ class OwnRecord:
 
     rivals: Rivals = field(default_factory=Rivals)
 
+    def is_rival(self, found: Member | None) -> bool:
+        """Whether a record found under this owner id is that of another processor."""
+        return found is not None and found.incarnation != self.member.incarnation
+
     def changed_to(self, status: MemberStatus) -> "OwnRecord":
         """Return the record with another status, if ``CHANGES`` allows it."""
         if status not in CHANGES[self.member.status]:
@@ -163,7 +167,7 @@ def member_step(
     """
     found = find(present, own.member.owner_id)
     write = replace(own.member, etag=found.etag if found else None)
-    if found is not None and found.incarnation != own.member.incarnation:
+    if found is not None and own.is_rival(found):
         is_stale = now_s > trusted_until_s(own.sent_at_s, rules.expiration)
         is_over = is_stale or own.member.status is LEAVING
         if (is_over and not is_trusted) or own.rivals.must_yield(
