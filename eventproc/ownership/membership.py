@@ -28,7 +28,6 @@ from typing import Final
 from eventproc.core.ownership.lease import CHECKS_PER_EXPIRATION, renewal_due_at_s, trusted_until_s
 from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.core.ownership.member_status import (
-    DEAD,
     MemberStep,
     OwnRecord,
     find,
@@ -248,8 +247,8 @@ class Membership:
     async def _write_anew(self, attempts_max: int) -> bool:
         """Write the record; if that fails, read it and write over it; return whether it was done.
 
-        With session leases, a record that is gone or has the status *dead* means that this
-        processor was fenced: all its leases are lost first. Another processor's record stays.
+        If this processor was fenced, all its leases are lost first. Another processor's record
+        stays.
         """
         is_done = await self._write(self.own.member)
         for _ in range(attempts_max - 1):
@@ -258,7 +257,7 @@ class Membership:
             mine = self._mine(await self._store.list_members(self._group))
             if self._is_withdrawn or self.own.is_rival(mine):
                 break
-            if self.is_session and (mine is None or mine.status is DEAD):
+            if self.own.is_fenced(mine):
                 self._lose_all()
             is_done = await self._write_over(mine)
         return is_done
