@@ -28,6 +28,7 @@ class Node:
     process: Process
     processor: EventProcessor | ForeignProcessor
     connection: StoreConnection
+    deployment_id: str = ""
     task: asyncio.Task[None] = field(init=False, repr=False)
     """The newest task of the process."""
 

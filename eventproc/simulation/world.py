@@ -7,7 +7,7 @@ production.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from math import inf
 from random import Random
@@ -52,13 +52,6 @@ LEAD_INTERVALS: Final = 1.5
 load-balancing intervals. At other times no partition moves, so they would show nothing."""
 
 
-@dataclass(eq=False, kw_only=True)
-class DeployedNode(Node):
-    """A process whose processor belongs to a deployment."""
-
-    deployment_id: str
-
-
 class Probe(PartitionHandler):
     """Reports handled events to the world."""
 
@@ -80,7 +73,7 @@ class World(Fleet):
     ) -> None:
         """Build the world on the running loop, which must be a ``ProcessLoop``.
 
-        With *profile* all processors are foreign clients with this profile.
+        With *profile* all processors are foreign ones with this profile.
         """
         super().__init__(script.partition_count)
         self._wire = Wire()
@@ -95,10 +88,10 @@ class World(Fleet):
         self.observer = Observer(self.history, self)
         has_bounce = any(event.action is Action.BOUNCE for event in script.events)
         self._config = replace(script.config, static_membership=has_bounce)
-        self._nodes: list[DeployedNode] = []
+        self._nodes: list[Node] = []
         """Every processor that was ever started."""
 
-        self._expected: list[DeployedNode] = []
+        self._expected: list[Node] = []
         """The processors that should own partitions, oldest first."""
 
         self._background: list[asyncio.Task[None]] = []
@@ -145,7 +138,7 @@ class World(Fleet):
     def _run_in_background(self, what: Coroutine[object, object, None]) -> None:
         self._background.append(asyncio.create_task(what))
 
-    def _drawn(self, count: int) -> list[DeployedNode]:
+    def _drawn(self, count: int) -> list[Node]:
         return self._rng.sample(self._expected, count)
 
     def _join(self, count: int, deployment_id: str) -> None:
@@ -154,27 +147,27 @@ class World(Fleet):
             self._start(name, deployment_id)
         self._record_membership()
 
-    def _leave(self, nodes: Sequence[DeployedNode]) -> None:
+    def _leave(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self._expected.remove(node)
             node.run(self._stop(node, node.task))
         self._record_membership()
 
-    def _crash(self, nodes: Sequence[DeployedNode]) -> None:
+    def _crash(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self._expected.remove(node)
             node.process.kill()
             self.observer.served(node.owner_id, is_up=False)
         self._record_membership()
 
-    async def _restart(self, nodes: Sequence[DeployedNode]) -> None:
+    async def _restart(self, nodes: Sequence[Node]) -> None:
         self._crash(nodes)
         await asyncio.sleep(RESTART_AFTER_S)
         for node in nodes:
             self._start(node.owner_id, node.deployment_id)
         self._record_membership()
 
-    async def _bounce(self, nodes: Sequence[DeployedNode]) -> None:
+    async def _bounce(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if node in self._expected:
                 node.run(self._stop(node, node.task))
@@ -227,7 +220,7 @@ class World(Fleet):
                 clock=self.now,
                 listed=lambda: [node.owner_id for node in self._expected],
             )
-        node = DeployedNode(
+        node = Node(
             owner_id=owner_id,
             deployment_id=deployment_id,
             process=Process(owner_id),
@@ -244,7 +237,7 @@ class World(Fleet):
         for event in events:
             self.observer.handled(partition_id, event)
 
-    async def _stop(self, node: DeployedNode, starting: asyncio.Task[None]) -> None:
+    async def _stop(self, node: Node, starting: asyncio.Task[None]) -> None:
         await asyncio.wait([starting])
         await node.processor.stop()
         self.observer.served(node.owner_id, is_up=False)
@@ -295,7 +288,7 @@ def play(
 ) -> History:
     """Run a script on virtual time. The same script gives the same history.
 
-    With *profile* it runs foreign clients: see ``eventproc.simulation.other_systems.systems``.
+    With *profile* it runs foreign processors: see ``eventproc.simulation.other_systems.systems``.
     """
 
     async def main() -> History:

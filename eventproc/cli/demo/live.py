@@ -1,6 +1,5 @@
 """Show a demo: as a picture that is redrawn on a terminal, as lines of text elsewhere."""
 
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -96,7 +95,7 @@ Screen: TypeAlias = Picture[Scene] | TextScreen[Scene]
 def open_screen(
     lines: Callable[[TextIO], TextScreen[Scene]],
     draw: Callable[[Scene], RenderableType],
-    output: TextIO | None = None,
+    output: TextIO,
 ) -> Iterator[Screen[Scene]]:
     """Show a ``Picture`` on a terminal, which is removed at the end, and *lines* elsewhere."""
     console = Console(file=output)
@@ -104,4 +103,4 @@ def open_screen(
         with Live(console=console, auto_refresh=False, transient=True) as live:
             yield Picture(live, draw)
     else:
-        yield lines(output or sys.stdout)
+        yield lines(output)
