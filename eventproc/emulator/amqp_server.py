@@ -6,10 +6,8 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
 
-from eventproc.concurrency.resource import AsyncResource
 from eventproc.emulator.amqp.message import StoredEvent
-from eventproc.emulator.amqp.refusal import LINK_STOLEN, RefusedError
-from eventproc.emulator.control import ControlEndpoint
+from eventproc.emulator.amqp.refusal import RefusedError, epoch_taken_over
 from eventproc.emulator.faults import Faults
 from eventproc.emulator.hub.configuration import EmulatorConfiguration
 from eventproc.emulator.hub.hub import Clock, Hub, Namespace, Partition, system_clock
@@ -21,8 +19,8 @@ from eventproc.errors import ConfigurationError
 T = TypeVar("T")
 
 
-class EmulatorServer(AsyncResource):
-    """An Event Hubs endpoint. ``async with`` opens and closes it; events survive ``stop``.
+class AmqpServer:
+    """An Event Hubs endpoint. Events survive ``stop``.
 
     Call every method on the loop that runs the server.
     """
@@ -33,43 +31,9 @@ class EmulatorServer(AsyncResource):
         self.faults = Faults()
         self.connections: set[Connection] = set()
         self.namespace = Namespace(configuration, clock)
-        self._control = ControlEndpoint(self)
         self._port = configuration.port
-        self._health_port: int | None = None
         self._server: asyncio.Server | None = None
         self._expiry: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """Start, with the health endpoint if one is configured.
-
-        Raises:
-            ConfigurationError: A port is taken, or the host is not this machine's.
-        """
-        try:
-            await self.start()
-            if self.configuration.health_port is not None:
-                self._health_port = await self._listening(
-                    self._control.start(self.configuration.host, self.configuration.health_port),
-                    self.configuration.health_port,
-                )
-        except ConfigurationError:
-            await self.close()
-            raise
-
-    async def close(self) -> None:
-        """Stop and release the files. Repeating is harmless."""
-        await self._control.stop()
-        await self.stop()
-        self.namespace.close()
-
-    async def _listening(self, opening: Awaitable[T], port: int) -> T:
-        try:
-            return await opening
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot listen on {self.configuration.host}:{port}: {error.strerror or error}; "
-                "is another emulator running? port 0 takes any free port"
-            ) from error
 
     async def start(self) -> None:
         """Listen; after a stop, on the same port and with the same events. Repeating is harmless.
@@ -80,10 +44,10 @@ class EmulatorServer(AsyncResource):
         if self._server is not None:
             return
         loop = asyncio.get_running_loop()
-        self._server = await self._listening(
-            loop.create_server(
-                lambda: Connection(self), self.configuration.host, self._port, reuse_address=True
-            ),
+        host = self.configuration.host
+        self._server = await listening(
+            loop.create_server(lambda: Connection(self), host, self._port, reuse_address=True),
+            host,
             self._port,
         )
         self._port = self._server.sockets[0].getsockname()[1]
@@ -115,11 +79,6 @@ class EmulatorServer(AsyncResource):
     def port(self) -> int:
         """The port that it listens on; known once it has started."""
         return self._port
-
-    @property
-    def health_port(self) -> int | None:
-        """The port of the health endpoint, if there is one."""
-        return self._health_port
 
     @property
     def listens(self) -> bool:
@@ -230,16 +189,25 @@ class EmulatorServer(AsyncResource):
         self._check_place(hub, partition_id)
         receivers = self.receivers(hub, partition_id)
         for receiver in receivers:
-            receiver.refuse(
-                RefusedError(
-                    LINK_STOLEN,
-                    "New receiver 'nil' with higher epoch is created hence current receiver "
-                    f"'{receiver.receiver_name}' with epoch '{receiver.epoch}' is getting "
-                    "disconnected. If you are recreating the receiver, make sure a higher epoch "
-                    "is used.",
-                )
-            )
+            epoch = receiver.epoch
+            higher = 0 if epoch is None else epoch + 1
+            receiver.refuse(epoch_taken_over(receiver.receiver_name, epoch, "nil", higher))
         return len(receivers)
+
+
+async def listening(opening: Awaitable[T], host: str, port: int) -> T:
+    """Await what opens a port of this machine.
+
+    Raises:
+        ConfigurationError: The port is taken, or the host is not this machine's.
+    """
+    try:
+        return await opening
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; "
+            "is another emulator running? port 0 takes any free port"
+        ) from error
 
 
 def _reachable(host: str) -> str:
