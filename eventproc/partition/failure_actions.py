@@ -61,7 +61,7 @@ class FailureActions:
                 self._log.warning("event_skipped", **facts)
             case FailureAction.STOP:
                 self._log.error("event_stopped_partition", **facts)
-                raise PartitionStoppedError(CloseReason.HANDLER_FAILED)
+                raise PartitionStoppedError(CloseReason.HANDLER_FAILED) from error
             case _:
                 assert_never(self._action)
 
