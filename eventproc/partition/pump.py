@@ -22,7 +22,7 @@ from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.failure_actions import FailureActions
-from eventproc.partition.flow_control import PauseSwitch, RateLimiter, RateLimits
+from eventproc.partition.flow_control import PauseSwitch, RateLimiter
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
 from eventproc.partition.reader import PartitionReader
@@ -30,7 +30,6 @@ from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
 from eventproc.partition.stop_scope import (
-    LeaseDeadline,
     PartitionStoppedError,
     StoppedError,
     StopScope,
@@ -62,7 +61,7 @@ class PartitionPump:
         checkpointer: Checkpointer,
         dead_letters: DeadLetterSink | None,
         rate_limits: Sequence[RateLimiter],
-        trust: LeaseDeadline,
+        remaining_s: Callable[[], float],
         config: EventProcessorConfig,
         rng: Random,
         log: Logger,
@@ -74,15 +73,15 @@ class PartitionPump:
         self._log = log
         self._budget = config.shutdown_timeout
         self._close_until_s: float | None = None
-        self._stop_scope = StopScope(trust)
-        self._counters = DeliveryCounters()
+        self._stop_scope = StopScope(remaining_s)
+        self.counters = DeliveryCounters()
+        """The live counters; they change while the pump runs."""
+
         self._scope = scope = PartitionScope(
-            identity=identity, stop=self._stop_scope, counters=self._counters, log=log
+            identity=identity, stop=self._stop_scope, counters=self.counters, log=log
         )
         own = config.partition_rate_max
-        self._rate_limits = RateLimits(
-            [*rate_limits, *([] if own is None else [RateLimiter(own)])], self._stop_scope
-        )
+        self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
         self._pause_switch = PauseSwitch()
         self._reader = PartitionReader(
             source,
@@ -186,11 +185,6 @@ class PartitionPump:
         """Whether ``lose`` was called: another processor owns the partition."""
         return self._stop_scope.is_lost
 
-    @property
-    def counters(self) -> DeliveryCounters:
-        """The live counters; they change while the pump runs."""
-        return self._counters
-
     def statistics(self) -> PumpStatistics:
         """Return a snapshot of this partition's position, lag and counters."""
         refusal = self._checkpointer.refusal
@@ -204,7 +198,7 @@ class PartitionPump:
             checkpoint_error=None if refusal is None else str(refusal),
             is_paused=self._pause_switch.is_paused,
             is_stalled=self._watchdog is not None and self._watchdog.is_stalled,
-            counters=self._counters.copy(),
+            counters=self.counters.copy(),
         )
 
     async def run(self) -> CloseReason:
@@ -282,7 +276,7 @@ class PartitionPump:
     # Delivering.
 
     def _events_max(self) -> int:
-        rate_max = self._rate_limits.batch_max or sys.maxsize
+        rate_max = min((limit.batch_max for limit in self._rate_limits), default=sys.maxsize)
         return min(self._config.batch_size_max, rate_max, self._lanes.room)
 
     async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
@@ -296,7 +290,9 @@ class PartitionPump:
             if not self._checkpointer.has_room:
                 async with self._stop_scope.waiting():
                     await self._checkpointer.until_room()
-            await self._rate_limits.wait(len(wanted))
+            self._stop_scope.check()
+            for limit in self._rate_limits:
+                await limit.wait(len(wanted), self._stop_scope)
         finally:
             self._is_throttled = False
         self._is_delivering = True
@@ -310,7 +306,7 @@ class PartitionPump:
 
     def _progress_made(self) -> object:
         """Return a value that changes whenever an event is received or done."""
-        counters, progress = self._counters, self._progress
+        counters, progress = self.counters, self._progress
         done_count = counters.handled_count + counters.dead_lettered_count + counters.skipped_count
         unfinished_count = progress.unfinished_count
         return done_count, counters.received_count, progress.sequence_number, unfinished_count

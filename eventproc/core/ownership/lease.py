@@ -20,6 +20,9 @@ and the store's 5 % fast."""
 RENEWALS_PER_EXPIRATION: Final = 3
 """A record is renewed at a third of its epoch, so that two renewals in a row may fail."""
 
+CHECKS_PER_EXPIRATION: Final = 24
+"""How often in an expiration to look for what is due: often enough to retry a failed renewal."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
@@ -83,7 +86,7 @@ def contradicted(
     leases: Iterable[Lease], me: str, owned: OwnershipSnapshot, asked_at_s: float
 ) -> tuple[Lease, ...]:
     """Return the leases that a listing contradicts which was requested at *asked_at_s*."""
-    stored = {ownership.partition_id: ownership for ownership in owned.ownerships}
+    stored = owned.by_partition
     return tuple(
         lease
         for lease in leases

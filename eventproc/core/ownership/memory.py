@@ -22,14 +22,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from eventproc.core.ownership.balance import Shares, moves, shares
-from eventproc.core.ownership.group import Group, Wait, ownership_by_partition, standings
+from eventproc.core.ownership.balance import Moves, Shares, moves, shares
+from eventproc.core.ownership.group import Group, Wait, standings
 from eventproc.core.ownership.lease import Lease, contradicted
-from eventproc.core.ownership.lease_mode import lease_rules, of_another_mode
+from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, silent_members
 from eventproc.core.ownership.liveness import is_fresh, live_members
 from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
 from eventproc.core.ownership.rules import Rules
-from eventproc.models import Member, MembershipSnapshot, OwnershipSnapshot
+from eventproc.models import LeaseMode, Member, MembershipSnapshot, OwnershipSnapshot
 
 K = TypeVar("K", bound=Hashable)
 
@@ -115,6 +115,7 @@ class Observed:
     at_s: float
     group: Group
     shares: Shares
+    moves: Moves
     members: tuple[Member, ...]
     """The live members."""
 
@@ -166,7 +167,7 @@ def needs_ownership(memory: GroupMemory, listing: Listing, rules: Rules, now_s: 
         known is None
         or not known.is_at_rest
         or bool(listing.handing_over)
-        # A partition may be on its way to this processor, and only its record shows that.
+        # A member that has not seen yet that this one leaves may still hand over to it.
         or listing.own.member.status is LEAVING
         or now_s - known.at_s > full_poll_interval.total_seconds()
         or _signature(known.listing, rules) != _signature(listing, rules)
@@ -179,8 +180,10 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     owned, present = listing.owned, listing.present
     if owned is None:
         return memory
-    leases, me = lease_rules(rules.lease_mode, rules.expiration), rules.owner_id
-    silent = () if memory.is_grace else leases.silent(present, owned, me)
+    me, is_session = rules.owner_id, rules.lease_mode is LeaseMode.SESSION
+    silent: tuple[Member, ...] = ()
+    if is_session and not memory.is_grace:
+        silent = silent_members(present, owned, me, rules.expiration)
     present = _as_fenced(present, silent)
     absent_since_s = _since(
         memory.absent_since_s,
@@ -189,7 +192,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         now_s,
     )
     absent = _older(absent_since_s, rules.expiration, now_s)
-    live = leases.live_owners(present, owned, absent, is_grace=memory.is_grace)
+    live = live_owners(rules, present, owned, absent, is_grace=memory.is_grace)
     live.update(dict.fromkeys(listing.held, me))
     members = live_members(present, live.values(), rules.expiration)
     is_leaving = listing.own.member.status is LEAVING
@@ -199,7 +202,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     group = Group(
         owner_id=me,
         partition_ids=listing.partition_ids,
-        ownership_by_partition=ownership_by_partition(owned.ownerships),
+        ownership_by_partition=owned.by_partition,
         live_owner_by_partition=live,
         standing_by_owner=standing_by_owner,
         held=listing.held,
@@ -214,12 +217,12 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     group = replace(group, is_unsure=is_unsure)
     shared = shares(group)
     outsiders = frozenset[str]()
-    if not leases.renews_records:
+    if is_session:
         outsiders = of_another_mode(
             rules.lease_mode, owned, present, me, expiration=rules.expiration
         )
-    is_changing = leases.renews_records or outsiders or silent or suspects or listing.handing_over
-    is_balanced = moves(group, shared, rules.strategy).is_balanced
+    is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
+    moved = moves(group, shared, rules.strategy)
     return replace(
         memory,
         observed=Observed(
@@ -227,11 +230,12 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             at_s=now_s,
             group=group,
             shares=shared,
+            moves=moved,
             members=members,
             silent=silent,
             contradicted=suspects,
             outsiders=outsiders,
-            is_at_rest=is_balanced and not is_changing and not memory.is_grace,
+            is_at_rest=moved.is_balanced and not is_changing and not memory.is_grace,
         ),
         absent_since_s=absent_since_s,
         membership=membership,

@@ -127,13 +127,13 @@ STATUS = guards_in(
     Guard(
         name="a processor that was paused yields to one that took its owner id",
         without_it="the paused process displaces the healthy one",
-        words="if (is_stale and not is_trusted) or own.rivals.must_yield(",
+        words="if (is_over and not is_trusted) or own.rivals.must_yield(",
         mutated="if own.rivals.must_yield(",
     ),
     Guard(
         name="a processor that owns nothing renews its member record",
         without_it="a processor without partitions leaves and joins the plan again and again",
-        words="is_due and not owns_something and not is_session",
+        words="is_due and not owns_something and rules.lease_mode is not LeaseMode.SESSION",
         mutated="False",
     ),
     Guard(
@@ -152,7 +152,7 @@ STATUS = guards_in(
     Guard(
         name="session: a fenced processor drops all its partitions in its next cycle",
         without_it="it goes on with partitions that others claim",
-        words="is_fenced=is_session and is_gone",
+        words="is_fenced=own.is_fenced(found)",
         mutated="is_fenced=False",
     ),
     Guard(

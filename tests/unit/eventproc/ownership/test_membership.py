@@ -64,8 +64,6 @@ class MembershipFixture:
             self.scene.group,
             Member(owner_id=owner_id, incarnation=incarnation, lease_mode=mode),
             expiration=EXPIRATION,
-            on_fenced=lambda: None,
-            on_lapsed=lambda: None,
             clock=asyncio.get_running_loop().time,
             log=get_logger("eventproc.test"),
         )
@@ -217,6 +215,28 @@ def test_a_newcomer_decides_by_a_listing_requested_after_the_wait():
 
         assert isinstance(entering.exception(), DuplicateOwnerError)
         assert fixture.incarnation() == "1"
+
+    run(scenario)
+
+
+def test_a_newcomer_whose_every_write_comes_too_late_learns_that_its_owner_id_is_in_use():
+    """Its reads are slow, and the holder has written the record again before each of its writes."""
+
+    async def scenario(fixture):
+        holder = await fixture.entered("1")
+        newcomer = fixture.membership("2", is_slow=True)
+        fixture.slow.listing_answer_s = 1.0
+
+        async def write_often():
+            while True:
+                await fixture.refresh(holder)
+                await holder.change_to(MemberStatus.ACTIVE)
+                await seconds(0.5)
+
+        writing = asyncio.create_task(write_often())
+        with pytest.raises(DuplicateOwnerError, match="wrote the member record"):
+            await newcomer.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+        writing.cancel()
 
     run(scenario)
 
