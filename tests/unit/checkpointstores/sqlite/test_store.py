@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from checkpointstores.sqlite.file import connect
 from eventproc.errors import (
     ConfigurationError,
     StoreCorruptError,
@@ -395,12 +394,3 @@ async def test_a_process_of_the_first_version_may_still_write(tmp_path):
     assert found is not None
     assert found.sequence_number == 10
     assert (found.completed, found.delivery_count) == ((SequenceRange(12, 12),), 0)
-
-
-def test_a_won_write_is_on_the_disk(tmp_path):
-    """Not only in the system's cache: with less than FULL, a power cut may undo the last ones."""
-    connection = connect(tmp_path / "group.db", busy_timeout_s=5)
-    (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
-    connection.close()
-
-    assert synchronous == 2
