@@ -117,7 +117,7 @@ def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
         await polling
 
         assert fixture.etags == {}
-        assert left.actions.hand_overs == {}
+        assert left.actions.moves.hand_overs == {}
 
     run(scenario)
 
@@ -149,7 +149,7 @@ def test_a_held_partition_with_an_old_record_is_not_handed_over():
         await fixture.poll()
         result = await fixture.poll()
 
-        assert result.actions.hand_overs == {}
+        assert result.actions.moves.hand_overs == {}
         assert result.actions.owner_by_partition == {"0": "me"}
 
     run(scenario)
