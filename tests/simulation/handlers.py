@@ -92,15 +92,14 @@ class CountingHandler(PartitionHandler):
 
     async def _take_time(self, context: PartitionContext, seconds: float) -> None:
         if self._behaviour.is_deaf:
-            await sleep_deaf(seconds)
+            await _sleep_deaf(seconds)
             return
         await asyncio.sleep(seconds)
         if not self._behaviour.was_deaf:
             self._invariants.went_on(self._actor, context)
 
 
-async def sleep_deaf(seconds: float) -> None:
-    """Sleep, and ignore that the task is cancelled."""
+async def _sleep_deaf(seconds: float) -> None:
     time = asyncio.get_running_loop().time
     until_s = time() + seconds
     while (left_s := until_s - time()) > 0:

@@ -115,7 +115,7 @@ class KeyedHandler(PartitionHandler):
         self._invariants.begun(call, events)
         try:
             for event in events:
-                await self.take_time(behaviour)
+                await asyncio.sleep(behaviour.seconds_per_event)
                 if behaviour.failure_rate and chance() < behaviour.failure_rate:
                     raise RuntimeError("failed on purpose")
                 place = (context.partition_id, event.sequence_number)
@@ -127,10 +127,6 @@ class KeyedHandler(PartitionHandler):
                     await context.checkpoint(event)
         finally:
             self._invariants.ended(call)
-
-    async def take_time(self, behaviour: Behaviour) -> None:
-        """Wait for as long as an event takes."""
-        await asyncio.sleep(behaviour.seconds_per_event)
 
 
 class LanesWorld(World):

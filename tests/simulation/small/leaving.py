@@ -103,11 +103,14 @@ async def leave_while_given(world: SmallWorld, rng: Random) -> None:
 async def leave_while_draining(world: SmallWorld, rng: Random) -> None:
     """A new processor leaves while partitions are drained for it: they stay where they are."""
     await world.catch_up()
+    giver = world.choose(rng)
     world.behaviour.seconds_per_event = DRAINED_S
-    await asyncio.sleep(2 * DRAINED_S)
     (new,) = world.join()
     await _until_recorded(world, new, MemberStatus.ACTIVE)
-    await asyncio.sleep(rng.uniform(0.4, 1))
+    await _until_polled(world, giver)
+    for partition_id in world.hub.partition_ids():
+        world.hub.publish(b"", partition_id=partition_id)
+    await asyncio.sleep(rng.uniform(0.3, 0.6))
     world.leave(new)
     await world.until_gone(new)
     world.behaviour.seconds_per_event = world.usual_seconds_per_event

@@ -1,4 +1,4 @@
-"""Calls that hang, kill or outlive their lease, and processes that come back too late."""
+"""Calls that hang, kill or outlast their lease, and processes that come back too late."""
 
 import asyncio
 from dataclasses import replace
@@ -60,21 +60,6 @@ async def sleep_offline(world: SmallWorld, rng: Random) -> None:
     node.connection.is_out = False
     world.behaviour.seconds_per_event = world.usual_seconds_per_event
     await asyncio.sleep(world.interval_s)
-
-
-async def outlive(world: SmallWorld, rng: Random) -> None:
-    """Calls go on after their processor has stopped, and it is started again with its leases."""
-    await world.catch_up()
-    world.behaviour.is_deaf = world.behaviour.was_deaf = True
-    world.behaviour.seconds_per_event = 3 * world.shutdown_s
-    await asyncio.sleep(3)
-    node = world.choose(rng)
-    world.leave(node)
-    await world.until_gone(node)
-    world.behaviour.is_deaf = False
-    world.behaviour.seconds_per_event = world.usual_seconds_per_event
-    world.start(node.owner_id, deployment_id=world.deployment_id)
-    await asyncio.sleep(3 * world.shutdown_s)
 
 
 async def steal_links(world: SmallWorld, rng: Random) -> None:
@@ -161,8 +146,12 @@ async def replace_promptly(world: SmallWorld, rng: Random) -> None:
     world.shares()
     if second.is_over:
         return
+    released_count = world.invariants.released_count
     node.process.resume()
     await asyncio.sleep(world.expiration_s)
+    world.expect(
+        world.invariants.released_count == released_count, "a displaced process released partitions"
+    )
     world.expect(node.is_over or node.is_gone, "a displaced process goes on")
     world.expect(not second.is_over, "a displaced process ended its successor")
     world.expect(not world.invariants.moves, "a displaced process moved partitions")
@@ -176,7 +165,7 @@ def _late_claims(late_s: float):
 
 
 SUSPECTS = (
-    *(deadly_event, hang_once, sleep_offline, outlive, steal_links, lose_while_deaf),
+    *(deadly_event, hang_once, sleep_offline, steal_links, lose_while_deaf),
     *(return_fenced, replace_promptly),
 )
 NEVER_STATIC = (lose_while_deaf,)
@@ -185,7 +174,6 @@ NEVER_COOPERATIVE = (steal_links,)
 NEEDS = {
     "deadly_event": ("deliveries",),
     "hang_once": ("stall",),
-    "outlive": ("lanes", "static"),
     "return_fenced": ("session",),
 }
 """Conditions that a situation makes no sense without."""

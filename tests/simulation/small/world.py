@@ -17,7 +17,6 @@ from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
-from tests.simulation.handlers import Behaviour, sleep_deaf
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import KeyedHandler
 from tests.simulation.moves import fewest_moves
@@ -260,23 +259,13 @@ class Shares:
     counts: Mapping[str, int]
 
 
-class DeafKeyedHandler(KeyedHandler):
-    """The same, which ignores cancellation if the world's handlers do."""
-
-    async def take_time(self, behaviour: Behaviour) -> None:
-        if behaviour.is_deaf:
-            await sleep_deaf(behaviour.seconds_per_event)
-        else:
-            await super().take_time(behaviour)
-
-
 class SmallLanesWorld(SmallWorld):
     """The same with key lanes."""
 
     invariants_class = SmallLaneInvariants
 
     def make_handler(self, actor: Actor) -> PartitionHandler:
-        return DeafKeyedHandler(actor, self.behaviour, self.invariants, self.rng)
+        return KeyedHandler(actor, self.behaviour, self.invariants, self.rng)
 
 
 async def two_processors(world: SmallWorld) -> None:
