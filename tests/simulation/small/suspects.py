@@ -171,7 +171,7 @@ SUSPECTS = (
 NEVER_STATIC = (lose_while_deaf,)
 NEVER_COOPERATIVE = (steal_links,)
 """Situations in which partitions are stolen."""
-NEEDS = {
+NEEDS: dict[str, tuple[str, ...]] = {
     "deadly_event": ("deliveries",),
     "hang_once": ("stall",),
     "return_fenced": ("session",),
