@@ -130,7 +130,7 @@ class World(GroupView):
         return node
 
     def start_foreign(self, owner_id: str, profile: ClientProfile) -> CheckedNode:
-        """Start a process with a foreign client."""
+        """Start a process with a foreign member."""
         self.invariants.is_mixed = True
         process, connection, rng = self._prepare(owner_id, is_foreign=True)
         processor = ForeignProcessor(
@@ -183,7 +183,7 @@ class World(GroupView):
         return node
 
     async def _handle_as_foreign(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
-        self.invariants.note(f"{partition_id} gets {events[0].sequence_number}", "a foreigner")
+        self.invariants.note(f"{partition_id} gets {events[0].sequence_number}", "a foreign member")
         for event in events:
             self.invariants.done(partition_id, event)
 
@@ -263,7 +263,11 @@ class World(GroupView):
         is_lossy = is_lossy or node.connection.fate is not None
         is_kept = self.config.static_membership or node.actor.is_foreign
         return not (
-            is_slow or is_lossy or node.connection.is_out or self.behaviour.was_deaf or is_kept
+            is_slow
+            or is_lossy
+            or node.connection.is_out
+            or self.behaviour.ever_ignored_cancellation
+            or is_kept
         )
 
     def _check_left(self, node: CheckedNode) -> None:
@@ -300,7 +304,8 @@ class World(GroupView):
     def set_faults(self, faults: StoreFaults) -> None:
         """Set the faults of every connection.
 
-        With session leases a listing alone decides who is alive, so it must not be stale.
+        With session leases a listing alone decides which members are alive, so it must not
+        be stale.
         """
         if self.config.lease_mode is LeaseMode.SESSION:
             faults = replace(faults, stale_rate=0)
@@ -378,7 +383,7 @@ class World(GroupView):
         if self.invariants.violations:
             raise Violation("\n".join(self.invariants.violations[:10]))
 
-    def bury(self) -> None:
+    def clean_up(self) -> None:
         """Run killed processes to their end, to clean up."""
         for node in self.nodes:
             if node.process.is_killed:
