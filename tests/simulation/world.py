@@ -235,11 +235,8 @@ class World(GroupView):
             self.invariants.report("failed", f"{node.owner_id} ended without a reason")
         if was_well and self._is_well(node) and not is_duplicate:
             self._check_left(node)
-        was_paused = node.process.pause_count > pause_count
-        if (
-            not was_paused
-            and took_s > self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S
-        ):
+        budget_s = self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S
+        if took_s > budget_s and node.process.pause_count == pause_count:
             self.invariants.report("budget", f"{node.owner_id} stopped in {took_s} s")
         return is_duplicate
 
@@ -262,13 +259,8 @@ class World(GroupView):
         is_lossy = faults.silence or faults.throttle_rate or faults.stale_rate
         is_lossy = is_lossy or node.connection.fate is not None
         is_kept = self.config.static_membership or node.actor.is_foreign
-        return not (
-            is_slow
-            or is_lossy
-            or node.connection.is_out
-            or self.behaviour.ever_ignored_cancellation
-            or is_kept
-        )
+        is_out, is_deferred = node.connection.is_out, self.behaviour.ever_ignored_cancellation
+        return not (is_slow or is_lossy or is_out or is_deferred or is_kept)
 
     def _check_left(self, node: CheckedNode) -> None:
         """Check that a stopped processor owns nothing."""
@@ -337,10 +329,8 @@ class World(GroupView):
 
     async def until_gone(self, node: CheckedNode) -> None:
         """Wait until a node that leaves has left, or is killed over it."""
-        while not node.is_gone:  # noqa: ASYNC110
-            await asyncio.sleep(
-                POLL_S
-            )  # waiting on the task does not work: a killed one never ends
+        while not node.is_gone:  # noqa: ASYNC110 - the task of a killed one never ends
+            await asyncio.sleep(POLL_S)
 
     async def rest(self, intervals: int) -> None:
         """Let time pass, during which no partition may move."""
