@@ -117,16 +117,12 @@ async def lost_answers(world: SmallWorld, rng: Random) -> None:
 
 
 async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
-    """A processor leaves, and a few of its requests or answers are lost: nothing is repeated.
-
-    Of checkpoints only one is lost: the time for the last one is a fifth of what is left of
-    ``shutdown_timeout``, and here that may be too short for a third attempt.
-    """
+    """A processor leaves, and a few of its requests or answers are lost: nothing is repeated."""
     await two_processors(world)
     cost = world.cost()
     left = world.choose(rng)
     method = rng.choice(["update_checkpoint", "claim_ownership", "withdraw_member"])
-    count = 1 if method == "update_checkpoint" else rng.randint(1, 2)
+    count = rng.randint(1, 2)
     is_carried_out = rng.random() < 0.6
 
     def lost(called: str, fate: Fate) -> Fate:
@@ -188,7 +184,7 @@ async def edit_record(world: SmallWorld, rng: Random) -> None:
         world.operator.edit_ownership(partition_id, rng.choice([None, "stranger", *others]))
     if not world.is_session:
         await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1)
-        others_handle = world.invariants.handling_of_others()
+        others_handle = world.invariants.handling_of_others(partition_id)
         world.expect(not others_handle, f"an edited record is not noticed: {others_handle}")
     await asyncio.sleep(0.5 * world.expiration_s)
 
