@@ -46,6 +46,15 @@ def first_start(events: Iterable[LogEvent]) -> datetime | None:
     return next((event.at for event in events if event.event == _READY), None)
 
 
+def serving(events: Iterable[LogEvent]) -> dict[str, str]:
+    """Return which processor was the last to start each partition."""
+    return {
+        str(event.fields["partition_id"]): str(event.fields["owner_id"])
+        for event in events
+        if event.event == _STARTED
+    }
+
+
 def count_moves(events: Iterable[LogEvent], begins: Iterable[datetime]) -> list[int]:
     """Count how often a partition changed its owner, in each of the spans that begin at ``begins``.
 

@@ -23,6 +23,7 @@ from eventproc.cli.demo.processors.movements import (
     count_moves,
     first_start,
     read_logs,
+    serving,
 )
 from eventproc.cli.demo.processors.report import Report
 from eventproc.cli.demo.processors.scene import (
@@ -217,10 +218,17 @@ class DemoRun:
                 balanced_s = time.monotonic()
                 took_s = round((datetime.now(UTC) - counted_from).total_seconds(), 2)
                 self._changes[-1] = replace(change, seconds_to_balance=took_s)
-            elif time.monotonic() - balanced_s >= BALANCED_FOR_S:
+            elif time.monotonic() - balanced_s >= BALANCED_FOR_S and self._is_served():
                 return
             await self._poll()
         self._changes[-1] = change
+
+    def _is_served(self) -> bool:
+        """Whether every owner has started its partitions, which follows its claim.
+
+        Otherwise these starts would count as moves of the next change.
+        """
+        return serving(read_logs(self._fleet.logs_of())) == self._owners
 
     async def _act(self, kind: ChangeKind, count: int) -> list[str]:
         if kind in {ChangeKind.START, ChangeKind.JOIN}:

@@ -8,6 +8,7 @@ from eventproc.cli.demo.processors.movements import (
     count_moves,
     first_start,
     read_logs,
+    serving,
 )
 
 START = datetime(2026, 1, 31, 8, tzinfo=UTC)
@@ -40,6 +41,14 @@ def test_a_move_is_a_start_by_another_owner_than_the_last_one(tmp_path):
     moves = count_moves(read_logs([a, b]), [at(0), at(5), at(8), at(20)])
 
     assert moves == [2, 1, 1, 0]
+
+
+def test_a_partition_is_served_by_the_processor_that_started_it_last(tmp_path):
+    """In order of time, over the logs of all processors."""
+    a = log(tmp_path / "a", started(1, "A"), started(7, "A", "1"))
+    b = log(tmp_path / "b", started(6, "B"), started(2, "B", "1"))
+
+    assert serving(read_logs([a, b])) == {"0": "B", "1": "A"}
 
 
 def test_only_won_hand_overs_to_an_owner_are_counted(tmp_path):
