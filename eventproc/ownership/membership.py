@@ -170,7 +170,9 @@ class Membership:
         if mine.incarnation != self.own.member.incarnation:
             rivals = self.own.rivals.meeting(mine.incarnation, self._clock())
             self.own = replace(self.own, rivals=rivals)
-        elif asked_at_s >= self.own.answered_at_s:
+            return
+        self.own = replace(self.own, seen_at_s=asked_at_s)
+        if asked_at_s >= self.own.answered_at_s:
             self.own = replace(self.own, member=replace(self.own.member, etag=mine.etag))
 
     async def carry_out(self, step: MemberStep) -> bool:

@@ -58,6 +58,9 @@ class OwnRecord:
     answered_at_s: float = float("-inf")
     """When its answer came: a listing requested after this must show the record."""
 
+    seen_at_s: float = float("-inf")
+    """When the newest listing was requested that showed the record of this incarnation."""
+
     answer_within: timedelta | None = None
     """How long a live holder of this owner id takes to object to another one."""
 
@@ -165,8 +168,10 @@ def member_step(
     write = replace(own.member, etag=found.etag if found else None)
     if found is not None and found.incarnation != own.member.incarnation:
         is_stale = now_s > trusted_until_s(own.sent_at_s, rules.expiration)
+        renews = rules.lease_mode is LeaseMode.SESSION or not owns_something
+        is_late = renews and _is_late(own, rules, asked_at_s)
         if (is_stale and not is_trusted) or own.rivals.must_yield(
-            own.member, found, present, own.answer_within
+            own.member, found, present, own.answer_within, is_late=is_late
         ):
             return MemberStep(yields_because="it was taken while this processor was away")
         return MemberStep(write=write, rival=found.incarnation)
@@ -179,6 +184,19 @@ def member_step(
     is_due = renewal_due_at_s(own.sent_at_s, rules.expiration) <= now_s
     is_needed = is_due and not owns_something and not is_session
     return MemberStep(write=write if is_needed else None)
+
+
+def _is_late(own: OwnRecord, rules: Rules, asked_at_s: float) -> bool:
+    """Whether another incarnation that renews its record may have waited, joined and renewed it.
+
+    The age of its record does not show that. But it wrote the record after this processor last saw
+    or wrote its own.
+    """
+    known_at_s = max(own.sent_at_s, own.seen_at_s)
+    if own.answer_within is None:
+        return False
+    waited_until_s = known_at_s + own.answer_within.total_seconds()
+    return asked_at_s > max(waited_until_s, renewal_due_at_s(known_at_s, rules.expiration))
 
 
 def members_to_forget(
