@@ -164,15 +164,15 @@ class Membership:
 
     def note(self, present: MembershipSnapshot, asked_at_s: float) -> None:
         """Note what a listing that was requested at *asked_at_s* shows of the own record."""
+        known_at_s = max(self.own.entered_at_s, self.own.sent_at_s, self.own.read_at_s)
+        self.own = replace(self.own, read_at_s=asked_at_s, unread_s=asked_at_s - known_at_s)
         mine = find(present, self.own.member.owner_id)
         if mine is None:
             return
         if mine.incarnation != self.own.member.incarnation:
             rivals = self.own.rivals.meeting(mine.incarnation, self._clock())
             self.own = replace(self.own, rivals=rivals)
-            return
-        self.own = replace(self.own, seen_at_s=asked_at_s)
-        if asked_at_s >= self.own.answered_at_s:
+        elif asked_at_s >= self.own.answered_at_s:
             self.own = replace(self.own, member=replace(self.own.member, etag=mine.etag))
 
     async def carry_out(self, step: MemberStep) -> bool:

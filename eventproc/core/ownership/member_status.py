@@ -58,8 +58,11 @@ class OwnRecord:
     answered_at_s: float = float("-inf")
     """When its answer came: a listing requested after this must show the record."""
 
-    seen_at_s: float = float("-inf")
-    """When the newest listing was requested that showed the record of this incarnation."""
+    read_at_s: float = float("-inf")
+    """When the newest listing was requested."""
+
+    unread_s: float = 0.0
+    """For how long before that this processor had neither read nor written a member record."""
 
     answer_within: timedelta | None = None
     """How long a live holder of this owner id takes to object to another one."""
@@ -169,9 +172,8 @@ def member_step(
     if found is not None and found.incarnation != own.member.incarnation:
         is_stale = now_s > trusted_until_s(own.sent_at_s, rules.expiration)
         renews = rules.lease_mode is LeaseMode.SESSION or not owns_something
-        is_late = renews and _is_late(own, rules, asked_at_s)
         if (is_stale and not is_trusted) or own.rivals.must_yield(
-            own.member, found, present, own.answer_within, is_late=is_late
+            own.member, found, present, own.answer_within, is_late=renews and _is_late(own, rules)
         ):
             return MemberStep(yields_because="it was taken while this processor was away")
         return MemberStep(write=write, rival=found.incarnation)
@@ -186,17 +188,16 @@ def member_step(
     return MemberStep(write=write if is_needed else None)
 
 
-def _is_late(own: OwnRecord, rules: Rules, asked_at_s: float) -> bool:
+def _is_late(own: OwnRecord, rules: Rules) -> bool:
     """Whether another incarnation that renews its record may have waited, joined and renewed it.
 
-    The age of its record does not show that. But it wrote the record after this processor last saw
-    or wrote its own.
+    The age of its record does not show that. But it wrote the record after this processor had last
+    read the group.
     """
-    known_at_s = max(own.sent_at_s, own.seen_at_s)
     if own.answer_within is None:
         return False
-    waited_until_s = known_at_s + own.answer_within.total_seconds()
-    return asked_at_s > max(waited_until_s, renewal_due_at_s(known_at_s, rules.expiration))
+    longest_s = max(own.answer_within.total_seconds(), renewal_due_at_s(0, rules.expiration))
+    return own.unread_s > longest_s
 
 
 def members_to_forget(

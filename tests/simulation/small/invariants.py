@@ -9,6 +9,9 @@ from tests.simulation.invariants import Call, Holding
 from tests.simulation.lanes import LaneInvariants
 from tests.simulation.moves import MoveInvariants
 
+HURRIED_FRACTION = 0.3
+"""A lease is renewed at a third of its life; clocks differ by some percent."""
+
 
 class Start:
     """Where a pump began: at its first checkpoint, which repeats the position that it adopted."""
@@ -42,6 +45,13 @@ class SmallInvariants(MoveInvariants):
     moved_to: dict[str, int] = field(default_factory=dict)
     """For each partition whose checkpoint an operator moved, the position, until it is adopted."""
 
+    taken: list[tuple[Actor, str]] = field(default_factory=list)
+    """Each record that one process wrote over that of another process with the same owner id."""
+
+    hurried: list[str] = field(default_factory=list)
+    """Each record that its owner wrote again long before it was due."""
+
+    _written_at_s: dict[str, tuple[Actor, float]] = field(default_factory=dict)
     _starts: dict[str, Start] = field(default_factory=dict)
     """Where the newest pump of each partition began."""
 
@@ -61,6 +71,10 @@ class SmallInvariants(MoveInvariants):
     ) -> None:
         """An owner whose record expired does not trust its lease any more."""
         holding = self._holding.get(after.partition_id)
+        is_other = holding is not None and holding.actor is not actor
+        if holding is not None and is_other and holding.actor.name == actor.name:
+            self.taken.append((actor, after.partition_id))
+        self._note_write(actor, after.partition_id)
         is_taken = after.owner_id == actor.name and not actor.is_foreign and not was_live
         if is_taken and holding is not None and holding.actor.name != actor.name:
             for call in self._calls.get(after.partition_id, ()):
@@ -71,6 +85,12 @@ class SmallInvariants(MoveInvariants):
                         "still trusts its lease",
                     )
         super().owned(actor, before, after, was_live=was_live)
+
+    def _note_write(self, actor: Actor, partition_id: str) -> None:
+        writer, at_s = self._written_at_s.get(partition_id, (actor, float("-inf")))
+        self._written_at_s[partition_id] = actor, self.now_s()
+        if writer is actor and self.now_s() - at_s < HURRIED_FRACTION * self.expiration.total_seconds():
+            self.hurried.append(f"{actor.name} wrote {partition_id} after {self.now_s() - at_s} s")
 
     @staticmethod
     def _is_trusting(call: Call) -> bool:

@@ -17,7 +17,7 @@ from eventproc.testing import StoreFaults
 from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
-from tests.simulation.small import planned, process_faults, store_faults
+from tests.simulation.small import planned, process_faults, sessions, shared_ids, store_faults
 from tests.simulation.small.world import SmallLanesWorld, SmallWorld
 from tests.simulation.world import CLOCK_RATE_MAX
 
@@ -32,6 +32,8 @@ SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, N
         *planned.PLANNED,
         *store_faults.STORE_FAULTS,
         *process_faults.PROCESS_FAULTS,
+        *shared_ids.SHARED_IDS,
+        *sessions.SESSIONS,
     )
 }
 NEVER_STATIC: Final = {
@@ -39,6 +41,9 @@ NEVER_STATIC: Final = {
     for module in (planned, store_faults, process_faults)
     for function in module.NEVER_STATIC
 }
+
+ONLY_SESSION: Final = {function.__name__ for function in sessions.SESSIONS}
+NEVER_SESSION: Final = {"foreign"}
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
@@ -77,7 +82,9 @@ def draw(seed: int) -> SmallStory:
     if rng.random() < SESSION_RATE:
         conditions.append("session")
     strategy = rng.choice([*LoadBalancingStrategy, LoadBalancingStrategy.COOPERATIVE])
-    known = [s for s in SITUATIONS if "static" not in conditions or s not in NEVER_STATIC]
+    unfit = NEVER_STATIC if "static" in conditions else set[str]()
+    unfit = unfit | (NEVER_SESSION if "session" in conditions else ONLY_SESSION)
+    known = [name for name in SITUATIONS if name not in unfit]
     enabled = [name for name in known if rng.random() < 0.5] or known
     count = rng.randint(1, STEPS_MAX)
     return SmallStory(
