@@ -64,6 +64,9 @@ LONG = (
 )
 """Tests of whole clusters, outages and long stories: ``make test-long`` runs them."""
 
+READS_EVERY_FILE = "tests/architecture/"
+"""Tests that read the whole project: one process parses it, once."""
+
 RUNS_BESIDE_OTHERS = ("tests/simulation/", "tests/stories/", "tests/unit/")
 """Tests that a busy machine does not disturb: most of them run on virtual time."""
 
@@ -83,6 +86,8 @@ def scope_of(nodeid: str) -> str:
         return document
     if nodeid.startswith(NEEDS_SPARK):
         return "spark"
+    if nodeid.startswith(READS_EVERY_FILE):
+        return "architecture"
     return document if place.startswith("line:") else nodeid  # Its blocks build on each other.
 
 

@@ -48,8 +48,9 @@ from eventproc import (
     ReceivedEvent,
 )
 from eventproc.logs import get_logger
-from eventproc.models import OwnershipClaim
+from eventproc.models import Member, OwnershipClaim
 from eventproc.ownership.leases import Leases
+from eventproc.ownership.membership import Membership
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing.servers.azurite import ACCOUNT_KEY, ACCOUNT_NAME, Azurite
 
@@ -269,14 +270,23 @@ async def cycles(storage: str, size: int, cycle_count: int) -> Row:
 async def keeping(size: int) -> Row:
     """Search leases of which none is due, as happens 24 times in an expiration."""
     store = MemoryCheckpointStore(MemoryAccount())
+    log = get_logger("benchmark")
+    membership = Membership(
+        store,
+        group_of(size),
+        Member(owner_id="owner-0", incarnation="1"),
+        expiration=LONG,
+        clock=time.monotonic,
+        log=log,
+    )
     leases = Leases(
         store,
         group_of(size),
-        "owner-0",
+        membership,
         expiration=LONG,
         clock=time.monotonic,
         on_lost=lambda _: None,
-        log=get_logger("benchmark"),
+        log=log,
     )
     async with store:
         await leases.claim(

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 from checkpointstores.names import require_partition_id
+from eventproc.core.checkpoint_rules import checkpoint_after
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     Checkpoint,
@@ -192,22 +193,8 @@ class MemoryCheckpointStore(CheckpointStore):
         expected_etag = update.replaces.etag if update.replaces else None
         if expected_etag != (current.etag if current else None):
             return CheckpointResult(outcome=WriteOutcome.LOST)
-        state: bytes | None
-        if update.state is None:
-            state = current.state if current else None
-            state_sequence_number = current.state_sequence_number if current else None
-        else:
-            state = update.state or None
-            state_sequence_number = update.sequence_number if update.state else None
-        written = Checkpoint(
-            partition_id=update.partition_id,
-            offset=update.offset,
-            sequence_number=update.sequence_number,
-            state=state,
-            state_sequence_number=state_sequence_number,
-            completed=update.completed,
-            delivery_count=update.delivery_count,
-            writer=update.writer,
+        written = replace(
+            checkpoint_after(update, current),
             etag=self.account.new_etag(),
             last_modified=self.account.now(),
         )

@@ -169,4 +169,4 @@ async def live_owners(
     present = await store.list_members(group)
     owned = await store.list_ownership(group)
     live = live_partitions(owned, present, expiration)
-    return {held.partition_id: held for held in owned.ownerships if held.partition_id in live}
+    return {p: held for p, held in owned.by_partition.items() if p in live}

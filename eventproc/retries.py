@@ -38,15 +38,23 @@ def waits(backoff: Backoff, rng: Random | None = None) -> Callable[[int], float]
     return wait_s
 
 
-def async_attempts(count: int, backoff: Backoff, retried: type[Exception]) -> AsyncRetrying:
-    """Return a loop: ``await attempts(call)`` awaits the call up to *count* times in all.
+def async_attempts(
+    limit: int | timedelta, backoff: Backoff, retried: type[Exception]
+) -> AsyncRetrying:
+    """Return a loop: ``await attempts(call)`` awaits the call until there is an answer.
 
     *call* must be a coroutine function. It is repeated while it raises *retried*; the last error is
     raised as it is. One loop serves any number of calls, also at the same time.
+
+    Args:
+        limit: The most attempts in all; or a time since the first one, before which the last one
+            begins.
+        backoff: The waits.
+        retried: The call is repeated while it raises this.
     """
     return AsyncRetrying(
         wait=_spread(backoff),
-        stop=stop_after_attempt(count),
+        stop=stop_after_attempt(limit) if isinstance(limit, int) else stop_before_delay(limit),
         retry=retry_if_exception_type(retried),
         reraise=True,
     )

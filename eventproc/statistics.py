@@ -76,21 +76,6 @@ class PumpStatistics:
     counters: DeliveryCounters
     """Counted since the pump was started."""
 
-    @property
-    def handled_count(self) -> int:
-        """Events that the handler handled."""
-        return self.counters.handled_count
-
-    @property
-    def handler_error_count(self) -> int:
-        """Handler calls that failed."""
-        return self.counters.handler_error_count
-
-    @property
-    def receiver_error_count(self) -> int:
-        """Failures of receivers."""
-        return self.counters.receiver_error_count
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorStatistics:

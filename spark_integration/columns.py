@@ -8,6 +8,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Final
 
 import pyarrow as pa
@@ -119,20 +120,13 @@ def to_record_batches(schema: StructType, chunks: Iterable[Chunk]) -> Iterator[p
         yield batch()
 
 
-def _bodies(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
-    return pa.array([event.body for event in events], kind)
+Column = Callable[[pa.DataType, list[str], list[ReceivedEvent]], pa.Array]
+"""Makes a column of a type, from the partition and the event of each row."""
 
 
-def _partitions(kind: pa.DataType, partitions: list[str], _: list[ReceivedEvent]) -> pa.Array:
-    return pa.array(partitions, kind)
-
-
-def _offsets(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
-    return pa.array([event.offset for event in events], kind)
-
-
-def _numbers(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
-    return pa.array([event.sequence_number for event in events], kind)
+def _field(name: str) -> Column:
+    value_of = attrgetter(name)
+    return lambda kind, _, events: pa.array(map(value_of, events), kind)
 
 
 def _times(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
@@ -146,10 +140,6 @@ def _publishers(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) ->
     return pa.array([None if name is None else str(name) for name in names], kind)
 
 
-def _keys(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
-    return pa.array([event.partition_key for event in events], kind)
-
-
 def _properties(kind: pa.DataType, _: list[str], events: list[ReceivedEvent]) -> pa.Array:
     return _map_array(kind, [event.properties for event in events], frozenset())
 
@@ -158,14 +148,14 @@ def _system_properties(kind: pa.DataType, _: list[str], events: list[ReceivedEve
     return _map_array(kind, [event.system_properties for event in events], _WITH_OWN_COLUMN)
 
 
-_COLUMNS: Final[Mapping[str, Callable[[pa.DataType, list[str], list[ReceivedEvent]], pa.Array]]] = {
-    "body": _bodies,
-    "partition": _partitions,
-    "offset": _offsets,
-    "sequenceNumber": _numbers,
+_COLUMNS: Final[Mapping[str, Column]] = {
+    "body": _field("body"),
+    "partition": lambda kind, partitions, _: pa.array(partitions, kind),
+    "offset": _field("offset"),
+    "sequenceNumber": _field("sequence_number"),
     "enqueuedTime": _times,
     "publisher": _publishers,
-    "partitionKey": _keys,
+    "partitionKey": _field("partition_key"),
     "properties": _properties,
     "systemProperties": _system_properties,
 }

@@ -31,6 +31,8 @@ ASYNCIO_ERROR = re.compile("never retrieved|was destroyed but it is pending")
 """asyncio's log messages on an exception that was not retrieved, and on a pending task."""
 
 SEEDS_BY_DEFAULT = 25
+SEEDS_OF_QUICK_TESTS = 10
+"""``make test`` plays so many of them; ``make test-long`` plays the others."""
 
 settings.register_profile(
     "dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -70,7 +72,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         first = metafunc.config.getoption("--first-seed")
         count = metafunc.config.getoption("--seeds")
-        metafunc.parametrize("seed", range(first, first + count))
+        quick = range(first, first + SEEDS_OF_QUICK_TESTS)
+        metafunc.parametrize(
+            "seed",
+            [
+                seed if seed in quick else pytest.param(seed, marks=pytest.mark.long)
+                for seed in range(first, first + count)
+            ],
+        )
 
 
 def directory_of(item: pytest.Item) -> str:
@@ -120,9 +129,9 @@ def _no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _frozen_imports() -> None:
-    """Exempt imported objects from garbage collection, which makes it much faster."""
+    """Exempt what was imported so far from garbage collection, which makes it much faster."""
     gc.collect()
     gc.freeze()
 

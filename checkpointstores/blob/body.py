@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from eventproc.errors import StoreCorruptError
-from eventproc.models import COMPLETED_RANGES_MAX, STATE_BYTES_MAX, SequenceRange
+from eventproc.models import COMPLETED_RANGES_MAX, STATE_BYTES_MAX, Checkpoint, SequenceRange
 
 _MAGIC: Final = b"evpstate"
 _DIGEST_BYTES: Final = 16
@@ -48,7 +48,7 @@ class CheckpointBody:
     delivery_count: int = 0
 
 
-def frame_body(body: CheckpointBody) -> bytes:
+def frame_body(body: CheckpointBody | Checkpoint) -> bytes:
     """Encode a body. A body without state, completed ranges and delivery count is empty."""
     if not (body.state or body.completed or body.delivery_count):
         return b""

@@ -6,7 +6,7 @@ All functions are pure; ``records.py`` makes the requests.
 from checkpointstores.blob import azure_layout as layout
 from checkpointstores.blob.azure_layout import Position
 from checkpointstores.blob.body import CheckpointBody
-from checkpointstores.blob.container import BlobItem, Written
+from checkpointstores.blob.container import BlobItem
 from eventproc.core.checkpoint_rules import completed_above
 from eventproc.models import Checkpoint, CheckpointUpdate
 
@@ -37,22 +37,6 @@ def as_checkpoint(
     )
 
 
-def body_after(update: CheckpointUpdate, replaces: Checkpoint | None) -> CheckpointBody:
-    """Return the whole body after an update. A state that it does not set stays unchanged."""
-    if update.state is not None:
-        state, state_sequence_number = update.state or None, update.sequence_number
-    else:
-        state = replaces.state if replaces else None
-        state_sequence_number = (replaces.state_sequence_number if replaces else None) or 0
-    return CheckpointBody(
-        state=state,
-        state_sequence_number=state_sequence_number if state else None,
-        sequence_number=update.sequence_number,
-        completed=update.completed,
-        delivery_count=update.delivery_count,
-    )
-
-
 def may_keep_body(update: CheckpointUpdate, replaces: Checkpoint | None) -> bool:
     """Return whether the stored body is still correct after the update.
 
@@ -63,24 +47,6 @@ def may_keep_body(update: CheckpointUpdate, replaces: Checkpoint | None) -> bool
         update.state is None
         and (update.completed, update.delivery_count) == stored == ((), 0)
         and not update.is_reset  # a reset also removes completed ranges of other positions
-    )
-
-
-def stored_checkpoint(
-    update: CheckpointUpdate, body: CheckpointBody, written: Written
-) -> Checkpoint:
-    """Return the checkpoint that an update wrote."""
-    return Checkpoint(
-        partition_id=update.partition_id,
-        offset=update.offset,
-        sequence_number=update.sequence_number,
-        state=body.state,
-        state_sequence_number=body.state_sequence_number,
-        completed=body.completed,
-        delivery_count=body.delivery_count,
-        writer=update.writer,
-        etag=written.etag,
-        last_modified=written.last_modified,
     )
 
 

@@ -1,6 +1,6 @@
 """Log once when a store stops answering or refuses requests, and once when that ends."""
 
-from eventproc.logs import Logger
+from eventproc.logs import ConditionLogger, Logger
 
 
 class Reachability:
@@ -9,33 +9,26 @@ class Reachability:
     def __init__(self, log: Logger) -> None:
         """Log to *log*, which has the store as a bound field."""
         self._log = log
-        self._failures = 0
+        self._outage = ConditionLogger(log, "store_requests_failed", "store_requests_recovered")
         self._refusal_by_right: dict[str, str] = {}
 
     def failed(self, error: Exception) -> None:
         """Note a call that failed temporarily."""
-        if self._failures == 0:
-            self._log.warning("store_requests_failed", error=str(error))
-        self._failures += 1
+        self._outage.note(error=str(error))
 
     def refused(self, right: str, error: Exception) -> None:
         """Note a call that the service refused permanently.
 
         A refusal for the same reason, such as an expired token, is logged once for all rights.
         """
-        self._note_answer()
+        self._outage.end(failures=self._outage.count)
         if str(error) not in self._refusal_by_right.values():
             self._log.error("store_refused", error=str(error))
         self._refusal_by_right[right] = str(error)
 
     def answered(self, right: str) -> None:
         """Note a successful call that needed *right*."""
-        self._note_answer()
+        self._outage.end(failures=self._outage.count)
         refusal = self._refusal_by_right.pop(right, None)
         if refusal is not None and refusal not in self._refusal_by_right.values():
             self._log.info("store_refused_no_longer", error=refusal)
-
-    def _note_answer(self) -> None:
-        if self._failures:
-            self._log.info("store_requests_recovered", failures=self._failures)
-            self._failures = 0

@@ -14,19 +14,8 @@ from typing import Final, TypeVar
 
 from checkpointstores.blob import azure_layout as layout
 from checkpointstores.blob.azure_layout import RecordKind
-from checkpointstores.blob.body import (
-    BODY_BYTES_MAX,
-    CheckpointBody,
-    frame_body,
-    unframe_body,
-)
-from checkpointstores.blob.checkpoint import (
-    as_checkpoint,
-    body_after,
-    is_written_by,
-    may_keep_body,
-    stored_checkpoint,
-)
+from checkpointstores.blob.body import BODY_BYTES_MAX, CheckpointBody, frame_body, unframe_body
+from checkpointstores.blob.checkpoint import as_checkpoint, is_written_by, may_keep_body
 from checkpointstores.blob.container import (
     BlobContainer,
     BlobItem,
@@ -41,6 +30,7 @@ from checkpointstores.blob.spelling import SpellingWatch
 from checkpointstores.names import require_partition_id
 from checkpointstores.retry import retried
 from eventproc.concurrency.tasks import together
+from eventproc.core.checkpoint_rules import checkpoint_after
 from eventproc.errors import StoreError, StoreRejectedError, StoreUnavailableError
 from eventproc.logs import get_logger
 from eventproc.models import (
@@ -60,6 +50,7 @@ from eventproc.models import (
 from eventproc.ports import CheckpointStore
 
 T = TypeVar("T")
+RecordT = TypeVar("RecordT", Checkpoint, Member)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +191,7 @@ class BlobRecords(CheckpointStore):
             lambda container: put_or_set(container, name, metadata, None, etag=member.etag),
             is_mine=lambda found: found.metadata == metadata,
         )
-        written = answer.written
-        stored = (
-            replace(member, etag=written.etag, last_modified=written.last_modified)
-            if written
-            else None
-        )
+        stored = _stamped(member, answer.written)
         return MemberResult(outcome=answer.outcome, member=stored, error=answer.error)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
@@ -274,8 +260,8 @@ class BlobRecords(CheckpointStore):
         etag = replaces.etag if replaces else None
         if etag is not None and etag.startswith(_LEGACY_ETAG):
             etag = None
-        body = body_after(update, replaces)
-        framed = None if may_keep_body(update, replaces) else frame_body(body)
+        stored = checkpoint_after(update, replaces)
+        framed = None if may_keep_body(update, replaces) else frame_body(stored)
         answer = await self._write(
             name,
             lambda container: put_or_set(container, name, metadata, framed, etag=etag),
@@ -284,7 +270,7 @@ class BlobRecords(CheckpointStore):
         )
         return CheckpointResult(
             outcome=answer.outcome,
-            checkpoint=stored_checkpoint(update, body, answer.written) if answer.written else None,
+            checkpoint=_stamped(stored, answer.written),
             error=answer.error,
         )
 
@@ -387,6 +373,13 @@ class BlobRecords(CheckpointStore):
         if self._malformed_etag_by_name.get(item.name) != item.etag:
             self._malformed_etag_by_name[item.name] = item.etag
             self._log.warning("store_record_malformed", blob=item.name, etag=item.etag, reason=what)
+
+
+def _stamped(record: RecordT, written: Written | None) -> RecordT | None:
+    """Return a record with its ETag and time; ``None`` if it was not written."""
+    if written is None:
+        return None
+    return replace(record, etag=written.etag, last_modified=written.last_modified)
 
 
 def _as_ownership(

@@ -145,49 +145,29 @@ class _AzureContainer:
         return replace(_as_item(name, found), body=body)
 
     async def _download(self, blob: BlobClient, etag: str, length: int) -> bytes:
-        stream = await blob.download_blob(
-            offset=0, length=length, etag=etag, match_condition=MatchConditions.IfNotModified
-        )
-        return await stream.readall()
+        stream = await blob.download_blob(offset=0, length=length, **_if_is(etag))
+        content: bytes = await stream.readall()
+        return content
 
     async def put(
         self, name: str, metadata: Mapping[str, str], body: bytes, *, etag: str | None
     ) -> Written:
-        blob = self._blob(name)
-        if etag is None:
-            answer = await self._ask(
-                Right.WRITE,
-                lambda: blob.upload_blob(body, overwrite=False, metadata=dict(metadata)),
-            )
-        else:
-            answer = await self._ask(
-                Right.WRITE,
-                lambda: blob.upload_blob(
-                    body,
-                    overwrite=True,
-                    metadata=dict(metadata),
-                    etag=etag,
-                    match_condition=MatchConditions.IfNotModified,
-                ),
-            )
+        condition = {"overwrite": False} if etag is None else {"overwrite": True} | _if_is(etag)
+        answer = await self._ask(
+            Right.WRITE,
+            lambda: self._blob(name).upload_blob(body, metadata=dict(metadata), **condition),
+        )
         return _as_written(answer)
 
     async def set_metadata(self, name: str, metadata: Mapping[str, str], *, etag: str) -> Written:
         answer = await self._ask(
             Right.WRITE,
-            lambda: self._blob(name).set_blob_metadata(
-                dict(metadata), etag=etag, match_condition=MatchConditions.IfNotModified
-            ),
+            lambda: self._blob(name).set_blob_metadata(dict(metadata), **_if_is(etag)),
         )
         return _as_written(answer)
 
     async def delete(self, name: str, *, etag: str) -> None:
-        await self._ask(
-            Right.DELETE,
-            lambda: self._blob(name).delete_blob(
-                etag=etag, match_condition=MatchConditions.IfNotModified
-            ),
-        )
+        await self._ask(Right.DELETE, lambda: self._blob(name).delete_blob(**_if_is(etag)))
 
     def _blob(self, name: str) -> BlobClient:
         if name not in self._blob_by_name:
@@ -234,6 +214,11 @@ class _AzureContainer:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+
+def _if_is(etag: str) -> dict[str, Any]:
+    """Return the condition that a blob still has this ETag."""
+    return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
 
 
 def _as_written(answer: Mapping[str, object]) -> Written:

@@ -148,8 +148,8 @@ def connect(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
     """Open the file, and create its tables if it is new.
 
     Raises:
-        ConfigurationError: the path cannot work, the file is damaged or belongs to another program;
-            the message says what to do.
+        ConfigurationError: the path cannot work, or the file belongs to another program.
+        StoreCorruptError: the file is damaged or cannot be written.
         StoreUnavailableError: other processes locked the file for longer than the timeout.
     """
     _require_usable(path)
@@ -162,7 +162,7 @@ def connect(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
             # timeout is. That happens to processes that start at the same time.
             is_busy = _primary_code(error) == sqlite3.SQLITE_BUSY
             if not is_busy or time.monotonic() >= deadline:
-                raise as_open_error(error, path) from error
+                raise as_store_error(error, path) from error
         time.sleep(OPEN_RETRY_S)
 
 
@@ -175,14 +175,6 @@ def _connect_once(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def as_open_error(error: sqlite3.Error, path: Path) -> ConfigurationError | StoreUnavailableError:
-    """Return the error for a file that could not be opened."""
-    meaning = as_store_error(error, path)
-    return (
-        meaning if isinstance(meaning, StoreUnavailableError) else ConfigurationError(str(meaning))
-    )
 
 
 def as_store_error(error: sqlite3.Error, path: Path) -> StoreCorruptError | StoreUnavailableError:
@@ -288,7 +280,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     for table in _CHECKED_TABLES:
         (what,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
         if what != "ok":
-            raise ConfigurationError(str(_damaged(path, " ".join(what.split()))))
+            raise _damaged(path, " ".join(what.split()))
 
 
 def _require_ours(connection: sqlite3.Connection, path: Path) -> int:

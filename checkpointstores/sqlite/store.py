@@ -222,6 +222,14 @@ class SqliteCheckpointStore(CheckpointStore):
 
     def _connect(self) -> None:
         path = self._path.absolute()
+        try:
+            self._file, is_clock_known = self._opened(path)
+        except StoreCorruptError as error:
+            raise ConfigurationError(str(error)) from error
+        if not is_clock_known:
+            _log.warning("store_clock_followed", path=str(path))
+
+    def _opened(self, path: Path) -> tuple[_OpenFile, bool]:
         connection = connect(path, busy_timeout_s=self._busy_timeout.total_seconds())
         try:
             clock = StoreClock(self._host_clock)
@@ -230,15 +238,10 @@ class SqliteCheckpointStore(CheckpointStore):
             )
             # This writes, so a read-only file is refused here and not by the first claim.
             with file.transaction("BEGIN IMMEDIATE") as db:
-                is_clock_known = clock.start(db)
-        except BaseException as error:
+                return file, clock.start(db)
+        except BaseException:
             connection.close()
-            if isinstance(error, StoreCorruptError):
-                raise ConfigurationError(str(error)) from error
             raise
-        if not is_clock_known:
-            _log.warning("store_clock_followed", path=str(path))
-        self._file = file
 
     def _disconnect(self) -> None:
         file, self._file = self._file, None

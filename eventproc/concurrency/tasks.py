@@ -5,6 +5,8 @@ from collections.abc import Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from eventproc.errors import HandlerCancelledError
+
 _T = TypeVar("_T")
 
 
@@ -14,6 +16,23 @@ class CallEndedEarlyError(asyncio.CancelledError):
     The partition's next owner handles the rest. It is a ``CancelledError``, so that handlers which
     catch ``Exception`` do not take it for a failure.
     """
+
+
+def is_cancelled() -> bool:
+    """Whether this task was cancelled; otherwise a ``CancelledError`` came from what it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+@contextmanager
+def users_code() -> Iterator[None]:
+    """Raise ``HandlerCancelledError`` for a ``CancelledError`` that did not cancel this task."""
+    try:
+        yield
+    except asyncio.CancelledError as cancellation:
+        if is_cancelled():
+            raise
+        raise HandlerCancelledError(cancellation) from cancellation
 
 
 async def together(*coroutines: Coroutine[Any, Any, _T]) -> list[_T]:

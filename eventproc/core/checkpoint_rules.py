@@ -6,6 +6,7 @@ Rule 3: a checkpoint always has a position: Azure's readers fail a whole listing
 """
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final
 
 from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition, SequenceRange
@@ -88,6 +89,29 @@ def initial_checkpoint(partition_id: str, writer: str) -> CheckpointUpdate:
         sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER,
         replaces=None,
         writer=writer,
+    )
+
+
+def checkpoint_after(update: CheckpointUpdate, current: Checkpoint | None) -> Checkpoint:
+    """Return the checkpoint that an update writes over the current one.
+
+    A state that the update does not set stays unchanged. The store sets ``etag`` and
+    ``last_modified``.
+    """
+    state, state_sequence_number = update.state or None, update.sequence_number
+    if update.state is None and current is not None:
+        state, state_sequence_number = current.state, current.state_sequence_number or 0
+    return Checkpoint(
+        partition_id=update.partition_id,
+        offset=update.offset,
+        sequence_number=update.sequence_number,
+        state=state,
+        state_sequence_number=state_sequence_number if state else None,
+        completed=update.completed,
+        delivery_count=update.delivery_count,
+        writer=update.writer,
+        etag="",
+        last_modified=datetime.min.replace(tzinfo=UTC),
     )
 
 

@@ -45,7 +45,7 @@ class KeyQueues(Generic[_E]):
         self._out.add(key)
         return key, events
 
-    def back(self, key: Hashable) -> None:
+    def finish(self, key: Hashable) -> None:
         """Note that the events taken of this key are not being handled any more."""
         self._out.remove(key)
         if key in self._queue_by_key:

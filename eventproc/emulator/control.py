@@ -8,16 +8,15 @@ HTTP/1.1 that this needs: one request per connection, bodies in JSON.
 import asyncio
 import json
 import logging
-from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Collection
-from datetime import timedelta
+from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from eventproc.emulator.amqp.refusal import RefusedError
-from eventproc.emulator.faults import Faults
+from eventproc.emulator.amqp_server import AmqpServer
+from eventproc.emulator.faults import LastingFault
 from eventproc.emulator.hub.configuration import PARTITIONS_MAX
-from eventproc.emulator.hub.hub import Namespace
 from eventproc.emulator.request import (
     NUMBER_MAX,
     REQUEST_MAX,
@@ -35,63 +34,6 @@ _LOG.addHandler(logging.NullHandler())  # silent until the program configures lo
 Answer: TypeAlias = dict[str, object]
 
 
-class ControlledServer(Protocol):
-    """The methods of ``EmulatorServer`` that the endpoint uses."""
-
-    faults: Faults
-    namespace: Namespace
-
-    @property
-    def connections(self) -> Collection[object]:
-        """The open connections of clients."""
-
-    @property
-    def listens(self) -> bool:
-        """Whether clients can connect."""
-
-    @property
-    def connection_string(self) -> str:
-        """The connection string for clients."""
-
-    @abstractmethod
-    async def start(self) -> None:
-        """Listen for clients."""
-
-    @abstractmethod
-    async def stop(self) -> None:
-        """Close the port and cut all connections."""
-
-    @abstractmethod
-    def partition_ids(self, hub: str) -> list[str]:
-        """Return the partitions of a hub."""
-
-    @abstractmethod
-    def add_partitions(self, hub: str, count: int) -> None:
-        """Add partitions to a hub."""
-
-    @abstractmethod
-    def expire_before(self, hub: str, partition_id: str, sequence_number: int) -> int:
-        """Drop events below a sequence number; return how many."""
-
-    @abstractmethod
-    def drop_connections(self, hub: str | None = None, partition_id: str | None = None) -> int:
-        """Cut connections; return how many."""
-
-    @abstractmethod
-    def displace_receivers(self, hub: str, partition_id: str | None = None) -> int:
-        """End receivers as if others with a higher epoch had connected; return how many."""
-
-    @abstractmethod
-    def delay_deliveries(
-        self, delay: timedelta, hub: str | None = None, partition_id: str | None = None
-    ) -> None:
-        """Delay each delivery; zero ends it."""
-
-    @abstractmethod
-    def clear_faults(self) -> None:
-        """End every fault."""
-
-
 class Fault(NamedTuple):
     """What a ``POST`` to a fault calls, and the parameters that it takes."""
 
@@ -102,25 +44,21 @@ class Fault(NamedTuple):
 class ControlEndpoint:
     """A small HTTP server beside the emulator."""
 
-    def __init__(self, server: ControlledServer) -> None:
+    def __init__(self, server: AmqpServer) -> None:
         self._server = server
         self._listener: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
-        target, lasting = ("hub", "partition_id"), ("duration_s",)
+        target = ("hub", "partition_id")
         self._faults: dict[str, Fault] = {
             "drop-connections": Fault(self._drop_connections, target),
             "displace-receivers": Fault(self._displace_receivers, target),
             "delay-deliveries": Fault(self._delay_deliveries, (*target, "delay_s")),
-            "refuse-connections": Fault(self._refuse_connections, lasting),
-            "refuse-links": Fault(self._refuse_links, lasting),
-            "refuse-offsets": Fault(self._refuse_offsets, lasting),
-            "be-busy": Fault(self._be_busy, lasting),
-            "fall-silent": Fault(self._fall_silent, lasting),
             "expire-before": Fault(self._expire_before, (*target, "sequence_number")),
             "add-partitions": Fault(self._add_partitions, ("hub", "count")),
             "clear": Fault(self._clear),
             "stop": Fault(self._stop),
             "start": Fault(self._start),
+            **{each: Fault(partial(self._begin, each), ("duration_s",)) for each in LastingFault},
         }
 
     async def start(self, host: str, port: int) -> int:
@@ -238,24 +176,8 @@ class ControlEndpoint:
         self._server.delay_deliveries(given.duration("delay_s"), *_target(given))
         return {}
 
-    async def _refuse_connections(self, given: Parameters) -> Answer:
-        self._server.faults.refuse_connections(given.duration("duration_s"))
-        return {}
-
-    async def _refuse_links(self, given: Parameters) -> Answer:
-        self._server.faults.refuse_links(given.duration("duration_s"))
-        return {}
-
-    async def _refuse_offsets(self, given: Parameters) -> Answer:
-        self._server.faults.refuse_offsets(given.duration("duration_s"))
-        return {}
-
-    async def _be_busy(self, given: Parameters) -> Answer:
-        self._server.faults.be_busy(given.duration("duration_s"))
-        return {}
-
-    async def _fall_silent(self, given: Parameters) -> Answer:
-        self._server.faults.fall_silent(given.duration("duration_s"))
+    async def _begin(self, fault: LastingFault, given: Parameters) -> Answer:
+        self._server.faults.begin(fault, given.duration("duration_s"))
         return {}
 
     async def _expire_before(self, given: Parameters) -> Answer:

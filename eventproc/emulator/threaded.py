@@ -3,12 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from concurrent.futures import Future
 from datetime import timedelta
 from pathlib import Path
 from typing import ParamSpec, Self, TypeVar
 
 from eventproc.emulator.amqp.message import StoredEvent
+from eventproc.emulator.faults import LastingFault
 from eventproc.emulator.hub.configuration import (
     EmulatorConfiguration,
     HubConfiguration,
@@ -120,17 +120,11 @@ class EventHubsEmulator:
 
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function on the loop's thread; return its result or raise its error."""
-        done: Future[T] = Future()
 
-        def call() -> None:
-            try:
-                done.set_result(function(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread
-                done.set_exception(error)
+        async def call() -> T:
+            return function(*args, **kwargs)
 
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(call)
-        return done.result()
+        return self._await(call())
 
     # --- addresses -------------------------------------------------------------------------------
 
@@ -193,23 +187,23 @@ class EventHubsEmulator:
 
     def refuse_connections(self, duration: timedelta) -> None:
         """Abort every new connection as soon as it is made; existing ones stay."""
-        self._call(self._running.faults.refuse_connections, duration)
+        self._call(self._running.faults.begin, LastingFault.REFUSE_CONNECTIONS, duration)
 
     def refuse_links(self, duration: timedelta) -> None:
         """Answer every new link to a hub with the service's ``server-busy``."""
-        self._call(self._running.faults.refuse_links, duration)
+        self._call(self._running.faults.begin, LastingFault.REFUSE_LINKS, duration)
 
     def refuse_offsets(self, duration: timedelta) -> None:
         """Refuse receivers that begin at an offset, as after geo-replication was switched on."""
-        self._call(self._running.faults.refuse_offsets, duration)
+        self._call(self._running.faults.begin, LastingFault.REFUSE_OFFSETS, duration)
 
     def be_busy(self, duration: timedelta) -> None:
         """Reject every event that is sent to a hub with the service's ``server-busy``."""
-        self._call(self._running.faults.be_busy, duration)
+        self._call(self._running.faults.begin, LastingFault.BE_BUSY, duration)
 
     def fall_silent(self, duration: timedelta) -> None:
         """Keep connections open but send nothing on them; pending output follows afterwards."""
-        self._call(self._running.faults.fall_silent, duration)
+        self._call(self._running.faults.begin, LastingFault.FALL_SILENT, duration)
 
     def clear_faults(self) -> None:
         """End every fault; output that was held back or delayed is sent now."""

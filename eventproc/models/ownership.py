@@ -142,3 +142,8 @@ class OwnershipSnapshot:
 
     resolution: timedelta = timedelta(0)
     """The precision of the store's times: one second if they are HTTP dates."""
+
+    @property
+    def by_partition(self) -> dict[str, PartitionOwnership]:
+        """The records by partition id."""
+        return {ownership.partition_id: ownership for ownership in self.ownerships}

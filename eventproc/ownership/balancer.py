@@ -37,23 +37,34 @@ class Balancer:
         self,
         store: CheckpointStore,
         group: ConsumerGroup,
-        owner_id: str,
+        member: Member,
         *,
-        leases: Leases,
-        membership: Membership,
         config: EventProcessorConfig,
         clock: Callable[[], float],
+        on_lost: Callable[[str], None],
         log: Logger,
     ) -> None:
+        """Write nothing yet; *on_lost* is called with each partition whose lease is lost."""
         self._store = store
         self._group = group
-        self._leases = leases
-        self._membership = membership
+        expiration = config.ownership_expiration
+        self.membership = Membership(
+            store, group, member, expiration=expiration, clock=clock, log=log
+        )
+        self.leases = Leases(
+            store,
+            group,
+            self.membership,
+            expiration=expiration,
+            clock=clock,
+            on_lost=on_lost,
+            log=log,
+        )
         self._rules = Rules(
-            owner_id=owner_id,
+            owner_id=member.owner_id,
             strategy=config.load_balancing_strategy,
             lease_mode=config.lease_mode,
-            expiration=config.ownership_expiration,
+            expiration=expiration,
             handoff_timeout=config.handoff_timeout,
             standby_timeout=config.standby_timeout,
             load_balancing_interval=config.load_balancing_interval,
@@ -87,22 +98,13 @@ class Balancer:
             self._log_changes(before, self._memory)
             return await self._carry_out(decide(self._memory, self._rules), listing)
 
-    async def deregister(self, running: Collection[str]) -> None:
-        """Release what is left and delete the member record: the last step of leaving.
-
-        The record stays if one of our handlers may still run. Its status is *leaving*, so other
-        members wait for ``handoff_timeout`` before they steal from this processor.
-        """
-        if await self._leases.release_remaining(running):
-            await self._membership.withdraw()
-
     async def _read(
         self, partition_ids: tuple[str, ...], busy: frozenset[str], running: frozenset[str]
     ) -> Listing:
         """Read ownership after members: a processor that starts is then seen in one at least."""
         asked_at_s = self._clock()
         present = await self._store.list_members(self._group)
-        self._membership.note(present, asked_at_s)
+        self.membership.note(present, asked_at_s)
 
         def listing(owned: OwnershipSnapshot | None) -> Listing:
             return Listing(
@@ -110,9 +112,9 @@ class Balancer:
                 present=present,
                 owned=owned,
                 asked_at_s=asked_at_s,
-                own=self._membership.own,
-                leases=self._leases.by_partition,
-                is_trusted=self._leases.is_any_trusted,
+                own=self.membership.own,
+                leases=self.leases.by_partition,
+                is_trusted=self.leases.is_any_trusted,
                 handing_over=busy,
                 running=running,
             )
@@ -124,15 +126,16 @@ class Balancer:
 
     async def _carry_out(self, actions: Actions, listing: Listing) -> CycleResult:
         """Write what was decided, in the order of the fields of ``Actions``."""
-        self._leases.renews_records = actions.renews_records
+        self.leases.renews_records = actions.renews_records
         if listing.owned is not None:
-            await self._leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
-        is_known = await self._membership.carry_out(actions.member)
+            await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
+        is_known = await self.membership.carry_out(actions.member)
         for member in actions.fenced:
             is_known &= await self._fence(member)
         results = await self._claim(actions) if is_known else []
-        if actions.transfers:
-            await self._store.claim_ownership(self._group, actions.transfers)
+        # Asked after reading: a record that was not known here may be that of a new processor.
+        if actions.transfers and await self.membership.is_sole_holder():
+            await self.leases.write(actions.transfers)
         for member in actions.forgotten:
             await self._store.withdraw_member(self._group, member)
         won = {r.claim.partition_id for r in results if r.outcome is WriteOutcome.WON}
@@ -156,7 +159,7 @@ class Balancer:
         claims = [*actions.claims, *([actions.steal] if actions.steal else [])]
         if not claims:
             return []
-        results = await self._leases.claim(claims)
+        results = await self.leases.claim(claims)
         unknown = [r.claim.partition_id for r in results if r.outcome is WriteOutcome.UNKNOWN]
         if unknown:
             self._unknown_claims.note(partition_ids=unknown)

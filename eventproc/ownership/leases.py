@@ -7,7 +7,7 @@ All of this runs on the store's loop, so that handlers cannot delay it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -23,6 +23,7 @@ from eventproc.models import (
     PartitionOwnership,
     WriteOutcome,
 )
+from eventproc.ownership.membership import Membership
 from eventproc.ports import CheckpointStore
 
 CHECKS_PER_EXPIRATION = 24
@@ -36,33 +37,30 @@ class Leases:
         self,
         store: CheckpointStore,
         group: ConsumerGroup,
-        owner_id: str,
+        membership: Membership,
         *,
         expiration: timedelta,
         clock: Callable[[], float],
         on_lost: Callable[[str], None],
         log: Logger,
-        is_sole_holder: Callable[[], Awaitable[bool]] | None = None,
-        session_trusted_until_s: Callable[[], float] | None = None,
     ) -> None:
         """Begin with no lease.
 
         Args:
             store: Where the records are.
             group: The consumer group of the records.
-            owner_id: The owner to write into them.
+            membership: Its owner id is written into them. If it is a session, that is trusted
+                instead of each record, and the records are not renewed.
             expiration: After what time without a renewal a record has no live owner.
             clock: This processor's monotonic clock, in seconds.
             on_lost: Called with the id of each partition whose lease is lost.
             log: Where transitions are logged.
-            is_sole_holder: Returns whether no other processor has written under this
-                ``owner_id``.
-            session_trusted_until_s: Only with session leases: returns until when the session may
-                be trusted. Ownership records are then not renewed.
         """
         self._store = store
         self._group = group
-        self._owner_id = owner_id
+        self._membership = membership
+        membership.on_fenced, membership.on_lapsed = self.lose_all, self.doubt_all
+        self._owner_id = membership.own.member.owner_id
         self._expiration = expiration
         self._clock = clock
         self._on_lost = on_lost
@@ -76,9 +74,7 @@ class Leases:
         self._epoch = 0
         """Rises when all leases are lost: answers to earlier writes are then ignored."""
 
-        self._is_sole_holder = is_sole_holder
-        self._session_trusted_until_s = session_trusted_until_s
-        self.renews_records = session_trusted_until_s is None
+        self.renews_records = not membership.is_session
         """Whether each ownership record is renewed. With session leases, only while the group has
         members that do not use them."""
 
@@ -99,8 +95,7 @@ class Leases:
     @property
     def is_any_trusted(self) -> bool:
         """Whether at least one lease may be trusted now."""
-        now_s = self._clock()
-        return any(self.trusted_until_s(p) > now_s for p in self._lease_by_partition)
+        return any(self.remaining_s(p) > 0 for p in self._lease_by_partition)
 
     def trusted_until_s(self, partition_id: str) -> float:
         """Until when, on this processor's clock, the lease of the partition may be trusted.
@@ -108,29 +103,35 @@ class Leases:
         The handlers' thread calls this, too. The store's thread removes or doubts a lease before
         it extends the trust, so this reads in the opposite order: the lease last.
         """
-        session, compared_at_s = self._session_trusted_until_s, self._compared_at_s
-        by_session_s = float("inf") if session is None else session()
+        is_session, compared_at_s = self._membership.is_session, self._compared_at_s
+        by_session_s = self._membership.trusted_until_s()
         lease = self._lease_by_partition.get(partition_id)
         if lease is None:
             return float("-inf")
         by_record_s = trusted_until_s(lease.sent_at_s, self._expiration)
         # Trust in the session does not show that a record is still ours: only reading it does.
-        if session is None or lease.is_doubtful:
+        if not is_session:
+            return by_record_s
+        if lease.is_doubtful:
             return min(by_record_s, by_session_s)
         seen_at_s = max(lease.sent_at_s, compared_at_s)
         return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)
 
+    def remaining_s(self, partition_id: str) -> float:
+        """For how many seconds the lease of the partition may be trusted; zero or less: not."""
+        return self.trusted_until_s(partition_id) - self._clock()
+
     @property
     def margin_s(self) -> float | None:
         """Seconds until the first lease is not trusted any more; ``None`` without a lease."""
-        until_s = [u for u in map(self.trusted_until_s, self.held) if u > float("-inf")]
-        return max(0.0, min(until_s) - self._clock()) if until_s else None
+        left_s = [s for s in map(self.remaining_s, self.held) if s > float("-inf")]
+        return max(0.0, min(left_s)) if left_s else None
 
     async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write claims for this processor, and keep a lease for each one won."""
         async with self._turns.take([claim.partition_id for claim in claims]):
             sent_at_s, epoch = self._clock(), self._epoch
-            results = await self._write(claims)
+            results = await self.write(claims)
             for result in results:
                 if result.outcome is WriteOutcome.WON and epoch == self._epoch:
                     self._confirm(result, sent_at_s)
@@ -150,34 +151,13 @@ class Leases:
             claim = OwnershipClaim(
                 partition_id=partition_id, owner_id=owner_id, expected_etag=lease.etag
             )
-            (result,) = await self._write([claim])
+            (result,) = await self.write([claim])
             is_unclear = result.outcome is WriteOutcome.LOST and lease.is_doubtful
             if is_unclear or result.outcome is WriteOutcome.UNKNOWN:
                 current = await self._read_own(partition_id)
                 if current is not None:
-                    (result,) = await self._write([replace(claim, expected_etag=current.etag)])
+                    (result,) = await self.write([replace(claim, expected_etag=current.etag)])
             return result.outcome
-
-    async def release_remaining(self, running: Collection[str]) -> bool:
-        """Release every partition still recorded as ours; return whether none is left.
-
-        Another member may have handed a partition to this processor while it was leaving. A
-        partition whose handler is still *running* is skipped. Nothing is released if another
-        processor uses this owner id, because the records may be the other's.
-        """
-        snapshot = await self._store.list_ownership(self._group)
-        mine = [o for o in snapshot.ownerships if o.owner_id == self._owner_id]
-        idle = [
-            OwnershipClaim(partition_id=o.partition_id, owner_id=None, expected_etag=o.etag)
-            for o in mine
-            if o.partition_id not in running
-        ]
-        # Checked after reading, as in _resolve_doubtful.
-        if idle and self._is_sole_holder is not None and not await self._is_sole_holder():
-            return False
-        results = await self._write(idle) if idle else []
-        is_clear = all(result.outcome is not WriteOutcome.UNKNOWN for result in results)
-        return is_clear and len(idle) == len(mine)
 
     async def verify(self, partition_id: str) -> bool:
         """Return whether a renewal proves the partition ours; raise ``StoreError`` if unknown."""
@@ -195,7 +175,7 @@ class Leases:
     ) -> None:
         """Renew each lease that a listing contradicts: the conditional write shows who is right."""
         if contradicted:
-            await self._renew(contradicted, _by_partition(snapshot))
+            await self._renew(contradicted, snapshot.by_partition)
         self._compared_at_s = asked_at_s
 
     async def keep(self) -> None:
@@ -273,7 +253,7 @@ class Leases:
             owner_id = ownership.owner_id if ownership is not None else None
             log = self._log.bind(partition_id=partition_id)
             if owner_id == self._owner_id:
-                log.warning("ownership_touched")
+                log.warning("ownership_rewritten")
             else:
                 log.warning("ownership_lost", to_owner_id=owner_id)
 
@@ -288,7 +268,7 @@ class Leases:
         if not claims:
             return []
         sent_at_s, epoch = self._clock(), self._epoch
-        results = await self._write(claims)
+        results = await self.write(claims)
         if epoch != self._epoch:
             return []
         for result in results:
@@ -316,20 +296,16 @@ class Leases:
         try:
             snapshot = await self._store.list_ownership(self._group)
             # Checked after reading: a processor writes its member record before any other.
-            if self._is_sole_holder is not None and not await self._is_sole_holder():
+            if not await self._membership.is_sole_holder():
                 return set()
         except StoreError:
             return set(partition_ids)
-        ours = {
-            ownership.partition_id: ownership.etag
-            for ownership in snapshot.ownerships
-            if ownership.partition_id in partition_ids and ownership.owner_id == self._owner_id
-        }
         renewed = []
-        for partition_id, etag in ours.items():
+        for partition_id, ownership in snapshot.by_partition.items():
             lease = self._lease_by_partition.get(partition_id)
-            if lease is not None:
-                lease = self._lease_by_partition[partition_id] = replace(lease, etag=etag)
+            is_ours = partition_id in partition_ids and ownership.owner_id == self._owner_id
+            if lease is not None and is_ours:
+                lease = self._lease_by_partition[partition_id] = replace(lease, etag=ownership.etag)
                 renewed.append(lease)
         results = await self._renew_once(renewed)
         return {r.claim.partition_id for r in results if r.outcome is not WriteOutcome.LOST}
@@ -341,12 +317,12 @@ class Leases:
     async def _stored(self) -> Mapping[str, PartitionOwnership]:
         """The current records; none if the store does not answer."""
         try:
-            snapshot = await self._store.list_ownership(self._group)
+            return (await self._store.list_ownership(self._group)).by_partition
         except StoreError:
             return {}
-        return _by_partition(snapshot)
 
-    async def _write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
+    async def write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
+        """Write ownership records; no lease is changed."""
         results = await self._store.claim_ownership(self._group, claims)
         self.write_count += len(results)
         return results
@@ -360,7 +336,3 @@ class Leases:
             sent_at_s=sent_at_s,
             answered_at_s=self._clock(),
         )
-
-
-def _by_partition(snapshot: OwnershipSnapshot) -> Mapping[str, PartitionOwnership]:
-    return {ownership.partition_id: ownership for ownership in snapshot.ownerships}

@@ -72,23 +72,19 @@ class Membership:
         *,
         expiration: timedelta,
         clock: Callable[[], float],
-        on_fenced: Callable[[], None],
-        on_lapsed: Callable[[], None],
         log: Logger,
     ) -> None:
-        """Write nothing yet: ``enter`` does.
-
-        *on_fenced* is called when another processor has fenced this one: all leases are lost.
-        *on_lapsed* is called when the session is renewed after it was not trusted: each ownership
-        record must be verified before its lease is trusted again.
-        """
+        """Write nothing yet: ``enter`` does."""
         self._store = store
         self._group = group
         self._expiration = expiration
         self._clock = clock
-        self._on_fenced = on_fenced
-        self._on_lapsed = on_lapsed
         self._log = log
+        self.on_fenced: Callable[[], None] = lambda: None
+        """Called when another processor has fenced this one: all leases are lost."""
+        self.on_lapsed: Callable[[], None] = lambda: None
+        """Called when the session is renewed after it was not trusted: each ownership record must
+        be verified before its lease is trusted again."""
         self._is_withdrawn = False
         self._renewal_failure = ConditionLogger(
             log, "session_renewal_failed", "session_renewal_recovered"
@@ -196,7 +192,7 @@ class Membership:
 
     def _lose_all(self) -> None:
         self._log.error("processor_fenced")
-        self._on_fenced()
+        self.on_fenced()
 
     # Session leases.
 
@@ -283,7 +279,7 @@ class Membership:
         if result.outcome is not WriteOutcome.WON or result.member is None:
             return False
         if self.is_session and self._clock() > self.trusted_until_s():
-            self._on_lapsed()
+            self.on_lapsed()
         self.own = replace(
             self.own,
             member=replace(self.own.member, etag=result.member.etag),

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.concurrency.tasks import is_cancelled, retrieve_outcome
 from eventproc.config import CheckpointPolicy
 from eventproc.core.checkpoint_rules import (
     adoption,
@@ -31,7 +31,6 @@ from eventproc.models import (
     CheckpointUpdate,
     WriteOutcome,
 )
-from eventproc.partition.stop_scope import is_cancelled
 
 Read = Callable[[], Awaitable[Checkpoint | None]]
 Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
@@ -152,14 +151,13 @@ class Checkpointer:
         progress = self.progress
         if progress.revision <= self._noted_revision or not progress.has_position:
             return
-        now_s = asyncio.get_running_loop().time()
-        if self._handled_count == 0:
-            self._oldest_at_s = now_s
         is_first = self._handled_count == 0
+        if is_first:
+            self._oldest_at_s = self._clock()
         self._handled_count += handled_count
         self._noted_revision = progress.revision
         # Later notes do not change when the write is due, unless ``max_events`` is reached.
-        if is_first or self._is_enough:
+        if is_first or self._due_in_s() == 0:
             self._wake.set()
 
     @property
@@ -169,12 +167,6 @@ class Checkpointer:
         return has_room(
             self._handled_count, policy.max_events, policy.interval, policy.max_uncommitted_events
         )
-
-    @property
-    def _is_enough(self) -> bool:
-        """Whether enough events were handled for a write that is due at once."""
-        max_events = self._policy.max_events
-        return (max_events is not None and self._handled_count >= max_events) or not self.has_room
 
     async def until_room(self) -> None:
         """Wait while ``max_uncommitted_events`` is reached, because the store fails.
@@ -199,21 +191,22 @@ class Checkpointer:
 
     async def _until_due(self) -> None:
         """Wait until a write is due."""
-        loop = asyncio.get_running_loop()
         while True:
-            due_in_s = checkpoint_due_in_s(
-                handled_count=self._handled_count,
-                oldest_age_s=loop.time() - self._oldest_at_s,
-                max_events=self._policy.max_events,
-                interval=self._policy.interval,
-                max_uncommitted_events=self._policy.max_uncommitted_events,
-            )
             try:
-                async with asyncio.timeout(due_in_s):
+                async with asyncio.timeout(self._due_in_s()):
                     await self._wake.wait()
                     self._wake.clear()
             except TimeoutError:
                 return
+
+    def _due_in_s(self) -> float | None:
+        return checkpoint_due_in_s(
+            handled_count=self._handled_count,
+            oldest_age_s=self.unwritten_age_s,
+            max_events=self._policy.max_events,
+            interval=self._policy.interval,
+            max_uncommitted_events=self._policy.max_uncommitted_events,
+        )
 
     async def flush(self, *, is_of_call: bool = False) -> None:
         """Return when all progress made before the call is stored; retry until it is.
@@ -305,7 +298,7 @@ class Checkpointer:
         self._stored_revision = revision
         self._noted_revision = max(revision, self._noted_revision)
         self._handled_count -= handled_count
-        self._oldest_at_s = asyncio.get_running_loop().time()
+        self._oldest_at_s = self._clock()
         self._progressed.set()
         self._wake.set()  # The next write is due later than computed before.
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import assert_never
 
+from eventproc.concurrency.tasks import users_code
 from eventproc.config import FailureAction
-from eventproc.errors import DeadLetterError, HandlerCancelledError
+from eventproc.errors import DeadLetterError
 from eventproc.logs import ConditionLogger, shown
 from eventproc.models import CloseReason, DeadLetter, ReceivedEvent, describe_error
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import PartitionStoppedError, is_cancelled
+from eventproc.partition.stop_scope import PartitionStoppedError
 from eventproc.ports import DeadLetterSink
 
 
@@ -60,7 +61,7 @@ class FailureActions:
                 self._log.warning("event_skipped", **facts)
             case FailureAction.STOP:
                 self._log.error("event_stopped_partition", **facts)
-                raise PartitionStoppedError(CloseReason.HANDLER_FAILED)
+                raise PartitionStoppedError(CloseReason.HANDLER_FAILED) from error
             case _:
                 assert_never(self._action)
 
@@ -99,11 +100,8 @@ class FailureActions:
         """Return why the letter is not stored, or ``None``; a user's sink may raise anything."""
         assert self._sink is not None, "checked when the processor was built"
         try:
-            await self._sink.store(letter)
-        except asyncio.CancelledError as cancellation:
-            if is_cancelled():
-                raise
-            return HandlerCancelledError(cancellation)
+            with users_code():
+                await self._sink.store(letter)
         except Exception as refusal:  # noqa: BLE001 - the user's code
             return refusal
         return None

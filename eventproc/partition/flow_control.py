@@ -1,7 +1,7 @@
 """Pausing a partition, and rate limits in events per second."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from eventproc.core.policy import BURST_S, Bucket
 from eventproc.partition.stop_scope import StopScope
@@ -53,18 +53,3 @@ class RateLimiter:
         if wait_s > 0:
             async with stop_scope.waiting():
                 await asyncio.sleep(wait_s)
-
-
-class RateLimits:
-    """All rate limits of one pump."""
-
-    def __init__(self, rate_limits: Iterable[RateLimiter], stop_scope: StopScope) -> None:
-        self._rate_limits = tuple(rate_limits)
-        self._stop_scope = stop_scope
-        self.batch_max = min((limit.batch_max for limit in self._rate_limits), default=None)
-
-    async def wait(self, count: int) -> None:
-        """Return when every limit allows *count* events; ``StoppedError`` if the pump ends."""
-        self._stop_scope.check()
-        for limit in self._rate_limits:
-            await limit.wait(count, self._stop_scope)

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from eventproc.concurrency.tasks import users_code
 from eventproc.config import FailurePolicy
 from eventproc.core.failure import FailureReport, RetryState, blame, next_part
-from eventproc.errors import HandlerCancelledError, OwnershipLostError
+from eventproc.errors import OwnershipLostError
 from eventproc.handler import BatchError, PartitionHandler
 from eventproc.logs import shown
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.context import CallContext, LiveContext
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import StoppedError, is_cancelled
+from eventproc.partition.stop_scope import StoppedError
 
 NOTHING_KNOWN: Final = FailureReport(failed={})
 
@@ -138,11 +139,8 @@ class HandlerCalls:
         scope = asyncio.timeout(budget_s)
         try:
             async with scope:
-                await self._handler.close(context, reason)
-        except asyncio.CancelledError as cancellation:
-            if is_cancelled():
-                raise
-            failure = HandlerCancelledError(cancellation)
+                with users_code():
+                    await self._handler.close(context, reason)
         except Exception as error:  # noqa: BLE001 - the user's code
             if scope.expired() and isinstance(error, TimeoutError):
                 self._log.warning("handler_abandoned", after_s=budget_s)
@@ -187,16 +185,11 @@ class HandlerCalls:
         context.begin_call(part)
         try:
             async with self._stop_scope.calling() as cut:
-                await call()
+                with users_code():
+                    await call()
             outcome = DONE
         except StoppedError:
             raise
-        except asyncio.CancelledError as cancellation:
-            if is_cancelled():
-                raise
-            self._stop_scope.check()
-            error = HandlerCancelledError(cancellation)
-            outcome = Outcome(error=error, report=_blame(part, error, context))
         except OwnershipLostError:
             self._stop_scope.check()
             raise

@@ -187,7 +187,7 @@ class KeyLanes(Lanes):
                 key, run = self._queues.take(self._config.batch_size_max)
                 check = self._checked_key if isinstance(key, Keyless) else None
                 await self._calls.hand(run, lane, check)
-                self._queues.back(key)
+                self._queues.finish(key)
         finally:
             self._free.append(lane)
 

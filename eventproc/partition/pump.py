@@ -22,7 +22,7 @@ from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.failure_actions import FailureActions
-from eventproc.partition.flow_control import PauseSwitch, RateLimiter, RateLimits
+from eventproc.partition.flow_control import PauseSwitch, RateLimiter
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
 from eventproc.partition.reader import PartitionReader
@@ -30,7 +30,6 @@ from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
 from eventproc.partition.stop_scope import (
-    LeaseDeadline,
     PartitionStoppedError,
     StoppedError,
     StopScope,
@@ -62,7 +61,7 @@ class PartitionPump:
         checkpointer: Checkpointer,
         dead_letters: DeadLetterSink | None,
         rate_limits: Sequence[RateLimiter],
-        trust: LeaseDeadline,
+        remaining_s: Callable[[], float],
         config: EventProcessorConfig,
         rng: Random,
         log: Logger,
@@ -73,15 +72,13 @@ class PartitionPump:
         self._rng = rng
         self._log = log
         self._budget = config.shutdown_timeout
-        self._stop_scope = StopScope(trust)
+        self._stop_scope = StopScope(remaining_s)
         self._counters = DeliveryCounters()
         self._scope = scope = PartitionScope(
             identity=identity, stop=self._stop_scope, counters=self._counters, log=log
         )
         own = config.partition_rate_max
-        self._rate_limits = RateLimits(
-            [*rate_limits, *([] if own is None else [RateLimiter(own)])], self._stop_scope
-        )
+        self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
         self._pause_switch = PauseSwitch()
         self._reader = PartitionReader(
             source,
@@ -280,7 +277,7 @@ class PartitionPump:
     # Delivering.
 
     def _events_max(self) -> int:
-        rate_max = self._rate_limits.batch_max or sys.maxsize
+        rate_max = min((limit.batch_max for limit in self._rate_limits), default=sys.maxsize)
         return min(self._config.batch_size_max, rate_max, self._lanes.room)
 
     async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
@@ -294,7 +291,9 @@ class PartitionPump:
             if not self._checkpointer.has_room:
                 async with self._stop_scope.waiting():
                     await self._checkpointer.until_room()
-            await self._rate_limits.wait(len(wanted))
+            self._stop_scope.check()
+            for limit in self._rate_limits:
+                await limit.wait(len(wanted), self._stop_scope)
         finally:
             self._is_throttled = False
         self._is_delivering = True

@@ -9,19 +9,17 @@ there is one, and is served here again only after a back-off.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Final
 
+from eventproc.concurrency.tasks import users_code
 from eventproc.config import EventProcessorConfig
 from eventproc.core.policy import backoff_s
-from eventproc.core.reconcile import reconcile
-from eventproc.errors import HandlerCancelledError
 from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.partition.pump import PartitionPump
-from eventproc.partition.stop_scope import is_cancelled
 from eventproc.statistics import DeliveryCounters, PumpStatistics
 
 DRAIN_FRACTION: Final = 0.9
@@ -54,6 +52,9 @@ class Pumps:
         self._hand_overs: dict[str, asyncio.Task[None]] = {}
         self._target_by_partition: Mapping[str, str | None] = {}
         self._others: Sequence[str] = ()
+        self._drain_budget: timedelta | None = None
+        """For how long each pump may take to end, once the processor stops."""
+
         self._failures: dict[str, tuple[int, float]] = {}
         """Failures in a row of a partition's pump, and when it may start again."""
 
@@ -138,22 +139,14 @@ class Pumps:
         self._forced &= set(owned)
         now_s = asyncio.get_running_loop().time()
         resting = {p for p, (_, until_s) in self._failures.items() if now_s < until_s}
-        change = reconcile(
-            running=self._task_by_partition,
-            owned=set(owned) - resting - self._stopped,
-            ending=self._hand_overs,
-        )
-        for partition_id in change.end:
-            if partition_id not in owned:
-                self.lose(partition_id)
-        for partition_id in change.start:
-            if partition_id not in hand_overs:
-                self._start(partition_id)
+        for partition_id in sorted(self.running - self.handing_over - set(owned)):
+            self.lose(partition_id)
+        not_served = resting | self._stopped | self.running | self.handing_over | hand_overs.keys()
+        for partition_id in sorted(set(owned) - not_served):
+            self._start(partition_id)
         for partition_id in hand_overs:
             if partition_id in owned and partition_id not in self._hand_overs:
-                self._hand_overs[partition_id] = self._start_transfer(
-                    partition_id, self._hand_over(partition_id)
-                )
+                self._transfer_after(self._hand_over, partition_id)
 
     def lose(self, partition_id: str) -> None:
         """End a partition's pump at once: another processor owns the partition."""
@@ -176,17 +169,14 @@ class Pumps:
         """Make a pump and run it; after an error, back off before the next start."""
         error: Exception | None = None
         try:
-            pump = self._pump_by_partition[partition_id] = self._make(partition_id)
-            if partition_id in self._paused:
-                pump.pause()
-            if partition_id in self._forced:
-                self._forced.discard(partition_id)
-                pump.force()
-            reason = await pump.run()
-        except asyncio.CancelledError as cancellation:
-            if is_cancelled():
-                raise
-            error, reason = HandlerCancelledError(cancellation), CloseReason.HANDLER_FAILED
+            with users_code():
+                pump = self._pump_by_partition[partition_id] = self._make(partition_id)
+                if partition_id in self._paused:
+                    pump.pause()
+                if partition_id in self._forced:
+                    self._forced.discard(partition_id)
+                    pump.force()
+                reason = await pump.run()
         except Exception as raised:  # noqa: BLE001 - an error must not stop other partitions
             error, reason = raised, CloseReason.HANDLER_FAILED
         if error is not None or reason in {CloseReason.SOURCE_FAILED, CloseReason.STALLED}:
@@ -229,76 +219,68 @@ class Pumps:
         if partition_id in self._stalled:
             self._stalled.discard(partition_id)
             if self._others:
-                self._hand_overs[partition_id] = self._start_transfer(
-                    partition_id, self._reassign_stalled(partition_id)
-                )
+                self._transfer_after(self._reassign_stalled, partition_id)
         self._changed()
 
-    def _start_transfer(
-        self, partition_id: str, work: Coroutine[object, object, None]
-    ) -> asyncio.Task[None]:
-        """Start a task that transfers a partition; an error in it is logged and goes no further."""
+    def _transfer_after(
+        self, transfer: Callable[[str], Awaitable[None]], partition_id: str
+    ) -> None:
+        """Transfer a partition in a task; an error is logged and goes no further."""
 
-        def note_end(task: asyncio.Task[None]) -> None:
-            error = None if task.cancelled() else task.exception()
-            if error is not None:
+        async def run() -> None:
+            try:
+                await transfer(partition_id)
+            except Exception as error:  # noqa: BLE001 - must not stop other partitions
                 self._log.error(
                     "hand_over_failed",
                     partition_id=partition_id,
                     error=shown(error),
                     exc_info=error,
                 )
+            finally:
+                del self._hand_overs[partition_id]
+                self._changed()
 
-        task = asyncio.create_task(work)
-        task.add_done_callback(note_end)
-        return task
+        self._hand_overs[partition_id] = asyncio.create_task(run())
 
     async def _reassign_stalled(self, partition_id: str) -> None:
         """Transfer a partition that stalled here to another member, chosen at random."""
-        try:
-            target = self._rng.choice(self._others)
-            outcome = await self._transfer(partition_id, target)
-            self._log.warning(
-                "partition_reassigned",
-                partition_id=partition_id,
-                to_owner_id=target,
-                outcome=outcome.value,
-            )
-        finally:
-            del self._hand_overs[partition_id]
-            self._changed()
+        target = self._rng.choice(self._others)
+        outcome = await self._transfer(partition_id, target)
+        self._log.warning(
+            "partition_reassigned",
+            partition_id=partition_id,
+            to_owner_id=target,
+            outcome=outcome.value,
+        )
 
-    async def _end(
-        self, partition_id: str, reason: CloseReason, within: timedelta | None = None
-    ) -> None:
+    async def _end(self, partition_id: str, reason: CloseReason) -> None:
         """End a partition's pump, letting its calls finish, and wait until it has closed."""
         pump = self._pump_by_partition.get(partition_id)
         task = self._task_by_partition.get(partition_id)
         if pump is not None:
-            pump.end(reason, within=within)
+            pump.end(reason, within=self._drain_budget)
         elif task is not None:
             task.cancel()
         if task is not None:
             await asyncio.wait([task])
 
     async def _hand_over(self, partition_id: str) -> None:
-        try:
-            await self._end(partition_id, CloseReason.HANDED_OVER)
-            # The plan may have changed while the partition was drained.
-            if partition_id in self._target_by_partition:
-                target = self._target_by_partition[partition_id]
-                outcome = await self._transfer(partition_id, target)
-                if outcome is WriteOutcome.WON:
-                    self.hand_over_count += 1
-                self._log.info(
-                    "partition_handed_over",
-                    partition_id=partition_id,
-                    to_owner_id=target,
-                    outcome=outcome.value,
-                )
-        finally:
-            del self._hand_overs[partition_id]
-            self._changed()
+        is_stopping = self._drain_budget is not None
+        await self._end(
+            partition_id, CloseReason.SHUTDOWN if is_stopping else CloseReason.HANDED_OVER
+        )
+        # The plan may have changed while the partition was drained.
+        if partition_id not in self._target_by_partition:
+            return
+        target = self._target_by_partition[partition_id]
+        outcome = await self._transfer(partition_id, target)
+        log = self._log.bind(partition_id=partition_id, to_owner_id=target, outcome=outcome.value)
+        if is_stopping:
+            log.info("partition_released")
+        else:
+            self.hand_over_count += outcome is WriteOutcome.WON
+            log.info("partition_handed_over")
 
     async def drain(
         self,
@@ -314,29 +296,19 @@ class Pumps:
                 ``None``: this processor keeps the leases.
             within: The time for all of that.
         """
-
-        async def drain_one(partition_id: str) -> None:
-            await self._end(partition_id, CloseReason.SHUTDOWN, within * DRAIN_FRACTION)
-            if targets is None:
-                return
-            outcome = await self._transfer(partition_id, targets.get(partition_id))
-            self._log.info(
-                "partition_released",
-                partition_id=partition_id,
-                to_owner_id=targets.get(partition_id),
-                outcome=outcome.value,
-            )
-
+        self._drain_budget = within * DRAIN_FRACTION
         pumps = dict(self._pump_by_partition)
-        under_way = list(self._hand_overs.values())
-        drains = [
-            self._start_transfer(p, drain_one(p))
-            for p in sorted({*owned, *self._task_by_partition} - self._hand_overs.keys())
+        if targets is not None:
+            self.adjust(owned, {p: targets.get(p) for p in sorted(owned)})
+        ends = [
+            asyncio.create_task(self._end(p, CloseReason.SHUTDOWN))
+            for p in sorted(self._task_by_partition.keys() - self._hand_overs.keys())
         ]
+        ends += self._hand_overs.values()
         try:
-            await asyncio.gather(*drains, *under_way, return_exceptions=True)
+            await asyncio.gather(*ends, return_exceptions=True)
         finally:
-            for task in [*drains, *under_way, *self._task_by_partition.values()]:
+            for task in [*ends, *self._task_by_partition.values()]:
                 task.cancel()
             self.abandoned = tuple(
                 p

@@ -12,16 +12,17 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Final
 
+from eventproc.concurrency.tasks import is_cancelled
 from eventproc.models import CloseReason
 
 TRUST_POLL_S: Final = 0.05
 """How often a pump checks whether a lease that is not trusted was renewed."""
 
-TRUST_LOOK_S: Final = 1.0
+TRUST_CHECK_MAX_S: Final = 1.0
 """The longest time between two checks of the lease during a call: timers do not count the time in
 which the machine is suspended, and the lease does."""
 
-TRUST_STEP_S: Final = 0.001
+TRUST_CHECK_MIN_S: Final = 0.001
 """The shortest time between two checks: within less, a coarse clock may not move."""
 
 
@@ -37,30 +38,12 @@ class PartitionStoppedError(Exception):
         self.reason = reason
 
 
-def is_cancelled() -> bool:
-    """Whether this task was cancelled; otherwise a ``CancelledError`` came from the user's code."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-class LeaseDeadline:
-    """How long the lease of one partition may still be trusted; computed at each use."""
-
-    def __init__(self, until_s: Callable[[], float], clock: Callable[[], float]) -> None:
-        self._until_s = until_s
-        self._clock = clock
-
-    @property
-    def remaining_s(self) -> float:
-        """Seconds from now; zero or less: not trusted."""
-        return self._until_s() - self._clock()
-
-
 class StopScope:
     """Holds whether, and why, a pump stops, and cancels its waits and calls then."""
 
-    def __init__(self, trust: LeaseDeadline) -> None:
-        self._trust = trust
+    def __init__(self, remaining_s: Callable[[], float]) -> None:
+        """Begin; *remaining_s* returns for how long the lease is trusted: zero or less, not."""
+        self._remaining_s = remaining_s
         # Not sets: the order of a set follows from addresses, and simulated worlds must repeat.
         self._waits: dict[asyncio.Timeout, None] = {}
         self._calls: dict[asyncio.Timeout, None] = {}
@@ -76,12 +59,12 @@ class StopScope:
     @property
     def is_trusted(self) -> bool:
         """Whether the handler may act on the partition now."""
-        return not self.is_lost and not self._is_over and self._trust.remaining_s > 0
+        return not self.is_lost and not self._is_over and self._remaining_s() > 0
 
     @property
     def is_waiting_for_trust(self) -> bool:
         """Whether no event may be delivered, because the lease is not trusted."""
-        return self._trust.remaining_s <= 0
+        return self._remaining_s() <= 0
 
     def end(self, reason: CloseReason, *, call_budget: timedelta) -> None:
         """Stop; calls under way may finish within their budget. Ignored if already stopping."""
@@ -154,23 +137,23 @@ class StopScope:
     async def until_trusted(self) -> bool:
         """Wait until the lease is trusted; return whether it was not when called."""
         self.check()
-        if self._trust.remaining_s > 0:
+        if self._remaining_s() > 0:
             return False
-        while self._trust.remaining_s <= 0:
+        while self._remaining_s() <= 0:
             async with self.waiting():
                 await asyncio.sleep(TRUST_POLL_S)
         return True
 
     @property
     def _until_check_s(self) -> float:
-        return min(max(self._trust.remaining_s, TRUST_STEP_S), TRUST_LOOK_S)
+        return min(max(self._remaining_s(), TRUST_CHECK_MIN_S), TRUST_CHECK_MAX_S)
 
     def _enforce_trust(self, scope: asyncio.Timeout) -> None:
         """Cancel the call if the lease is not trusted; otherwise check again later."""
         if scope not in self._calls:
             return
         loop = asyncio.get_running_loop()
-        if self._trust.remaining_s > 0:
+        if self._remaining_s() > 0:
             loop.call_later(self._until_check_s, self._enforce_trust, scope)
         else:
             self._cut([scope])

@@ -10,10 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
-from eventproc.concurrency.tasks import cancellation_kept
+from eventproc.concurrency.tasks import cancellation_kept, is_cancelled
 from eventproc.errors import ConfigurationError, StoreError
 from eventproc.logs import ConditionLogger, Logger, shown
-from eventproc.partition.stop_scope import is_cancelled
 from eventproc.ports import CheckpointStore, ForwardingStore
 
 T = TypeVar("T")

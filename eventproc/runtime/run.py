@@ -7,13 +7,13 @@ store's loop; the source and the pumps on the processor's. Calls between them go
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 from eventproc.concurrency.tasks import end, together
 from eventproc.config import EventProcessorConfig
@@ -40,21 +40,20 @@ from eventproc.models import (
 )
 from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import check_compatibility
-from eventproc.ownership.leases import Leases
-from eventproc.ownership.membership import Membership
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.pumps import Pumps
 from eventproc.partition.scope import PartitionIdentity
-from eventproc.partition.stop_scope import LeaseDeadline
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.retries import waits
 from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.descriptors import warn_if_scarce
 from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
 from eventproc.telemetry import Instrumentation
+
+_T = TypeVar("_T")
 
 DISPLACING: Final = (DuplicateOwnerError, StoreReplacedError)
 """Errors that end a processor at once: another processor uses its owner id, or its store is not the
@@ -125,39 +124,16 @@ class ProcessorRun:
         else:
             self._executor = InlineExecutor()
             self._clock = parts.clock or asyncio.get_running_loop().time
-        self._membership = Membership(
-            store,
-            group,
-            parts.member,
-            expiration=self._config.ownership_expiration,
-            clock=self._clock,
-            on_fenced=lambda: self.leases.lose_all(),  # noqa: PLW0108 - made below
-            on_lapsed=lambda: self.leases.doubt_all(),  # noqa: PLW0108
-            log=parts.log,
-        )
-        self.leases = Leases(
-            store,
-            group,
-            owner_id,
-            expiration=self._config.ownership_expiration,
-            clock=self._clock,
-            on_lost=self._on_lost,
-            log=parts.log,
-            is_sole_holder=self._membership.is_sole_holder,
-            session_trusted_until_s=(
-                self._membership.trusted_until_s if self._membership.is_session else None
-            ),
-        )
         self._balancer = Balancer(
             store,
             group,
-            owner_id,
-            leases=self.leases,
-            membership=self._membership,
+            parts.member,
             config=self._config,
             clock=self._clock,
+            on_lost=self._on_lost,
             log=parts.log,
         )
+        self._membership, self.leases = self._balancer.membership, self._balancer.leases
         self.pumps = Pumps(
             self._make_pump,
             self._transfer,
@@ -267,33 +243,45 @@ class ProcessorRun:
     async def _close_displaced(self, until_s: float) -> None:
         """Close the handlers; write no record and no checkpoint."""
         self.pumps.lose_all()
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(until_s):
-                await self._executor.call(self._drop_leases())
+        await self._try_until(until_s, self._drop_leases())
         await self._drain(until_s, None)
 
     async def _leave_group(self, until_s: float) -> None:
-        """Announce the leave, drain, hand over every partition, and delete the member record."""
-        actions = await self._announce_leaving()
+        """Announce the leave, drain, hand over every partition, and delete the member record.
+
+        Cycles do that: with the status *leaving*, everything that this processor owns is surplus.
+        """
+        await self._try_until(
+            self._announced_by_s(), self._membership.change_to(MemberStatus.LEAVING)
+        )
+        actions = await self._leaving_cycle(self._announced_by_s())
         if actions and actions.has_others and self.leases.held:
             await asyncio.sleep(self._drain_delay_s())
-            actions = await self._announce_leaving()
+            actions = await self._leaving_cycle(self._announced_by_s())
         elif self._is_rebalancing:
             await asyncio.sleep(self._late_hand_over_wait_s())
-            actions = await self._announce_leaving()
         await self._drain(until_s, actions.hand_overs if actions else {})
-        with suppress(StoreError, TimeoutError):
-            async with asyncio.timeout_at(until_s):
-                await self._executor.call(self._balancer.deregister(self.pumps.running))
+        # What other members handed over meanwhile has no pump: a cycle releases it at once.
+        while actions := await self._leaving_cycle(until_s):
+            if self.pumps.running or self.leases.held:
+                return  # The record stays, so other members wait before they steal.
+            if actions.is_balanced:
+                await self._try_until(until_s, self._membership.withdraw())
+                return
+            await asyncio.sleep(self._config.rebalance_interval.total_seconds())
+
+    async def _leaving_cycle(self, until_s: float) -> Actions | None:
+        """Run a cycle without its hand-overs; return what was decided, if it could run."""
+        cycle = self._balancer.cycle(self.partition_ids, (), self.pumps.running)
+        done = await self._try_until(until_s, cycle)
+        return done.actions if done else None
 
     async def _stop_keeping_leases(self, until_s: float) -> None:
         """Drain, and keep the leases for the next start with this owner id."""
         await self._drain(until_s, None)
-        with suppress(StoreError, TimeoutError):
-            async with asyncio.timeout_at(until_s):
-                # From now on the next start has a whole ``ownership_expiration``.
-                await self._executor.call(self.leases.renew_all())
-                await self._executor.call(self._membership.change_to(MemberStatus.RESTARTING))
+        # From now on the next start has a whole ``ownership_expiration``.
+        await self._try_until(until_s, self.leases.renew_all())
+        await self._try_until(until_s, self._membership.change_to(MemberStatus.RESTARTING))
 
     async def _drain(self, until_s: float, targets: Mapping[str, str | None] | None) -> None:
         drained_s = until_s - self._config.shutdown_timeout.total_seconds() * WITHDRAWAL_FRACTION
@@ -302,15 +290,19 @@ class ProcessorRun:
                 left_s = drained_s - asyncio.get_running_loop().time()
                 await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
 
-    async def _announce_leaving(self) -> Actions | None:
-        """Write the status *leaving*; return what a cycle decides then, if one could run."""
-        budget_s = self._config.shutdown_timeout.total_seconds() * ANNOUNCEMENT_FRACTION
+    async def _try_until(self, until_s: float, work: Coroutine[object, object, _T]) -> _T | None:
+        """On the store's loop: run the coroutine; ``None`` if it cannot be done by that time.
+
+        Nor if another processor has this one's owner id.
+        """
         with suppress(StoreError, TimeoutError, DuplicateOwnerError):
-            async with asyncio.timeout(budget_s):
-                await self._executor.call(self._membership.change_to(MemberStatus.LEAVING))
-                cycle = self._balancer.cycle(self.partition_ids, (), self.pumps.running)
-                return (await self._executor.call(cycle)).actions
+            async with asyncio.timeout_at(until_s):
+                return await self._executor.call(work)
         return None
+
+    def _announced_by_s(self) -> float:
+        budget_s = self._config.shutdown_timeout.total_seconds() * ANNOUNCEMENT_FRACTION
+        return asyncio.get_running_loop().time() + budget_s
 
     def _drain_delay_s(self) -> float:
         delay = self._config.drain_delay
@@ -382,7 +374,7 @@ class ProcessorRun:
             checkpointer=checkpointer,
             dead_letters=parts.dead_letters,
             rate_limits=self._rate_limits,
-            trust=LeaseDeadline(partial(self.leases.trusted_until_s, partition_id), self._clock),
+            remaining_s=partial(self.leases.remaining_s, partition_id),
             config=self._config,
             rng=parts.rng,
             log=log,

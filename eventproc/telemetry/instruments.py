@@ -6,43 +6,42 @@ otherwise begin with ``eventproc.``.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from eventproc.statistics import ProcessorStatistics, PumpStatistics
 
+S = TypeVar("S")
+
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """A counter since the start, summed over all processors of a group in this process."""
+class Instrument(Generic[S]):
+    """A current value, read from statistics of type *S*; ``None`` if it is not known."""
 
     name: str
     unit: str
     description: str
-    value: Callable[[ProcessorStatistics], int]
-    operation: str = ""
-    """The attribute ``messaging.operation.name``, which the conventions require on their own
-    counters."""
+    value: Callable[[S], float | None]
+
+
+class PartitionGauge(Instrument[PumpStatistics]):
+    """A current value of a partition, reported by the processor that serves it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
+class Gauge(Instrument[ProcessorStatistics]):
     """A current value. *combine* merges those of several processors of a group in one process."""
 
-    name: str
-    unit: str
-    description: str
-    value: Callable[[ProcessorStatistics], float | None]
     combine: Callable[[Iterable[float]], float] = sum
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionGauge:
-    """A current value of a partition, reported by the processor that serves it."""
+class Count(Instrument[ProcessorStatistics]):
+    """A counter since the start, summed over all processors of a group in this process."""
 
-    name: str
-    unit: str
-    description: str
-    value: Callable[[PumpStatistics], float | None]
+    value: Callable[[ProcessorStatistics], int]
+    operation: str = ""
+    """The attribute ``messaging.operation.name``, which the conventions require on their own
+    counters."""
 
 
 COUNTS: Final = (

@@ -11,6 +11,7 @@ each partition. On counters and histograms it would multiply the time series of 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from threading import RLock
 from typing import Any, Final, cast
@@ -59,6 +60,9 @@ BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.
 
 READS_MAX: Final = 3
 """Attempts to read statistics from another thread while the event loop changes them."""
+
+PROCESS: Final = {"messaging.operation.name": "process", "messaging.operation.type": "process"}
+CHECKPOINT: Final = {"messaging.operation.name": "checkpoint", "messaging.operation.type": "settle"}
 
 Statistics = Callable[[], ProcessorStatistics]
 Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
@@ -135,8 +139,7 @@ class Telemetry:
         with self._lock:
             totals = {key: counted[count.name] for key, counted in self._former.items()}
             for processor, statistics in self._readings():
-                since = processor.before[count.name]
-                totals[processor.group.key] += count.value(statistics) - since
+                totals[processor.group.key] += count.value(statistics)
         operation = {"messaging.operation.name": count.operation} if count.operation else {}
         for key, total in totals.items():
             # A read from another thread may count a partition twice, or not at all.
@@ -195,8 +198,6 @@ class Instrumentation:
         self._telemetry = telemetry
         self._statistics = statistics
         self.group = group
-        self.before: Counter[str] = Counter()
-        """The counts before this run of the processor."""
         self.attributes = group_attributes(group)
 
     def attributes_of(self, partition_id: str) -> Attributes:
@@ -205,13 +206,12 @@ class Instrumentation:
 
     def begin(self) -> None:
         """Start reporting. Call it when the processor starts."""
-        self.before = self._counted()
         self._telemetry.begin(self)
 
     def end(self) -> None:
         """Stop reporting. Call it when the processor has stopped."""
-        counted = self._counted()
-        counted.subtract(self.before)
+        statistics = self._statistics()
+        counted = Counter({count.name: count.value(statistics) for count in COUNTS})
         self._telemetry.end(self, counted)
 
     def read(self) -> ProcessorStatistics | None:
@@ -223,60 +223,38 @@ class Instrumentation:
                 continue
         return None
 
-    def _counted(self) -> Counter[str]:
-        statistics = self._statistics()
-        return Counter({count.name: count.value(statistics) for count in COUNTS})
-
     def cycle(self, seconds: float, error: Exception | None = None) -> None:
         """Record the duration of a cycle, and the error if it failed."""
         self._telemetry.cycle_duration.record(seconds, with_error(self.attributes, error))
 
     def handler(self, handler: PartitionHandler, partition_id: str) -> PartitionHandler:
         """Return the handler with metrics and spans for each call of ``process_events``."""
-        operation = {
-            "messaging.operation.name": "process",
-            "messaging.operation.type": "process",
-        }
         instrumented = _InstrumentedHandler(
             handler,
             self._telemetry,
             span_name=f"process {self.group.eventhub_name}",
-            attributes={**self.attributes, **operation},
-            span_attributes={**self.attributes_of(partition_id), **operation},
+            attributes={**self.attributes, **PROCESS},
+            span_attributes={**self.attributes_of(partition_id), **PROCESS},
         )
         return cast("PartitionHandler", instrumented)
 
     def write(self, write: Write, partition_id: str) -> Write:
         """Return the function with metrics; within a handler call also with a span."""
         telemetry = self._telemetry
-        operation = {
-            "messaging.operation.name": "checkpoint",
-            "messaging.operation.type": "settle",
-        }
-        attributes = {**self.attributes, **operation}
-        span_attributes = {**self.attributes_of(partition_id), **operation}
+        attributes = {**self.attributes, **CHECKPOINT}
+        span_attributes = {**self.attributes_of(partition_id), **CHECKPOINT}
         name = f"checkpoint {self.group.eventhub_name}"
 
         async def reported(update: CheckpointUpdate) -> CheckpointResult:
-            clock = asyncio.get_running_loop().time
-            begun_s = clock()
             span: Span = trace.INVALID_SPAN
             if telemetry.is_tracing and trace.get_current_span().is_recording():
                 span = telemetry.tracer.start_span(
                     name, kind=SpanKind.CLIENT, attributes=span_attributes
                 )
-            failure: BaseException | str | None = None
-            try:
+            with _measured(telemetry.operation_duration, attributes, span) as failures:
                 result = await write(update)
-                failure = None if result.outcome is WriteOutcome.WON else result.outcome.value
-            except BaseException as error:
-                failure = error
-                raise
-            finally:
-                telemetry.operation_duration.record(
-                    clock() - begun_s, with_error(attributes, failure)
-                )
-                end_span(span, failure)
+                if result.outcome is not WriteOutcome.WON:
+                    failures.append(result.outcome.value)
             return result
 
         return reported
@@ -307,47 +285,47 @@ class _InstrumentedHandler:
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
         """Measure the call, in a span that links to the spans of the publishers."""
-        clock = asyncio.get_running_loop().time
-        begun_s = clock()
-        failure: BaseException | None = None
-        try:
-            if self._telemetry.is_tracing:
-                await self._process_in_span(context, events)
-            else:
-                await self._handler.process_events(context, events)
-        except BaseException as error:
-            failure = _failure(error)
-            raise
-        finally:
-            self._telemetry.process_duration.record(
-                clock() - begun_s, with_error(self._attributes, failure)
+        span: Span = trace.INVALID_SPAN
+        within: AbstractContextManager[object] = nullcontext()
+        if self._telemetry.is_tracing:
+            span = self._telemetry.tracer.start_span(
+                self._span_name,
+                kind=SpanKind.CONSUMER,
+                attributes={**self._span_attributes, "messaging.batch.message_count": len(events)},
+                links=links_to_publishers(events),
             )
-
-    async def _process_in_span(
-        self, context: PartitionContext, events: Sequence[ReceivedEvent]
-    ) -> None:
-        span = self._telemetry.tracer.start_span(
-            self._span_name,
-            kind=SpanKind.CONSUMER,
-            attributes={**self._span_attributes, "messaging.batch.message_count": len(events)},
-            links=links_to_publishers(events),
-        )
-        failure: BaseException | None = None
-        try:
-            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-                await self._handler.process_events(context, events)
-        except BaseException as error:
-            failure = _failure(error)
-            raise
-        finally:
-            end_span(span, failure)
+            within = trace.use_span(span, record_exception=False, set_status_on_exception=False)
+        with _measured(self._telemetry.process_duration, self._attributes, span), within:
+            await self._handler.process_events(context, events)
 
 
-def _failure(error: BaseException) -> BaseException | None:
-    """Return the error to report for a call that raised; ``None`` if the call was only stopped."""
+@contextmanager
+def _measured(
+    duration: Histogram, attributes: Attributes, span: Span
+) -> Iterator[list[BaseException | str]]:
+    """Record how long the block takes, and end the span; both with an error if there was one.
+
+    The block may append a failure that it does not raise.
+    """
+    clock = asyncio.get_running_loop().time
+    begun_s = clock()
+    failures: list[BaseException | str] = []
+    try:
+        yield failures
+    except BaseException as error:
+        failures += _reported(error)
+        raise
+    finally:
+        failure = failures[0] if failures else None
+        duration.record(clock() - begun_s, with_error(attributes, failure))
+        end_span(span, failure)
+
+
+def _reported(error: BaseException) -> list[BaseException]:
+    """Return the error to report for a call that raised; none if the call was only stopped."""
     if isinstance(error, CallEndedEarlyError):
-        return None
-    return error.shown if isinstance(error, BatchError) else error
+        return []
+    return [error.shown if isinstance(error, BatchError) else error]
 
 
 def _histogram(meter: Meter, name: str, description: str) -> Histogram:

@@ -42,9 +42,7 @@ class FleetWork:
         Raises:
             ConfigurationError: its function cannot be imported on this machine.
         """
-        if self.dead_letters is None:
-            return None
-        return load("dead_letters", self.dead_letters)()  # type: ignore[no-any-return]
+        return load("dead_letters", self.dead_letters)() if self.dead_letters else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

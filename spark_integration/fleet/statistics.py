@@ -6,13 +6,13 @@ reports do no harm.
 
 import hmac
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+
+from msgspec import ValidationError, convert
 
 from eventproc.errors import EventProcError
-from eventproc.statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
+from eventproc.statistics import ProcessorStatistics
 
 
 class FleetError(EventProcError):
@@ -146,27 +146,6 @@ def decode(line: bytes, token: str) -> Report:
         given = fields.pop("token")
         if not hmac.compare_digest(given.encode(), token.encode()):
             raise ValueError("the token is wrong")
-        fields["phase"] = Phase(fields["phase"])
-        fields["warnings"] = tuple(fields["warnings"])
-        if fields["statistics"] is not None:
-            fields["statistics"] = _statistics(fields["statistics"])
-        return Report(**fields)
-    except (AttributeError, KeyError, TypeError) as error:
+        return convert(fields, Report)
+    except (AttributeError, KeyError, TypeError, ValidationError) as error:
         raise ValueError(f"not a report: {error}") from error
-
-
-def _statistics(fields: Mapping[str, Any]) -> ProcessorStatistics:
-    pumps = (
-        PumpStatistics(**{**pump, "counters": DeliveryCounters(**pump["counters"])})
-        for pump in fields["pumps"]
-    )
-    return ProcessorStatistics(
-        **{
-            **fields,
-            "owned": tuple(fields["owned"]),
-            "stopped": tuple(fields["stopped"]),
-            "abandoned": tuple(fields["abandoned"]),
-            "pumps": tuple(pumps),
-            "counters": DeliveryCounters(**fields["counters"]),
-        }
-    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from eventproc.config import Backoff
 from eventproc.core.progress import PartitionProgress
-from eventproc.handler import PartitionContext, PartitionHandler
+from eventproc.handler import PartitionContext
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.handler_calls import HandlerCalls
@@ -37,9 +37,8 @@ class SinkCalls:
         progress: PartitionProgress,
         dead_letters: DeadLetterSink | None,
     ) -> None:
-        handler = options.make_handler()
-        self._take_columns: TakeColumns | None = getattr(handler, "process_columns", None)
-        self._handler = _ErrorRecorder(handler)
+        self._handler = options.make_handler()
+        self._take_columns: TakeColumns | None = getattr(self._handler, "process_columns", None)
         self._context = context
         self._progress = progress
         wait_s = waits(Backoff())
@@ -67,8 +66,8 @@ class SinkCalls:
         """
         try:
             await self._calls.hand(self._progress.admit(events), self._context)
-        except PartitionStoppedError:
-            error = self._handler.error
+        except PartitionStoppedError as stopped:
+            error = stopped.__cause__
             raise self._failed("failed as often as maxAttempts allows", error) from error
 
     @property
@@ -99,30 +98,7 @@ class SinkCalls:
         except Exception as error:
             raise self._failed("failed in close()", error) from error
 
-    def _failed(self, what: str, error: Exception | None) -> HandlerFailedError:
+    def _failed(self, what: str, error: BaseException | None) -> HandlerFailedError:
         return HandlerFailedError(
             f"the handler of partition {self._context.partition_id!r} {what}: {error!r}"
         )
-
-
-class _ErrorRecorder(PartitionHandler):
-    """Delegates to the user's handler; keeps the last error that ``process_error`` was given."""
-
-    def __init__(self, handler: PartitionHandler) -> None:
-        self._handler = handler
-        self.error: Exception | None = None
-
-    async def initialize(self, context: PartitionContext) -> None:
-        await self._handler.initialize(context)
-
-    async def process_events(
-        self, context: PartitionContext, events: Sequence[ReceivedEvent]
-    ) -> None:
-        await self._handler.process_events(context, events)
-
-    async def process_error(self, context: PartitionContext, error: Exception) -> None:
-        self.error = error
-        await self._handler.process_error(context, error)
-
-    async def close(self, context: PartitionContext, reason: CloseReason) -> None:
-        await self._handler.close(context, reason)

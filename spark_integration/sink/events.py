@@ -9,7 +9,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from itertools import repeat
 from typing import Any, Final
 
@@ -26,37 +25,22 @@ class _Columns:
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch
+        self._lists: dict[str, list[Any]] = {}
 
-    @cached_property
-    def offsets(self) -> list[str]:
-        return self._list("offset")
+    def at(self, name: str, row: int) -> Any:  # noqa: ANN401 - as the column is
+        """Return the value of a row; ``None`` if the batch does not have the column."""
+        if name not in self._lists:
+            self._lists[name] = self._converted(name)
+        return self._lists[name][row]
 
-    @cached_property
-    def times_us(self) -> list[int]:
-        # Integers: Arrow's own conversion to datetime objects takes ten times as long.
-        times: list[int] = self._batch.column("enqueuedTime").cast(pa.int64()).to_pylist()
-        return times
-
-    @cached_property
-    def partition_keys(self) -> list[str | None]:
-        return self._list("partitionKey")
-
-    @cached_property
-    def publishers(self) -> list[str | None]:
-        return self._list("publisher")
-
-    @cached_property
-    def properties(self) -> list[Sequence[tuple[str, str | None]] | None]:
-        return self._list("properties")
-
-    @cached_property
-    def system_properties(self) -> list[Sequence[tuple[str, str | None]] | None]:
-        return self._list("systemProperties")
-
-    def _list(self, name: str) -> list[Any]:
+    def _converted(self, name: str) -> list[Any]:
         if name not in self._batch.schema.names:
             return [None] * self._batch.num_rows
-        values: list[Any] = self._batch.column(name).to_pylist()
+        column = self._batch.column(name)
+        if pa.types.is_timestamp(column.type):
+            # Integers: Arrow's own conversion to datetime objects takes ten times as long.
+            column = column.cast(pa.int64())
+        values: list[Any] = column.to_pylist()
         return values
 
 
@@ -80,8 +64,8 @@ class RowEvent(ReceivedEvent):
 
 
 def _system(columns: _Columns, row: int) -> dict[str, object]:
-    found = _from_map(columns.system_properties[row])
-    publisher = columns.publishers[row]
+    found = _from_map(columns.at("systemProperties", row))
+    publisher = columns.at("publisher", row)
     if publisher is not None:
         found["x-opt-publisher"] = publisher
     return found
@@ -96,10 +80,12 @@ def _system_text(name: str) -> Callable[[_Columns, int], str | None]:
 
 
 _MAKERS: Final[Mapping[str, Callable[[_Columns, int], object]]] = {
-    "offset": lambda columns, row: columns.offsets[row],
-    "enqueued_time": lambda columns, row: EPOCH + timedelta(microseconds=columns.times_us[row]),
-    "partition_key": lambda columns, row: columns.partition_keys[row],
-    "properties": lambda columns, row: _from_map(columns.properties[row]),
+    "offset": lambda columns, row: columns.at("offset", row),
+    "enqueued_time": lambda columns, row: (
+        EPOCH + timedelta(microseconds=columns.at("enqueuedTime", row))
+    ),
+    "partition_key": lambda columns, row: columns.at("partitionKey", row),
+    "properties": lambda columns, row: _from_map(columns.at("properties", row)),
     "system_properties": _system,
     "content_type": _system_text("content-type"),
     "correlation_id": _system_text("correlation-id"),

@@ -12,7 +12,7 @@ from eventproc.models import ConsumerGroup
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, Count, PositiveSpan, check_settings
-from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+from eventproc.sources.connection_string import parse_connection_string
 from eventproc.validation.handlers import check_handler, check_made
 from spark_integration.options import OptionReader, parse_store
 from spark_integration.recipes import StoreRecipe, load
@@ -69,11 +69,8 @@ class GroupRecipe:
         """Return the group, without connecting."""
         namespace, eventhub_name = self.namespace, self.eventhub_name
         if self.connection is not None:
-            source = EventHubSource.from_connection_string(
-                self.connection.read(), eventhub_name=eventhub_name, options=EventHubOptions()
-            )
-            namespace = source.fully_qualified_namespace
-            eventhub_name = source.eventhub_name
+            hub = parse_connection_string(self.connection.read(), eventhub_name)
+            namespace, eventhub_name = hub.fully_qualified_namespace, hub.eventhub_name
         assert namespace is not None
         assert eventhub_name is not None
         return ConsumerGroup(
@@ -147,9 +144,7 @@ class SinkOptions:
 
     def make_dead_letters(self) -> DeadLetterSink | None:
         """Make the dead-letter sink, if one is given, without opening it."""
-        if self.dead_letters is None:
-            return None
-        return load("deadLetters", self.dead_letters)()  # type: ignore[no-any-return]
+        return load("deadLetters", self.dead_letters)() if self.dead_letters else None
 
 
 def parse_sink_options(

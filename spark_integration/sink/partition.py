@@ -10,7 +10,7 @@ from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, ReceivedEvent
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import LeaseDeadline, StopScope
+from eventproc.partition.stop_scope import StopScope
 from eventproc.ports import DeadLetterSink
 from eventproc.statistics import DeliveryCounters
 from spark_integration.errors import OrderLostError
@@ -177,7 +177,7 @@ class SinkPartition:
         scope = PartitionScope(
             identity=self._identity,
             # There is no lease that could expire.
-            stop=StopScope(LeaseDeadline(lambda: math.inf, lambda: 0.0)),
+            stop=StopScope(lambda: math.inf),
             counters=self._counters,
             log=self._log,
         )

@@ -4,13 +4,11 @@ Rule 1: a write whose outcome is unknown does not count as won; the checkpoint i
 Rule 2: a write that lost against another writer's is not repeated over it.
 """
 
-import asyncio
-import time
 from dataclasses import dataclass
 from datetime import timedelta
 
 from eventproc.config import Backoff
-from eventproc.errors import StoreUnavailableError
+from eventproc.errors import StoreError, StoreRejectedError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
@@ -18,7 +16,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
-from eventproc.retries import waits
+from eventproc.retries import async_attempts
 from spark_integration.positions import refuse_kafka
 from spark_integration.sink.records import (
     TaskId,
@@ -47,7 +45,7 @@ class Checkpoints:
     def __init__(self, store: CheckpointStore, group: ConsumerGroup, patience: timedelta) -> None:
         self._store = store
         self._group = group
-        self._patience_s = patience.total_seconds()
+        self._attempts = async_attempts(patience, BACKOFF, StoreUnavailableError)
 
     async def read(self, partition_id: str, me: TaskId) -> Checkpoint | None:
         """Read a checkpoint, and check that no successor of this task has written it.
@@ -57,16 +55,12 @@ class Checkpoints:
             ConfigurationError: it has Kafka's offset format.
             StoreUnavailableError: no answer within ``operationTimeout``.
         """
-        deadline = RetryDeadline(self._patience_s)
-        while True:
-            try:
-                found = await self._store.read_checkpoint(self._group, partition_id)
-            except StoreUnavailableError as error:
-                await deadline.wait(error)
-            else:
-                refuse_successor(found, me)
-                refuse_kafka(found)
-                return found
+        found: Checkpoint | None = await self._attempts(
+            self._store.read_checkpoint, self._group, partition_id
+        )
+        refuse_successor(found, me)
+        refuse_kafka(found)
+        return found
 
     async def begin(
         self, partition_id: str, found: Checkpoint | None, first: int, me: TaskId
@@ -76,24 +70,30 @@ class Checkpoints:
         If another writer has moved the checkpoint past *first*, write nothing and return that
         checkpoint; the caller has to begin at a later event.
         """
-        deadline = RetryDeadline(self._patience_s)
         is_unsure = is_replay = False
-        while not is_handled(first, found):
-            if found is None or found.writer != me.writer:
-                is_replay = found is not None and found.delivery_count > 0
-            elif not is_unsure:
-                is_replay = found.delivery_count > 0  # Another attempt at this task.
-            update = begin_update(partition_id, found, first, me)
-            if update is None or (found is not None and found.writer == me.writer):
-                return StartedBatch(found, is_replay=is_replay)
-            result = await self._store.update_checkpoint(self._group, update)
-            if result.outcome is WriteOutcome.WON:
-                return StartedBatch(result.checkpoint, is_replay=is_replay)
-            if result.outcome is WriteOutcome.UNKNOWN:
-                is_unsure = True
-                await deadline.wait(_no_answer(update))
-            found = await self.read(partition_id, me)
-        return StartedBatch(found, is_replay=False)
+
+        async def attempt() -> StartedBatch:
+            nonlocal found, is_unsure, is_replay
+            if is_unsure:
+                found = await self.read(partition_id, me)
+            while not is_handled(first, found):
+                if found is None or found.writer != me.writer:
+                    is_replay = found is not None and found.delivery_count > 0
+                elif not is_unsure:
+                    is_replay = found.delivery_count > 0  # Another attempt at this task.
+                update = begin_update(partition_id, found, first, me)
+                if update is None or (found is not None and found.writer == me.writer):
+                    return StartedBatch(found, is_replay=is_replay)
+                result = await self._store.update_checkpoint(self._group, update)
+                if result.outcome is WriteOutcome.WON:
+                    return StartedBatch(result.checkpoint, is_replay=is_replay)
+                if result.outcome is WriteOutcome.UNKNOWN:
+                    is_unsure = True
+                    raise _unknown(update, result.error)
+                found = await self.read(partition_id, me)
+            return StartedBatch(found, is_replay=False)
+
+        return await self._attempts(attempt)
 
     async def commit(self, update: CheckpointUpdate) -> None:
         """Write the commit of a batch in one partition.
@@ -101,44 +101,26 @@ class Checkpoints:
         Raises:
             FencedError: another writer has written since the begin record.
             StoreUnavailableError: no answer within ``operationTimeout``.
+            StoreRejectedError: the store refuses the write.
         """
-        deadline = RetryDeadline(self._patience_s)
-        while True:
-            result = await self._store.update_checkpoint(self._group, update)
-            if result.outcome is WriteOutcome.WON:
-                return
-            if result.outcome is WriteOutcome.UNKNOWN:
-                await deadline.wait(_no_answer(update))
-                continue  # If it was written, the next write loses, and is_committed() shows it.
-            try:
-                found = await self._store.read_checkpoint(self._group, update.partition_id)
-            except StoreUnavailableError as error:
-                await deadline.wait(error)
-                continue
-            if is_committed(found, update):
-                return
-            raise fenced(update, found)
+        await self._attempts(self._commit, update)
+
+    async def _commit(self, update: CheckpointUpdate) -> None:
+        result = await self._store.update_checkpoint(self._group, update)
+        if result.outcome is WriteOutcome.UNKNOWN:
+            # If it was written, the next write loses, and is_committed() shows it.
+            raise _unknown(update, result.error)
+        if result.outcome is WriteOutcome.LOST:
+            found = await self._store.read_checkpoint(self._group, update.partition_id)
+            if not is_committed(found, update):
+                raise fenced(update, found)
 
 
-class RetryDeadline:
-    """Growing waits between attempts, up to a deadline."""
-
-    def __init__(self, patience_s: float) -> None:
-        self._give_up_at_s = time.monotonic() + patience_s
-        self._attempt = 0
-        self._wait_s = waits(BACKOFF)
-
-    async def wait(self, error: StoreUnavailableError) -> None:
-        """Wait before the next attempt, or raise *error*."""
-        self._attempt += 1
-        wait_s = self._wait_s(self._attempt)
-        if time.monotonic() + wait_s > self._give_up_at_s:
-            raise error
-        await asyncio.sleep(wait_s)
-
-
-def _no_answer(update: CheckpointUpdate) -> StoreUnavailableError:
+def _unknown(update: CheckpointUpdate, error: StoreError | None) -> StoreError:
+    """Return the error for a write with an unknown outcome: the store's, if it refused it."""
+    if isinstance(error, StoreRejectedError):
+        return error
     return StoreUnavailableError(
         f"it is unknown whether the checkpoint of partition {update.partition_id!r} was moved to "
-        f"{update.sequence_number}: the store does not answer"
+        f"{update.sequence_number}: {error or 'the store does not answer'}"
     )

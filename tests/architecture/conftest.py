@@ -3,6 +3,7 @@
 import ast
 import gc
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,17 @@ class SourceFile:
     tree: ast.Module = field(repr=False)
 
 
+@cache
+def parsed(path: Path) -> SourceFile:
+    """Read and parse a file, once in a process."""
+    text = path.read_text(encoding="utf-8")
+    name = path.relative_to(ROOT).as_posix()
+    return SourceFile(name=name, text=text, tree=ast.parse(text, name))
+
+
 def read(*folders: str) -> list[SourceFile]:
     """Parse every Python file below *folders*."""
-    files = []
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            text = path.read_text(encoding="utf-8")
-            name = path.relative_to(ROOT).as_posix()
-            files.append(SourceFile(name=name, text=text, tree=ast.parse(text, name)))
+    files = [parsed(path) for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     # The trees are many objects. Frozen, they do not slow down later garbage collections.
     gc.collect()
     gc.freeze()

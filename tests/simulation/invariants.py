@@ -28,13 +28,13 @@ from eventproc.models import (
     PartitionOwnership,
     ReceivedEvent,
 )
-from eventproc.partition.stop_scope import TRUST_LOOK_S
+from eventproc.partition.stop_scope import TRUST_CHECK_MAX_S
 from tests.simulation.actor import Actor
 
 CLOCK_RATE_MARGIN = 0.9
 """A stealer's clock may run 5 % fast against one that runs 5 % slow."""
 
-NOTICED_WITHIN_S = TRUST_LOOK_S * 1.1
+NOTICED_WITHIN_S = TRUST_CHECK_MAX_S * 1.1
 """Limit for cancelling a handler after a disturbance: its clock may run slow."""
 
 

@@ -18,6 +18,7 @@ for suite in SUITES:
 """
 
 
+@pytest.mark.long
 def test_a_seed_gives_one_history_on_every_machine():
     """Otherwise no failure could be reproduced. Not even the order of a set may matter."""
     histories = {

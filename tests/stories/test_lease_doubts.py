@@ -1,15 +1,12 @@
 """Leases that are doubtful, lost or contradicted while a write is under way."""
 
 import asyncio
-from dataclasses import replace
-
-import pytest
 
 from eventproc.concurrency.turns import Turns
 from eventproc.models import WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import seconds
-from tests.unit.eventproc.ownership.test_leases import LeasesFixture
+from tests.unit.eventproc.ownership.leases import LeasesFixture
 
 
 def in_session(until_s: float = 10_000.0) -> LeasesFixture:
@@ -117,27 +114,6 @@ def test_a_listing_that_contradicts_a_lease_does_not_extend_its_trust():
         return meanwhile_s, fixture.lost, fixture.leases.trusted_until_s("1")
 
     assert run_virtual(story()) == (54.0, ["0"], 40.0 + 54.0)
-
-
-@pytest.mark.parametrize("is_answered", [True, False])
-def test_a_release_of_unknown_outcome_does_not_count_as_done(is_answered):
-    """A leaving processor then keeps its member record, as it may still own the partition."""
-
-    async def story():
-        fixture = LeasesFixture()
-        await fixture.claim("0")
-        await fixture.leases.transfer("0", "me")
-        claim = fixture.slow_store.claim_ownership
-
-        async def lose_answer(group, claims):
-            results = await claim(group, claims)
-            return [replace(r, outcome=WriteOutcome.UNKNOWN, ownership=None) for r in results]
-
-        if not is_answered:
-            fixture.slow_store.claim_ownership = lose_answer  # type: ignore[method-assign]
-        return await fixture.leases.release_remaining(()), fixture.scene.owners()
-
-    assert run_virtual(story()) == (is_answered, {"0": None})
 
 
 def test_the_end_of_a_write_wakes_every_waiter():

@@ -12,7 +12,7 @@ from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.unit.eventproc.test_admin import move
 
-REASONS = ("ownership_lost", "ownership_touched", "renewal_failed")
+REASONS = ("ownership_lost", "ownership_rewritten", "renewal_failed")
 
 
 async def change(scene: Scene, owner_id: str | None) -> None:
@@ -56,7 +56,7 @@ def losses_logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
 @pytest.mark.parametrize(
     ("cause", "event"),
     [
-        (reset, ("ownership_touched", "")),
+        (reset, ("ownership_rewritten", "")),
         (steal, ("ownership_lost", "thief")),
         (release, ("ownership_lost", None)),
     ],
@@ -82,7 +82,7 @@ def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, mode, c
 @pytest.mark.parametrize("is_silent", [False, True])
 @pytest.mark.parametrize(
     ("cause", "event"),
-    [(reset, ("ownership_touched", "")), (steal, ("ownership_lost", "thief"))],
+    [(reset, ("ownership_rewritten", "")), (steal, ("ownership_lost", "thief"))],
 )
 def test_the_record_is_read_for_the_reason_of_a_refused_renewal(cause, event, is_silent, caplog):
     """The pump is stopped first. If the store does not answer, the log names no owner."""

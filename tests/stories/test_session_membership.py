@@ -26,8 +26,8 @@ async def entered(
     membership = fixture.membership("1", mode=LeaseMode.SESSION, is_slow=is_slow)
     await membership.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
     if calls is not None:
-        membership._on_fenced = lambda: calls.append("dead")
-        membership._on_lapsed = lambda: calls.append("lapsed")
+        membership.on_fenced = lambda: calls.append("dead")
+        membership.on_lapsed = lambda: calls.append("lapsed")
     return membership
 
 

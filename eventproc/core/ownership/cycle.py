@@ -21,7 +21,6 @@ else in this cycle: what it knows of its own leases is wrong.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from eventproc.core.ownership.balance import moves
 from eventproc.core.ownership.lease import Lease
 from eventproc.core.ownership.member_status import (
     ACTIVE,
@@ -85,8 +84,8 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     listing, observed = memory.listing, memory.observed
     assert listing is not None, "a listing was observed"
     assert observed is not None, "a listing was observed"
-    group, planned = observed.group, observed.shares.owner_by_partition
-    moved = moves(group, observed.shares, rules.strategy)
+    group, moved = observed.group, observed.moves
+    planned = observed.shares.owner_by_partition
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
     if ends_standby(own, observed.members, rules, memory.now_s, has_replaced=has_replaced):

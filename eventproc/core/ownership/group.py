@@ -15,7 +15,7 @@ WAITING        holds nothing        not yet                never
 The time-out is ``handoff_timeout``, from when this processor first waited for that owner.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -142,10 +142,3 @@ def standings(
         return INDEPENDENT if owner_id in member_by_owner or owner_id == me else FOREIGN
 
     return {owner_id: standing(owner_id) for owner_id in owner_ids}
-
-
-def ownership_by_partition(
-    ownerships: Sequence[PartitionOwnership],
-) -> Mapping[str, PartitionOwnership]:
-    """Return the records by partition id."""
-    return {ownership.partition_id: ownership for ownership in ownerships}

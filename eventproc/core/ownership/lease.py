@@ -83,7 +83,7 @@ def contradicted(
     leases: Iterable[Lease], me: str, owned: OwnershipSnapshot, asked_at_s: float
 ) -> tuple[Lease, ...]:
     """Return the leases that a listing contradicts which was requested at *asked_at_s*."""
-    stored = {ownership.partition_id: ownership for ownership in owned.ownerships}
+    stored = owned.by_partition
     return tuple(
         lease
         for lease in leases

@@ -171,8 +171,9 @@ def member_step(
     write = replace(own.member, etag=found.etag if found else None)
     if found is not None and found.incarnation != own.member.incarnation:
         is_stale = now_s > trusted_until_s(own.sent_at_s, rules.expiration)
+        is_over = is_stale or own.member.status is LEAVING
         renews = rules.lease_mode is LeaseMode.SESSION or not owns_something
-        if (is_stale and not is_trusted) or own.rivals.must_yield(
+        if (is_over and not is_trusted) or own.rivals.must_yield(
             own.member, found, present, own.answer_within, is_late=renews and _is_late(own, rules)
         ):
             return MemberStep(yields_because="it was taken while this processor was away")

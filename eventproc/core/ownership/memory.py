@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from eventproc.core.ownership.balance import Shares, moves, shares
-from eventproc.core.ownership.group import Group, Wait, ownership_by_partition, standings
+from eventproc.core.ownership.balance import Moves, Shares, moves, shares
+from eventproc.core.ownership.group import Group, Wait, standings
 from eventproc.core.ownership.lease import Lease, contradicted
 from eventproc.core.ownership.lease_mode import lease_rules, of_another_mode
 from eventproc.core.ownership.liveness import is_fresh, live_members
@@ -105,6 +105,7 @@ class Observed:
     at_s: float
     group: Group
     shares: Shares
+    moves: Moves
     members: tuple[Member, ...]
     """The live members."""
 
@@ -156,6 +157,8 @@ def needs_ownership(memory: GroupMemory, listing: Listing, rules: Rules, now_s: 
         known is None
         or not known.is_at_rest
         or bool(listing.handing_over)
+        # A member that has not seen yet that this one leaves may still hand over to it.
+        or listing.own.member.status is LEAVING
         or now_s - known.at_s > full_poll_interval.total_seconds()
         or _signature(known.listing, rules) != _signature(listing, rules)
     )
@@ -187,7 +190,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     group = Group(
         owner_id=me,
         partition_ids=listing.partition_ids,
-        ownership_by_partition=ownership_by_partition(owned.ownerships),
+        ownership_by_partition=owned.by_partition,
         live_owner_by_partition=live,
         standing_by_owner=standing_by_owner,
         held=listing.held,
@@ -207,7 +210,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             rules.lease_mode, owned, present, me, expiration=rules.expiration
         )
     is_changing = leases.renews_records or outsiders or silent or suspects or listing.handing_over
-    is_balanced = moves(group, shared, rules.strategy).is_balanced
+    moved = moves(group, shared, rules.strategy)
     return replace(
         memory,
         observed=Observed(
@@ -215,11 +218,12 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             at_s=now_s,
             group=group,
             shares=shared,
+            moves=moved,
             members=members,
             silent=silent,
             contradicted=suspects,
             outsiders=outsiders,
-            is_at_rest=is_balanced and not is_changing and not memory.is_grace,
+            is_at_rest=moved.is_balanced and not is_changing and not memory.is_grace,
         ),
         absent_since_s=absent_since_s,
         membership=membership,

@@ -79,12 +79,15 @@ def offset_before_replication(offset: int) -> RefusedError:
     )
 
 
-def epoch_taken_over(name: str, epoch: int, newcomer: str, newcomer_epoch: int) -> RefusedError:
+def epoch_taken_over(
+    name: str, epoch: int | None, newcomer: str, newcomer_epoch: int | None
+) -> RefusedError:
     """A receiver with the same or a higher epoch connected, so this one is disconnected."""
+    old, new = (-1 if each is None else each for each in (epoch, newcomer_epoch))
     return RefusedError(
         LINK_STOLEN,
-        f"New receiver '{newcomer}' with higher epoch of '{newcomer_epoch}' is created hence "
-        f"current receiver '{name}' with epoch '{epoch}' is getting disconnected. "
+        f"New receiver '{newcomer}' with higher epoch of '{new}' is created hence "
+        f"current receiver '{name}' with epoch '{old}' is getting disconnected. "
         "If you are recreating the receiver, make sure a higher epoch is used.",
     )
 

@@ -26,7 +26,7 @@ from eventproc.emulator.hub.directory_lock import DirectoryLock
 from eventproc.emulator.hub.log import PartitionLog, Retention
 from eventproc.emulator.hub.partition_key import partition_of
 from eventproc.emulator.hub.persistence import PartitionFile, partition_path
-from eventproc.emulator.hub.receivers import displaced_by
+from eventproc.emulator.hub.receivers import Receiver, displaced_by
 from eventproc.errors import ConfigurationError
 
 Clock = Callable[[], int]
@@ -38,16 +38,8 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-class PartitionReceiver(Protocol):
+class PartitionReceiver(Receiver, Protocol):
     """A link that delivers a partition's events to a client."""
-
-    @property
-    def epoch(self) -> int | None:
-        """Its owner level, if it has one."""
-
-    @property
-    def receiver_name(self) -> str:
-        """Its name in the service's messages."""
 
     def wake(self, *, at_once: bool = False) -> None:
         """Send new events from the log."""
@@ -120,10 +112,7 @@ class Partition:
             present.remove(other)
             other.refuse(
                 epoch_taken_over(
-                    other.receiver_name,
-                    -1 if other.epoch is None else other.epoch,
-                    receiver.receiver_name,
-                    -1 if receiver.epoch is None else receiver.epoch,
+                    other.receiver_name, other.epoch, receiver.receiver_name, receiver.epoch
                 )
             )
         present.append(receiver)

@@ -4,8 +4,8 @@ Layers, each of which imports only those below it:
 
 - ``source``, ``dead_letters``
 - ``public_path``, ``producer``
-- ``direct_path``: ``path`` > ``azure_internals``, ``receiver`` > ``lazy_event`` > ``annotations``
-  > ``sections``, ``frames``, ``credit`` > ``amqp_values``
+- ``direct_path``: ``path`` > ``receiver`` > ``azure_internals``, ``lazy_event``, ``credit`` >
+  ``annotations``, ``frames`` > ``sections`` > ``amqp_values``
 - ``client``
 - ``event``, ``errors``, ``options``
 

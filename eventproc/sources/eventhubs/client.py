@@ -6,6 +6,7 @@
 
 import asyncio
 import ssl
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,7 +18,7 @@ from azure.eventhub.aio import EventHubConsumerClient
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition
-from eventproc.sources.connection_string import HubConnection
+from eventproc.sources.connection_string import parse_connection_string
 from eventproc.sources.eventhubs.errors import translated
 from eventproc.sources.eventhubs.options import EventHubOptions, HttpProxy, Transport
 
@@ -29,11 +30,22 @@ CLOSE_MAX_S: Final = 5.0
 """Longest time to close a client. It checks only once a second whether its tasks have ended."""
 
 
-def make_credential(connection: HubConnection) -> Credential:
-    """Return a credential from the key or the signature in a connection string."""
-    if connection.key_name and connection.key:
-        return AzureNamedKeyCredential(connection.key_name, connection.key)
-    return AzureSasCredential(connection.signature or "")
+def parse_address(
+    conn_str: str, eventhub_name: str | None, options: EventHubOptions | None
+) -> tuple[tuple[str, str, Credential], EventHubOptions]:
+    """Parse a connection string: namespace, event hub and credential, and the options to use.
+
+    Raises:
+        ConfigurationError: the string cannot work; the message does not repeat the key.
+    """
+    parsed = parse_connection_string(conn_str, eventhub_name)
+    credential: Credential = AzureSasCredential(parsed.signature or "")
+    if parsed.key_name and parsed.key:
+        credential = AzureNamedKeyCredential(parsed.key_name, parsed.key)
+    options = options or EventHubOptions()
+    if parsed.is_emulator:
+        options = replace(options, is_tls_on=False)
+    return (parsed.fully_qualified_namespace, parsed.eventhub_name, credential), options
 
 
 def make_ssl_context(options: EventHubOptions) -> ssl.SSLContext:

@@ -2,18 +2,13 @@
 
 import asyncio
 import ssl
-from dataclasses import replace
 from typing import Annotated, Final, Self
 
 from eventproc.errors import ConfigurationError, DeadLetterError
 from eventproc.models import DeadLetter
 from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, checked
-from eventproc.sources.connection_string import (
-    check_hub_name,
-    check_namespace,
-    parse_connection_string,
-)
+from eventproc.sources.connection_string import check_hub_name, check_namespace
 from eventproc.sources.eventhubs import client as azure_client
 from eventproc.sources.eventhubs import producer
 from eventproc.sources.eventhubs.options import EventHubOptions
@@ -66,14 +61,8 @@ class EventHubDeadLetterSink(DeadLetterSink):
         options: EventHubOptions | None = None,
     ) -> Self:
         """Build a sink from a connection string of the namespace or of the hub."""
-        parsed = parse_connection_string(conn_str, eventhub_name)
-        options = options or EventHubOptions()
-        return cls(
-            parsed.fully_qualified_namespace,
-            parsed.eventhub_name,
-            azure_client.make_credential(parsed),
-            options=replace(options, is_tls_on=False) if parsed.is_emulator else options,
-        )
+        address, options = azure_client.parse_address(conn_str, eventhub_name, options)
+        return cls(*address, options=options)
 
     async def open(self) -> None:
         """Connect, and check that the hub exists.

@@ -1,4 +1,4 @@
-"""Convert a decoded AMQP message to the fields of a ``ReceivedEvent``.
+"""Convert the decoded sections of an AMQP message to the fields of a ``ReceivedEvent``.
 
 The decoder returns both text and binary values as ``bytes``. Names are always decoded to text. A
 value becomes text if it is valid UTF-8, because publishers mostly attach text; otherwise it stays
@@ -6,12 +6,12 @@ value becomes text if it is valid UTF-8, because publishers mostly attach text; 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from eventproc.errors import SourceRejectedError
-from eventproc.models import LastEnqueued, ReceivedEvent
+from eventproc.models import LastEnqueued
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,38 +39,6 @@ PROPERTY_NAMES: Final = (
 Azure's Python client uses."""
 
 
-class Message(Protocol):
-    """The sections of a decoded message; ``None`` for a section that the message does not have."""
-
-    @property
-    def delivery_annotations(self) -> Mapping[bytes, object] | None:
-        """Annotations of this delivery, by the service."""
-
-    @property
-    def message_annotations(self) -> Mapping[bytes, object] | None:
-        """Annotations of the event, by the service."""
-
-    @property
-    def properties(self) -> Sequence[object] | None:
-        """The thirteen standard properties, in the order of the standard."""
-
-    @property
-    def application_properties(self) -> Mapping[bytes, object] | None:
-        """The publisher's own properties."""
-
-    @property
-    def data(self) -> Iterable[bytes] | None:
-        """The body, if it consists of one or several data sections."""
-
-    @property
-    def sequence(self) -> Sequence[object] | None:
-        """The body, if it is a list of values."""
-
-    @property
-    def value(self) -> object:
-        """The body, if it is a single value."""
-
-
 class SystemFields(NamedTuple):
     """The event fields that come from the service's annotations and AMQP's properties."""
 
@@ -78,31 +46,6 @@ class SystemFields(NamedTuple):
     content_type: str | None = None
     correlation_id: str | None = None
     message_id: str | None = None
-
-
-def to_received_event(message: Message) -> ReceivedEvent:
-    """Return the event that the message carries.
-
-    Raises:
-        SourceRejectedError: it has no position in a partition, so no event hub sent it.
-    """
-    annotations = message.message_annotations or {}
-    sequence_number, offset, enqueued_ms = checked_position(
-        annotations.get(SEQUENCE_NUMBER), annotations.get(OFFSET), annotations.get(ENQUEUED_TIME)
-    )
-    system = system_fields_of(message)
-    return ReceivedEvent(
-        body=body_of(message),
-        sequence_number=sequence_number,
-        offset=offset,
-        enqueued_time=to_time(enqueued_ms),
-        partition_key=partition_key_of(message),
-        properties=properties_of(message),
-        system_properties=system.system_properties,
-        content_type=system.content_type,
-        correlation_id=system.correlation_id,
-        message_id=system.message_id,
-    )
 
 
 def checked_position(
@@ -122,24 +65,22 @@ def checked_position(
     return sequence_number, text, enqueued_ms
 
 
-def partition_key_of(message: Message) -> str | None:
-    """Return the partition key that the publisher set."""
-    return to_text((message.message_annotations or {}).get(PARTITION_KEY))
-
-
-def properties_of(message: Message) -> Mapping[str, object]:
+def to_properties(application_properties: Mapping[bytes, object] | None) -> Mapping[str, object]:
     """Return the publisher's own properties."""
-    properties = message.application_properties or {}
-    return {_name(name): _plain(value) for name, value in properties.items()}
+    return {_name(name): _plain(value) for name, value in (application_properties or {}).items()}
 
 
-def system_fields_of(message: Message) -> SystemFields:
-    """Return the service's annotations and AMQP's properties, with the names of Azure's client."""
-    annotations = message.message_annotations or {}
-    found = {_name(name): _plain(value) for name, value in annotations.items()}
-    if message.properties is None:
+def to_system_fields(
+    annotations: Mapping[bytes, object] | None, properties: Iterable[object] | None
+) -> SystemFields:
+    """Return the service's annotations and AMQP's properties, with the names of Azure's client.
+
+    The thirteen properties are in the order of ``PROPERTY_NAMES``.
+    """
+    found = {_name(name): _plain(value) for name, value in (annotations or {}).items()}
+    if properties is None:
         return SystemFields(found)
-    for name, value in zip(PROPERTY_NAMES, message.properties, strict=False):
+    for name, value in zip(PROPERTY_NAMES, properties, strict=False):
         if value is not None:
             found[name] = _plain(value)
     return SystemFields(
@@ -150,9 +91,8 @@ def system_fields_of(message: Message) -> SystemFields:
     )
 
 
-def to_last_enqueued(message: Message) -> LastEnqueued | None:
-    """Return the newest event of the partition according to the message, if the message has it."""
-    annotations = message.delivery_annotations
+def to_last_enqueued(annotations: Mapping[bytes, object] | None) -> LastEnqueued | None:
+    """Return the newest event of the partition according to a message's delivery annotations."""
     if not annotations:
         return None
     sequence_number = annotations.get(b"last_enqueued_sequence_number")
@@ -171,17 +111,16 @@ def to_time(milliseconds: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def body_of(message: Message) -> bytes:
-    """Return the body as bytes: data, text and binary values unchanged; all others as JSON."""
-    if message.data is not None:
-        return b"".join(message.data)
-    if message.sequence is not None:
-        return _json([item for section in message.sequence for item in _items(section)])
-    if message.value is None:
+def sequence_body(sections: Iterable[object]) -> bytes:
+    """Return the body of a message of sequence sections, each a list of values, as JSON."""
+    return _json([item for section in sections for item in _items(section)])
+
+
+def value_body(value: object) -> bytes:
+    """Return the body of a message of a single value: text and bytes unchanged, others as JSON."""
+    if value is None:
         return b""
-    if isinstance(message.value, bytes):
-        return message.value
-    return _json(message.value)
+    return value if isinstance(value, bytes) else _json(value)
 
 
 def _items(section: object) -> Iterable[object]:

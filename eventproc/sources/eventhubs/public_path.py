@@ -11,7 +11,7 @@ callback and the receiver's buffer may each hold a third of ``prefetch``.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, cast
 
 from azure.eventhub import EventData
 from azure.eventhub.aio import PartitionContext
-from azure.eventhub.amqp import AmqpMessageBodyType
+from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 from azure.eventhub.exceptions import AuthenticationError
 
 from eventproc.errors import (
@@ -37,7 +37,20 @@ from eventproc.sources.eventhubs.errors import (
     error_from,
     translated,
 )
-from eventproc.sources.eventhubs.event import PROPERTY_NAMES, to_received_event
+from eventproc.sources.eventhubs.event import (
+    ENQUEUED_TIME,
+    OFFSET,
+    PARTITION_KEY,
+    PROPERTY_NAMES,
+    SEQUENCE_NUMBER,
+    checked_position,
+    sequence_body,
+    to_properties,
+    to_system_fields,
+    to_text,
+    to_time,
+    value_body,
+)
 from eventproc.sources.eventhubs.options import EventHubOptions
 
 SIGN_OF_LIFE_S: Final = 1.5
@@ -49,7 +62,7 @@ SILENCE_MAX_S: Final = 2.5 * SIGN_OF_LIFE_S
 
 
 class PublicPath:
-    """The operations of ``ReceivePathPort`` through the client's public methods."""
+    """The operations of a source through the client's public methods."""
 
     needs_own_client: ClassVar = True
     """A client can only be closed as a whole, and reads each partition for one consumer only."""
@@ -253,7 +266,7 @@ class PublicReceiver(PartitionReceiver):
         if not batch or self._error is not None:
             return
         try:
-            events = [to_received_event(PublicMessage(event)) for event in batch]
+            events = [to_received_event(event.raw_amqp_message) for event in batch]
         except SourceError as error:
             self._end(error)
             return
@@ -298,51 +311,43 @@ class PublicReceiver(PartitionReceiver):
         self._taken.set()
 
 
-class PublicMessage:
-    """The sections of a message, from the client's ``EventData``."""
+def to_received_event(message: AmqpAnnotatedMessage) -> ReceivedEvent:
+    """Return the event that a message carries.
 
-    def __init__(self, event: EventData) -> None:
-        """Wrap an event that the client decoded."""
-        self._raw = event.raw_amqp_message
+    Raises:
+        SourceRejectedError: it has no position in a partition, so no event hub sent it.
+    """
+    annotations: Mapping[Any, object] = message.annotations or {}
+    sequence_number, offset, enqueued_ms = checked_position(
+        annotations.get(SEQUENCE_NUMBER), annotations.get(OFFSET), annotations.get(ENQUEUED_TIME)
+    )
+    properties = message.properties
+    system = to_system_fields(
+        annotations,
+        [getattr(properties, name.replace("-", "_")) for name in PROPERTY_NAMES]
+        if properties
+        else None,
+    )
+    return ReceivedEvent(
+        body=_body_of(message),
+        sequence_number=sequence_number,
+        offset=offset,
+        enqueued_time=to_time(enqueued_ms),
+        partition_key=to_text(annotations.get(PARTITION_KEY)),
+        properties=to_properties(cast("Mapping[bytes, object]", message.application_properties)),
+        system_properties=system.system_properties,
+        content_type=system.content_type,
+        correlation_id=system.correlation_id,
+        message_id=system.message_id,
+    )
 
-    @property
-    def delivery_annotations(self) -> Mapping[bytes, object] | None:
-        """Annotations of this delivery, by the service."""
-        return cast("Mapping[bytes, object] | None", self._raw.delivery_annotations)
 
-    @property
-    def message_annotations(self) -> Mapping[bytes, object] | None:
-        """Annotations of the event, by the service."""
-        return cast("Mapping[bytes, object] | None", self._raw.annotations)
-
-    @property
-    def properties(self) -> Sequence[object] | None:
-        """The thirteen standard properties, in the order of the standard."""
-        found = self._raw.properties
-        if not found:
-            return None
-        return [getattr(found, name.replace("-", "_")) for name in PROPERTY_NAMES]
-
-    @property
-    def application_properties(self) -> Mapping[bytes, object] | None:
-        """The publisher's own properties."""
-        return cast("Mapping[bytes, object] | None", self._raw.application_properties)
-
-    @property
-    def data(self) -> Iterable[bytes] | None:
-        """The body, if it consists of one or several data sections."""
-        return self._raw.body if self._raw.body_type is AmqpMessageBodyType.DATA else None
-
-    @property
-    def sequence(self) -> Sequence[object] | None:
-        """The body, if it is a list of values."""
-        is_sequence = self._raw.body_type is AmqpMessageBodyType.SEQUENCE
-        return list(self._raw.body) if is_sequence else None
-
-    @property
-    def value(self) -> object:
-        """The body, if it is a single value."""
-        return self._raw.body if self._raw.body_type is AmqpMessageBodyType.VALUE else None
+def _body_of(message: AmqpAnnotatedMessage) -> bytes:
+    if message.body_type is AmqpMessageBodyType.DATA:
+        return b"".join(message.body)
+    if message.body_type is AmqpMessageBodyType.SEQUENCE:
+        return sequence_body(message.body)
+    return value_body(message.body)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Annotated, ClassVar, Protocol, Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from eventproc.concurrency.tasks import cancellation_kept
 from eventproc.errors import (
@@ -19,11 +19,7 @@ from eventproc.logs import get_logger
 from eventproc.models import EventPosition, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
-from eventproc.sources.connection_string import (
-    check_hub_name,
-    check_namespace,
-    parse_connection_string,
-)
+from eventproc.sources.connection_string import check_hub_name, check_namespace
 from eventproc.sources.eventhubs import client as azure_client
 from eventproc.sources.eventhubs.direct_path import azure_internals
 from eventproc.sources.eventhubs.direct_path.path import DirectPath
@@ -42,29 +38,8 @@ a client needs one; this one always exists."""
 T = TypeVar("T")
 
 
-class ReceivePathPort(Protocol):
-    """The operations of a ``ReceivePath``: ``DirectPath`` and ``PublicPath`` have them."""
-
-    needs_own_client: ClassVar[bool]
-    """Whether each receiver needs a client of its own, which it closes."""
-
-    async def ask_partition_ids(self, client: azure_client.Client) -> Sequence[str]:
-        """Request the ids of the hub's partitions."""
-
-    async def ask_partitions(
-        self, client: azure_client.Client, partition_ids: Sequence[str]
-    ) -> Sequence[PartitionProperties]:
-        """Request the properties of some partitions."""
-
-    async def open_receiver(
-        self, client: azure_client.Client, group: str, partition_id: str, position: EventPosition
-    ) -> "EventHubReceiver | PublicReceiver":
-        """Open a receiver at the position."""
-
-    async def check_readable(
-        self, client: azure_client.Client, group: str, partition_id: str
-    ) -> None:
-        """Raise if the service refuses to let the group read. No other receiver is displaced."""
+ReceivePathClient = DirectPath | PublicPath
+"""Drives Azure's client in one of two ways; both have the same methods."""
 
 
 class EventHubSource(EventSource):
@@ -101,7 +76,7 @@ class EventHubSource(EventSource):
         self._clients: dict[str, azure_client.Client] = {}
         self._receivers: list[EventHubReceiver | PublicReceiver] = []
         is_direct = self._options.receive_path is ReceivePath.DIRECT
-        self._path: ReceivePathPort = (DirectPath if is_direct else PublicPath)(self._options)
+        self._path: ReceivePathClient = (DirectPath if is_direct else PublicPath)(self._options)
         self._log = get_logger("eventproc.sources.eventhubs", eventhub_name=self._hub)
         self._query_lock = asyncio.Lock()
         self._refused_offset_partitions: set[str] = set()
@@ -127,14 +102,8 @@ class EventHubSource(EventSource):
         Raises:
             ConfigurationError: the string cannot work; the message does not repeat the key.
         """
-        parsed = parse_connection_string(conn_str, eventhub_name)
-        options = options or EventHubOptions()
-        return cls(
-            parsed.fully_qualified_namespace,
-            parsed.eventhub_name,
-            azure_client.make_credential(parsed),
-            options=replace(options, is_tls_on=False) if parsed.is_emulator else options,
-        )
+        address, options = azure_client.parse_address(conn_str, eventhub_name, options)
+        return cls(*address, options=options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._namespace!r}, {self._hub!r})"
@@ -262,7 +231,7 @@ class EventHubSource(EventSource):
         )
         return replace(position, offset=None)
 
-    async def _with_path(self, work: Callable[[ReceivePathPort], Awaitable[T]]) -> T:
+    async def _with_path(self, work: Callable[[ReceivePathClient], Awaitable[T]]) -> T:
         """Call *work* with the receive path; switch to the public path if the direct one fails."""
         try:
             return await work(self._path)
@@ -275,7 +244,7 @@ class EventHubSource(EventSource):
             self._path = PublicPath(self._options)
             self._log.warning("direct_receive_unavailable", error=str(error))
 
-    def _client_for(self, path: ReceivePathPort, group: str) -> azure_client.Client:
+    def _client_for(self, path: ReceivePathClient, group: str) -> azure_client.Client:
         return self._new_client(group) if path.needs_own_client else self._client(group)
 
     def _client(self, group: str) -> azure_client.Client:

@@ -6,7 +6,7 @@ Rule 3: every exception of the client leaves this module as one of ``eventproc.e
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
@@ -142,10 +142,6 @@ class Consumer:
             self._client.close()
         except (KafkaException, RuntimeError):
             _CLIENT_LOG.debug("closing the client failed", exc_info=True)
-
-
-MakeConsumer = Callable[[str], Consumer]
-"""Creates a consumer for a consumer group."""
 
 
 @contextmanager

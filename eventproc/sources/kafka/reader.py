@@ -15,15 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
-from eventproc.sources.kafka.errors import (
-    END_OF_PARTITION,
-    OUT_OF_RANGE,
-    ClientError,
-    error_for,
-)
+from eventproc.sources.kafka.client import Consumer
+from eventproc.sources.kafka.errors import END_OF_PARTITION, OUT_OF_RANGE, error_for
 from eventproc.sources.kafka.event import Message
 from eventproc.sources.kafka.feed import Feed
 
@@ -40,38 +36,10 @@ CLOSE_MAX_S: Final = 2.0
 """Longest time that ``close`` waits for the thread."""
 
 
-class Consumed(Protocol):
-    """What the thread needs of a consumer; ``client.Consumer`` has it."""
-
-    def read(self, wait_s: float) -> Sequence[Message]:
-        """Return messages and errors, as soon as there are any."""
-
-    def client_errors(self) -> list[ClientError]:
-        """Return the errors that the client reported."""
-
-    def assign(self, partition: int, offset: int) -> None:
-        """Start to read a partition."""
-
-    def unassign(self, partition: int) -> None:
-        """Stop reading a partition."""
-
-    def pause(self, partition: int) -> None:
-        """Pause a partition."""
-
-    def resume(self, partition: int) -> None:
-        """End the effect of ``pause``."""
-
-    def high(self, partition: int) -> int | None:
-        """Return the offset after the newest message, if known."""
-
-    def close(self) -> None:
-        """Disconnect."""
-
-
 class Reader:
     """Reads the partitions that are opened, each into its feed."""
 
-    def __init__(self, make_consumer: Callable[[], Consumed], name: str) -> None:
+    def __init__(self, make_consumer: Callable[[], Consumer], name: str) -> None:
         """Start the thread, on the running loop.
 
         Raises:

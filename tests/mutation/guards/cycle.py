@@ -127,7 +127,7 @@ STATUS = guards_in(
     Guard(
         name="a processor that was paused yields to one that took its owner id",
         without_it="the paused process displaces the healthy one",
-        words="if (is_stale and not is_trusted) or own.rivals.must_yield(",
+        words="if (is_over and not is_trusted) or own.rivals.must_yield(",
         mutated="if own.rivals.must_yield(",
     ),
     Guard(

@@ -16,18 +16,18 @@ LEASES = guards_in(
     Guard(
         name="a claimed lease counts from before the claim was sent",
         without_it="after a slow answer, a lease that has already expired is trusted",
-        words="""            results = await self._write(claims)
+        words="""            results = await self.write(claims)
             for result""",
-        mutated="""            results = await self._write(claims)
+        mutated="""            results = await self.write(claims)
             sent_at_s = self._clock()
             for result""",
     ),
     Guard(
         name="a renewed lease counts from before the renewal was sent",
         without_it="after a slow answer, a lease that has already expired is trusted",
-        words="""        results = await self._write(claims)
+        words="""        results = await self.write(claims)
         if epoch""",
-        mutated="""        results = await self._write(claims)
+        mutated="""        results = await self.write(claims)
         sent_at_s = self._clock()
         if epoch""",
     ),
@@ -91,7 +91,7 @@ LEASES = guards_in(
         name="a lease that a listing contradicts is verified by a renewal",
         without_it="a processor whose partition was stolen notices it only at its next renewal",
         words="""        if contradicted:
-            await self._renew(contradicted, _by_partition(snapshot))
+            await self._renew(contradicted, snapshot.by_partition)
 """,
         mutated="",
     ),
@@ -132,32 +132,39 @@ TURNS = guards_in(
 )
 
 LEAVING = guards_in(
-    "eventproc/ownership/leases.py",
+    "eventproc/ownership/balancer.py",
     ["tests/stories/test_leaving.py"],
     Guard(
         name="a partition handed to a processor that is about to leave is released",
         without_it="it is read by nobody until its record expires",
-        words="results = await self._write(idle) if idle else []",
-        mutated="results: list[ClaimResult] = []",
+        words="            await self.leases.write(actions.transfers)\n",
+        mutated="            pass\n",
     ),
     Guard(
         name="a leaving processor releases nothing if another process has its owner id",
         without_it="a restarted processor loses partitions that it has just claimed",
-        words="if idle and self._is_sole_holder is not None and not await self._is_sole_holder():",
-        mutated="if False:",
+        words="if actions.transfers and await self.membership.is_sole_holder():",
+        mutated="if actions.transfers:",
+        killers=("tests/unit/eventproc/ownership/test_balancer.py",),
     ),
+    suites=("safety", "liveness", "planned"),
+)
+
+STOP = guards_in(
+    "eventproc/runtime/run.py",
+    ["tests/stories/test_leaving.py"],
     Guard(
-        name="a partition whose handler still runs is not released",
-        without_it="the next owner begins while the old call goes on",
-        words="            if o.partition_id not in running\n",
-        mutated="",
+        name="the member record stays while a handler may still run",
+        without_it="the leaver looks like an owner that does not hand over, and is stolen from at"
+        " once",
+        words="            if self.pumps.running or self.leases.held:\n",
+        mutated="            if False:\n",
     ),
     Guard(
         name="the member record stays while a partition could not be released",
-        without_it="the leaver looks like an owner that does not hand over, and is stolen from at"
-        " once",
-        words="return is_clear and len(idle) == len(mine)",
-        mutated="return is_clear",
+        without_it="a partition is recorded as owned by a processor that no member knows",
+        words="            if actions.is_balanced:\n",
+        mutated="            if True:\n",
     ),
     suites=("safety", "liveness", "planned"),
 )
@@ -217,7 +224,7 @@ MEMBERSHIP = guards_in(
     Guard(
         name="session: after its session lapsed, a processor reads each record before it trusts it",
         without_it="it acts on a partition whose record was deleted and then claimed by another",
-        words="            self._on_lapsed()\n",
+        words="            self.on_lapsed()\n",
         mutated="            pass\n",
         killers=("tests/stories/test_session_silence.py",),
     ),
@@ -237,13 +244,14 @@ RUN = guards_in(
     Guard(
         name="a stopping processor writes the status leaving",
         without_it="it is given new partitions until it is gone",
-        words="await self._executor.call(self._membership.change_to(MemberStatus.LEAVING))",
-        mutated="pass",
+        words="        await self._try_until(\n            self._announced_by_s(), "
+        "self._membership.change_to(MemberStatus.LEAVING)\n        )\n",
+        mutated="",
     ),
     Guard(
         name="a processor with static membership writes the status restarting",
         without_it="its restart waits for an answer of its predecessor, as if that were alive",
-        words="await self._executor.call(self._membership.change_to(MemberStatus.RESTARTING))",
+        words="await self._try_until(until_s, self._membership.change_to(MemberStatus.RESTARTING))",
         mutated="pass",
     ),
     suites=("edges", "safety", "planned"),

@@ -228,38 +228,39 @@ SINK_STORE = guards_in(
     Guard(
         name="Spark sink: a lost write is not repeated over the record of another driver",
         without_it="a driver that was paused moves checkpoints back",
-        words="            raise fenced(update, found)\n",
-        mutated='            update = __import__("dataclasses").replace(update, replaces=found)\n',
+        words="                raise fenced(update, found)\n",
+        mutated="                from dataclasses import replace\n"
+        "                await self._commit(replace(update, replaces=found))\n",
         is_simulated=False,
     ),
     Guard(
         name="Spark sink: a batch that was begun before is delivered as a replay",
         without_it="a handler repeats its external effects without knowing it",
-        words="                is_replay = found is not None and found.delivery_count > 0\n",
-        mutated="                is_replay = False\n",
+        words="                    is_replay = found is not None and found.delivery_count > 0\n",
+        mutated="                    is_replay = False\n",
         is_simulated=False,
     ),
     Guard(
         name="|| a handler repeats the effects of the first attempt without knowing it",
         without_it="what the first attempt did is done again without a word",
-        words="                is_replay = found.delivery_count > 0  "
+        words="                    is_replay = found.delivery_count > 0  "
         "# Another attempt at this task.\n",
-        mutated="                is_replay = False\n",
+        mutated="                    is_replay = False\n",
         is_simulated=False,
     ),
     Guard(
         name="Spark sink: a task's own begin record, whose answer was lost, is not a replay",
         without_it="an outage of the store makes new events look repeated",
-        words="            elif not is_unsure:\n",
-        mutated="            else:\n",
+        words="                elif not is_unsure:\n",
+        mutated="                else:\n",
         is_simulated=False,
     ),
     Guard(
         name="Spark sink: a commit with an unknown outcome is tried again",
         without_it="Spark goes on, and the checkpoint stays behind",
-        words="                continue  "
-        "# If it was written, the next write loses, and is_committed() shows it.\n",
-        mutated="                return\n",
+        words=" the next write loses, and is_committed() shows it.\n"
+        "            raise _unknown(update, result.error)\n",
+        mutated="\n            return\n",
         is_simulated=False,
     ),
 )

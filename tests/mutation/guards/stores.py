@@ -75,44 +75,35 @@ BLOB = guards_in(
     Guard(
         name="blob: a first write fails if the blob exists ||",
         without_it=LOST_UPDATE,
-        words="blob.upload_blob(body, overwrite=False, metadata=dict(metadata))",
-        mutated="blob.upload_blob(body, overwrite=True, metadata=dict(metadata))",
+        words='{"overwrite": False} if etag is None',
+        mutated='{"overwrite": True} if etag is None',
         is_simulated=False,
     ),
     Guard(
         name="blob: a blob with a body is replaced only with its ETag",
         without_it="a former owner writes over its successor's position and state",
-        words="""                    etag=etag,
-                    match_condition=MatchConditions.IfNotModified,
-""",
-        mutated="",
+        words='{"overwrite": True} | _if_is(etag)',
+        mutated='{"overwrite": True}',
         is_simulated=False,
     ),
     Guard(
         name="blob: metadata are replaced only with the ETag of the blob ||",
         without_it=LOST_UPDATE,
-        words="dict(metadata), etag=etag, match_condition=MatchConditions.IfNotModified",
+        words="dict(metadata), **_if_is(etag)",
         mutated="dict(metadata)",
         is_simulated=False,
     ),
     Guard(
         name="blob: a blob is deleted only with its ETag",
         without_it="a late stop deletes the member record of the process that succeeded it",
-        words="""                etag=etag, match_condition=MatchConditions.IfNotModified
-            ),
-        )
-
-    def""",
-        mutated="""            ),
-        )
-
-    def""",
+        words="delete_blob(**_if_is(etag))",
+        mutated="delete_blob()",
         is_simulated=False,
     ),
     Guard(
         name="blob: the state is read from the same version of a blob as its position",
         without_it="a reader gets an old position with a new state",
-        words="offset=0, length=length, etag=etag, match_condition=MatchConditions.IfNotModified",
+        words="offset=0, length=length, **_if_is(etag)",
         mutated="offset=0, length=length",
         is_simulated=False,
     ),

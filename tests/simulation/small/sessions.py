@@ -8,7 +8,7 @@ from random import Random
 from eventproc.models import MemberStatus
 from eventproc.testing.faults import Fate
 from tests.simulation.nodes import CheckedNode
-from tests.simulation.small.world import BUSY_S, SmallWorld, two_processors
+from tests.simulation.small.world import BUSY_S, LOOK_S, SmallWorld, two_processors
 from tests.simulation.view import BEGIN
 
 FENCED_EXPIRATIONS = 1.25
@@ -37,7 +37,7 @@ async def blind(world: SmallWorld, rng: Random) -> None:
     world.behaviour.seconds_per_event = 3 * world.expiration_s
     await asyncio.sleep(3)
     node = _owning(world, rng)
-    late_s = rng.choice([0, rng.uniform(0.5, 0.95) * world.expiration_s])
+    late_s = rng.choice([0, rng.uniform(0.2, 0.38) * world.expiration_s])
     is_blind = late_s == 0
 
     def see(called: str, fate: Fate) -> Fate:
@@ -50,14 +50,15 @@ async def blind(world: SmallWorld, rng: Random) -> None:
         return replace(fate, way_back_s=late_s)
 
     node.connection.fate = see
-    if world.owned_counts()[node.owner_id] > 1:
-        world.join(2)
-    else:
-        await asyncio.sleep(rng.uniform(0, world.interval_s))
+    if not is_blind or world.owned_counts()[node.owner_id] == 1:
+        while not is_blind:
+            await asyncio.sleep(LOOK_S)
         (other, *_) = [other for other in world.ours if other is not node]
         for partition_id, owner_id in world.owner_by_partition().items():
             if owner_id == node.owner_id:
                 world.operator.edit_ownership(partition_id, other.owner_id)
+    else:
+        world.join(2)
     world.behaviour.seconds_per_event = BUSY_S
     await asyncio.sleep(2.6 * world.expiration_s)
 

@@ -11,14 +11,19 @@ from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, skip
 from eventproc.sources.eventhubs.direct_path.annotations import NO_KEY, PositionReader
-from eventproc.sources.eventhubs.direct_path.sections import EncodedMessage
+from eventproc.sources.eventhubs.direct_path.sections import (
+    APPLICATION_PROPERTIES,
+    DELIVERY_ANNOTATIONS,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    EncodedMessage,
+)
 from eventproc.sources.eventhubs.event import (
     SystemFields,
-    body_of,
     checked_position,
-    properties_of,
-    system_fields_of,
     to_last_enqueued,
+    to_properties,
+    to_system_fields,
     to_text,
     to_time,
 )
@@ -80,8 +85,8 @@ class LazyEvent(ReceivedEvent):
             return None if self._key == NO_KEY else to_text(self._key)
         message = EncodedMessage(self._payload)
         if name == "properties":
-            return properties_of(message)
-        system = system_fields_of(message)
+            return to_properties(message.one(APPLICATION_PROPERTIES))
+        system = to_system_fields(message.one(MESSAGE_ANNOTATIONS), message.one(PROPERTIES))
         for field in SystemFields._fields:
             _SETTERS[field](self, getattr(system, field))
         return getattr(system, name)
@@ -100,7 +105,7 @@ class LazyEvent(ReceivedEvent):
             begin = at + 8
             if begin + int.from_bytes(payload[at + 4 : begin]) == len(payload):
                 return payload[begin:]
-        return body_of(EncodedMessage(payload))
+        return EncodedMessage(payload).body()
 
 
 def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
@@ -148,6 +153,6 @@ class EventReader:
 def last_enqueued_in(payload: bytes) -> LastEnqueued | None:
     """Return the newest event of the partition according to the message, if the message has it."""
     try:
-        return to_last_enqueued(EncodedMessage(payload))
+        return to_last_enqueued(EncodedMessage(payload).one(DELIVERY_ANNOTATIONS))
     except _UNREADABLE:
         return None

@@ -16,7 +16,7 @@ group; with a lower level this processor could not read there."""
 
 
 class DirectPath:
-    """The operations of ``ReceivePathPort`` through ``azure_internals``."""
+    """The operations of a source through ``azure_internals``."""
 
     needs_own_client: ClassVar = False
 

@@ -11,12 +11,13 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
 from eventproc.logs import shown
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
+from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLink
 from eventproc.sources.eventhubs.direct_path.credit import Credit
 from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader, last_enqueued_in
 
@@ -24,31 +25,8 @@ LISTEN_MAX_S: Final = 2.0
 """Longest wait for bytes before the link is maintained; heartbeats are due about every minute."""
 
 
-class Link(Protocol):
-    """What the receiver needs of a link; ``azure_internals.PartitionLink`` has it."""
-
-    @property
-    def credit(self) -> int:
-        """How many events the service may still send."""
-
-    async def grant(self, credit: int) -> None:
-        """Allow the service to send this many events from now on."""
-
-    async def look_after(self, *, is_reading: bool = True) -> None:
-        """Renew the token and send heartbeats if they are due."""
-
-    async def listen(self) -> bytes:
-        """Wait for bytes from the connection."""
-
-    async def take(self, data: bytes) -> None:
-        """Parse bytes that ``listen`` returned, and pass on the events in them."""
-
-    async def close(self) -> None:
-        """Close the connection. Never raises, and may be called more than once."""
-
-
 OnPayloads = Callable[[Sequence[bytes]], None]
-OpenLink = Callable[[OnPayloads], Awaitable[Link]]
+OpenLink = Callable[[OnPayloads], Awaitable[PartitionLink]]
 """Opens a link that passes encoded events to the given function."""
 
 
@@ -68,7 +46,7 @@ class EventHubReceiver(PartitionReceiver):
         """The encoded event that ``last_enqueued`` was last decoded from, and the result."""
         self._waiting: asyncio.Timeout | None = None
         self._is_resting = False
-        self._link: Link | None = None
+        self._link: PartitionLink | None = None
         self._reader: asyncio.Task[None] | None = None
 
     @classmethod
@@ -129,7 +107,7 @@ class EventHubReceiver(PartitionReceiver):
             self._newest = payloads[-1]
             self._arrived.set()
 
-    async def _read(self, link: Link) -> None:
+    async def _read(self, link: PartitionLink) -> None:
         """Read until the link ends or the receiver is closed; then close the link."""
         try:
             while self._error is None:  # Azure's client may have suppressed a cancellation.

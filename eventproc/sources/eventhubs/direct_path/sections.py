@@ -1,9 +1,10 @@
 """The sections of an encoded message: located by their sizes, and decoded on demand."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, decode, skip
+from eventproc.sources.eventhubs.event import sequence_body, value_body
 
 DELIVERY_ANNOTATIONS: Final = 0x71
 MESSAGE_ANNOTATIONS: Final = 0x72
@@ -37,7 +38,7 @@ def sections_of(payload: bytes) -> Iterable[tuple[int, int, int]]:
 
 
 class EncodedMessage:
-    """An encoded message, with the sections of ``event.Message``.
+    """An encoded message, whose sections are decoded on demand.
 
     If a section occurs twice, the last one counts, as with Azure's client. A body may consist of
     several sections.
@@ -57,45 +58,18 @@ class EncodedMessage:
             if descriptor in {DATA, SEQUENCE}:
                 self._bodies.setdefault(descriptor, []).append(begin)
 
-    @property
-    def delivery_annotations(self) -> Mapping[bytes, object] | None:
-        """Annotations of this delivery, by the service."""
-        return cast("Mapping[bytes, object] | None", self._one(DELIVERY_ANNOTATIONS))
-
-    @property
-    def message_annotations(self) -> Mapping[bytes, object] | None:
-        """Annotations of the event, by the service."""
-        return cast("Mapping[bytes, object] | None", self._one(MESSAGE_ANNOTATIONS))
-
-    @property
-    def properties(self) -> Sequence[object] | None:
-        """The thirteen standard properties, in the order of the standard."""
-        return cast("Sequence[object] | None", self._one(PROPERTIES))
-
-    @property
-    def application_properties(self) -> Mapping[bytes, object] | None:
-        """The publisher's own properties."""
-        return cast("Mapping[bytes, object] | None", self._one(APPLICATION_PROPERTIES))
-
-    @property
-    def data(self) -> Iterable[bytes] | None:
-        """The body, if it consists of one or several data sections."""
-        return cast("Iterable[bytes] | None", self._all(DATA))
-
-    @property
-    def sequence(self) -> Sequence[object] | None:
-        """The body, if it is a list of values."""
-        return self._all(SEQUENCE)
-
-    @property
-    def value(self) -> object:
-        """The body, if it is a single value."""
-        return self._one(VALUE)
-
-    def _one(self, descriptor: int) -> object:
+    def one(self, descriptor: int) -> Any:  # noqa: ANN401 - as the service sent it
+        """Decode a section; ``None`` if the message does not have it."""
         begin = self._begin.get(descriptor)
         return None if begin is None else decode(self._payload, begin)[0]
 
-    def _all(self, descriptor: int) -> list[object] | None:
-        begins = self._bodies.get(descriptor)
-        return None if begins is None else [decode(self._payload, begin)[0] for begin in begins]
+    def body(self) -> bytes:
+        """Decode the body: data, text and binary values unchanged; all others as JSON."""
+        if DATA in self._bodies:
+            return b"".join(self._all(DATA))
+        if SEQUENCE in self._bodies:
+            return sequence_body(self._all(SEQUENCE))
+        return value_body(self.one(VALUE))
+
+    def _all(self, descriptor: int) -> Iterator[Any]:
+        return (decode(self._payload, begin)[0] for begin in self._bodies[descriptor])

@@ -17,8 +17,8 @@ def test_a_key_waits_only_for_its_own_events():
     assert not queues
     queues.add("b", "b3")
     assert not queues
-    queues.back("b")
-    queues.back("a")
+    queues.finish("b")
+    queues.finish("a")
     assert queues.take(9) == ("b", ["b3"])
     assert queues.take(9) == ("a", ["a3"])
 
@@ -49,11 +49,11 @@ def test_a_key_is_not_taken_twice_at_once_and_keeps_its_order(steps, events_max,
         elif what == 2 and queues:
             take()
         elif out:
-            queues.back(out.pop(random.randrange(len(out))))
+            queues.finish(out.pop(random.randrange(len(out))))
     while queues or out:
         if queues:
             take()
         else:
-            queues.back(out.pop())
+            queues.finish(out.pop())
 
     assert taken == added

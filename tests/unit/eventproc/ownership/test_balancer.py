@@ -9,8 +9,6 @@ from eventproc.config import EventProcessorConfig
 from eventproc.logs import get_logger
 from eventproc.models import Member, MemberResult, MemberStatus, OwnershipClaim, WriteOutcome
 from eventproc.ownership.balancer import Balancer
-from eventproc.ownership.leases import Leases
-from eventproc.ownership.membership import Membership
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
@@ -38,36 +36,16 @@ class BalancerFixture:
         self.partition_ids = [str(number) for number in range(partition_count)]
         self.config = EventProcessorConfig(uses_store_thread=False)
         clock = asyncio.get_running_loop().time
-        expiration = self.config.ownership_expiration
-        self.membership = Membership(
+        self.balancer = Balancer(
             self.store,
             self.scene.group,
             Member(owner_id="me", incarnation="1"),
-            expiration=expiration,
-            on_fenced=lambda: None,
-            on_lapsed=lambda: None,
-            clock=clock,
-            log=LOG,
-        )
-        self.leases = Leases(
-            self.store,
-            self.scene.group,
-            "me",
-            expiration=expiration,
+            config=self.config,
             clock=clock,
             on_lost=lambda _: None,
             log=LOG,
         )
-        self.balancer = Balancer(
-            self.store,
-            self.scene.group,
-            "me",
-            leases=self.leases,
-            membership=self.membership,
-            config=self.config,
-            clock=clock,
-            log=LOG,
-        )
+        self.membership, self.leases = self.balancer.membership, self.balancer.leases
 
     async def enter(self) -> None:
         """Write the member record, and poll once: a new membership is not acted upon at once."""
@@ -193,6 +171,51 @@ def test_leaving_hands_over_a_partition_that_was_handed_to_us_but_not_started():
         await fixture.leave()
 
         assert fixture.scene.owners() == {"0": "b"}
+
+    run(scenario)
+
+
+def test_a_release_of_unknown_outcome_does_not_count_as_done():
+    """The processor stays in the group until a later poll shows that it owns nothing."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        await fixture.record("0", "me")
+        claim = fixture.store.claim_ownership
+
+        async def lose_answer(group, claims):
+            results = await claim(group, claims)
+            return [replace(r, outcome=WriteOutcome.UNKNOWN, ownership=None) for r in results]
+
+        fixture.store.claim_ownership = lose_answer
+        unknown = await fixture.leave()
+        proved = await fixture.leave()
+
+        assert fixture.scene.owners() == {"0": None}
+        assert (unknown.actions.is_balanced, proved.actions.is_balanced) == (False, True)
+
+    run(scenario)
+
+
+def test_a_partition_of_a_new_processor_with_this_owner_id_is_not_released():
+    """It joined after the member records were read, and claimed before the ownership records."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        listing = fixture.store.list_ownership
+
+        async def list_after_twin_claimed(group):
+            mine = fixture.scene.account.records(group).member_by_owner["me"]
+            await fixture.store.announce_member(group, replace(mine, incarnation="2"))
+            await fixture.record("0", "me")
+            return await listing(group)
+
+        await fixture.membership.change_to(MemberStatus.LEAVING)
+        fixture.store.list_ownership = list_after_twin_claimed
+        left = await fixture.balancer.cycle(fixture.partition_ids, (), ())
+
+        assert left.actions.transfers
+        assert fixture.scene.owners() == {"0": "me"}
 
     run(scenario)
 

@@ -1,99 +1,15 @@
 """Leases count from before a confirmed write was sent; writes of a partition never overlap."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from random import Random
 
 import pytest
 
-from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.core.ownership.lease import contradicted
 from eventproc.errors import StoreError, StoreUnavailableError
-from eventproc.logs import get_logger
-from eventproc.models import OwnershipClaim, OwnershipSnapshot, WriteOutcome
-from eventproc.ownership.leases import Leases
-from eventproc.testing import FaultyCheckpointStore, StoreFaults
+from eventproc.models import WriteOutcome
+from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-
-EXPIRATION = timedelta(seconds=60)
-
-
-class SlowStore(MemoryCheckpointStore):
-    """Delays each write, and then its answer."""
-
-    request_s = 0.0
-    answer_s = 0.0
-
-    async def claim_ownership(self, group, claims):
-        """Finish a write even if its caller is cancelled."""
-        return await asyncio.shield(asyncio.create_task(self._act(group, claims)))
-
-    async def _act(self, group, claims):
-        await asyncio.sleep(self.request_s)
-        await self.open()  # The server has the request, even if the client was closed since.
-        results = await super().claim_ownership(group, claims)
-        await asyncio.sleep(self.answer_s)
-        return results
-
-
-class LeasesFixture:
-    """The leases of one processor, with a store that is slow and fails."""
-
-    def __init__(
-        self,
-        *,
-        is_sole_holder: Callable[[], Awaitable[bool]] | None = None,
-        session_trusted_until_s: Callable[[], float] | None = None,
-    ) -> None:
-        self.scene = Scene()
-        self.slow_store = SlowStore(self.scene.account)
-        self.store = FaultyCheckpointStore(self.slow_store, Random(0))
-        self.lost: list[str] = []
-        self.leases = Leases(
-            self.store,
-            self.scene.group,
-            "me",
-            expiration=EXPIRATION,
-            clock=asyncio.get_running_loop().time,
-            on_lost=self.lost.append,
-            log=get_logger("eventproc.test"),
-            is_sole_holder=is_sole_holder,
-            session_trusted_until_s=session_trusted_until_s,
-        )
-
-    async def lose_renewals(self) -> None:
-        """Renew all leases, and lose the answers."""
-        self.store.faults = StoreFaults(answer_lost_rate=1.0)
-        await self.leases.renew_all()
-        self.store.faults = StoreFaults()
-
-    async def compare(self, listed: OwnershipSnapshot, asked_at_s: float) -> None:
-        """Compare the leases with a listing that was requested at *asked_at_s*."""
-        leases = self.leases.by_partition.values()
-        found = contradicted(leases, "me", listed, asked_at_s)
-        await self.leases.compare(found, listed, asked_at_s)
-
-    async def claim(self, *partition_ids: str) -> None:
-        """Claim partitions without an owner."""
-        await self.store.open()
-        await self.leases.claim(
-            [
-                OwnershipClaim(partition_id=p, owner_id="me", expected_etag=None)
-                for p in partition_ids
-            ]
-        )
-
-    async def steal(self, partition_id: str) -> None:
-        """Let another processor steal a partition."""
-        records = self.scene.account.records(self.scene.group).ownership_by_partition
-        claim = OwnershipClaim(
-            partition_id=partition_id, owner_id="thief", expected_etag=records[partition_id].etag
-        )
-        async with MemoryCheckpointStore(self.scene.account) as store:
-            (result,) = await store.claim_ownership(self.scene.group, [claim])
-        assert result.outcome is WriteOutcome.WON
+from tests.unit.eventproc.ownership.leases import LeasesFixture, SlowStore
 
 
 def test_a_lease_counts_from_before_its_write_was_sent():

@@ -64,8 +64,6 @@ class MembershipFixture:
             self.scene.group,
             Member(owner_id=owner_id, incarnation=incarnation, lease_mode=mode),
             expiration=EXPIRATION,
-            on_fenced=lambda: None,
-            on_lapsed=lambda: None,
             clock=asyncio.get_running_loop().time,
             log=get_logger("eventproc.test"),
         )

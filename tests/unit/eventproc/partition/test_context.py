@@ -14,7 +14,7 @@ from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import LeaseDeadline, StopScope
+from eventproc.partition.stop_scope import StopScope
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
@@ -35,7 +35,7 @@ def served(*, has_state: bool = True) -> tuple[LiveContext, PartitionProgress, C
     context = LiveContext(
         PartitionScope(
             identity=PartitionIdentity(partition_id="0", group=scene.group, owner_id="a"),
-            stop=StopScope(LeaseDeadline(lambda: inf, lambda: 0.0)),
+            stop=StopScope(lambda: inf),
             counters=DeliveryCounters(),
             log=get_logger("eventproc.test"),
         ),

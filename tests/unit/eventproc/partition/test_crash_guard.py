@@ -9,7 +9,7 @@ from eventproc.logs import get_logger
 from eventproc.models import LastEnqueued
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import LeaseDeadline, StopScope
+from eventproc.partition.stop_scope import StopScope
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
@@ -40,7 +40,7 @@ def test_every_event_received_at_first_is_delivered_alone(last_enqueued, parts):
             checkpointer,
             scope=PartitionScope(
                 identity=PartitionIdentity(partition_id="0", group=scene.group, owner_id="a"),
-                stop=StopScope(LeaseDeadline(lambda: inf, lambda: 0.0)),
+                stop=StopScope(lambda: inf),
                 counters=DeliveryCounters(),
                 log=get_logger("eventproc.test"),
             ),

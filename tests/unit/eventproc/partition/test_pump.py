@@ -81,7 +81,7 @@ def test_a_receiver_that_broke_or_was_displaced_is_opened_again():
                     scene.hub.displace("0", group=scene.group.name)
             await seconds(5)
             claims = processor.statistics().claim_count
-            errors = processor.statistics().pumps[0].receiver_error_count
+            errors = processor.statistics().pumps[0].counters.receiver_error_count
         return scene.numbers(), claims, errors
 
     assert run_virtual(scenario()) == (list(range(18)), 1, 6)

@@ -1,5 +1,6 @@
 """One partition in one task, without Spark: what is handed over, committed, and refused."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,7 +10,7 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
     CloseReason,
 )
-from eventproc.errors import StoreUnavailableError
+from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.models import (
     CheckpointResult,
     CheckpointUpdate,
@@ -195,6 +196,7 @@ class LosingWrites(MemoryCheckpointStore):
 
     unanswered = 0
     is_carried_out = True
+    refusal: StoreRejectedError | None = None
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate
@@ -202,9 +204,9 @@ class LosingWrites(MemoryCheckpointStore):
         if not self.unanswered:
             return await super().update_checkpoint(group, update)
         self.unanswered -= 1
-        if self.is_carried_out:
+        if self.is_carried_out and self.refusal is None:
             await super().update_checkpoint(group, update)
-        return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+        return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=self.refusal)
 
 
 @pytest.mark.parametrize("is_carried_out", [True, False])
@@ -233,6 +235,18 @@ async def test_a_store_that_stays_unreachable_fails_the_batch():
     harness.checkpoints = Checkpoints(store, GROUP, timedelta(milliseconds=1))
     with pytest.raises(StoreUnavailableError, match="does not answer"):
         await harness.partition(RecordingHandler()).take(rows(0, 5))
+
+
+async def test_a_write_that_the_store_refuses_fails_the_batch_at_once():
+    """And not after ``operationTimeout``: the error is the store's own."""
+    store = LosingWrites()
+    await store.open()
+    store.unanswered, store.refusal = 1_000, StoreRejectedError("the token expired")
+    harness = SinkHarness(store)
+    harness.checkpoints = Checkpoints(store, GROUP, timedelta(hours=1))
+    async with asyncio.timeout(5):
+        with pytest.raises(StoreRejectedError, match="the token expired"):
+            await harness.partition(RecordingHandler()).take(rows(0, 5))
 
 
 async def test_two_attempts_at_a_task_share_a_begin_record():

@@ -242,10 +242,10 @@ def test_events_may_be_looked_up_through_another_consumer_group():
             await seconds(5)
             await plan(connection, "5", lookup_group="unused")
             await seconds(5)
-            unaffected = processor.statistics().pumps[0].receiver_error_count
+            unaffected = processor.statistics().pumps[0].counters.receiver_error_count
             await plan(connection, "5")
             await seconds(5)
-            return unaffected, processor.statistics().pumps[0].receiver_error_count
+            return unaffected, processor.statistics().pumps[0].counters.receiver_error_count
 
     assert with_group(scenario) == (0, 1)
 

@@ -77,6 +77,13 @@ SITUATIONS = {
     "it is due, and I own something": ("0:me 1:b", "me b", DUE, "rest"),
     "another processor has my owner id": ("0:me", "me#2", {"own": "me"}, "write active"),
     "it came while I was away": ("0:b", "me#2 b", {"own": "me", "lasting_s": 55.0}, "yield"),
+    "I leave, and it came": ("0:b", "me#2 b", {"own": "me=leaving"}, "yield"),
+    "I leave and own something, and it came": (
+        "0:me",
+        "me#2",
+        {"own": "me=leaving"},
+        "write leaving, drain 0 for None",
+    ),
     "it waited for an objection": ("0:me", "me!#2", {"own": "me"}, "yield"),
     # Standby.
     "standby, nobody to replace": ("0:b", "me=standby@2 b@2", {}, "write active"),
@@ -194,6 +201,7 @@ def test_a_cycle_without_ownership_records_writes_only_member_records():
     changed = replace(short, own=replace(seen.own, member=listing("0", "me=leaving").own.member))
 
     assert not needs_ownership(memory, short, rules, BEGIN_S + 1)
+    assert needs_ownership(memory, changed, rules, BEGIN_S + 1)
     assert described(decide(observe(memory, short, rules, BEGIN_S + 1), rules)) == "rest"
     assert described(decide(observe(memory, changed, rules, BEGIN_S + 1), rules)) == "write leaving"
 

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ async def reading(consumer):
 @pytest.mark.parametrize(("room", "room_bytes"), [(30, 10**9), (10**9, 30 * (OVERHEAD_BYTES + 1))])
 async def test_a_feed_that_is_not_read_is_bounded_and_does_not_delay_others(room, room_bytes):
     """In messages and in bytes. When it is read again, no message is missing or repeated."""
-    consumer = FakeConsumer(500)
+    consumer: Any = FakeConsumer(500)
     reader = Reader(lambda: consumer, "test")
     slow = await opened(reader, feed_of(room=room, room_bytes=room_bytes))
     quick = await opened(reader, feed_of(partition=1, room=room, room_bytes=room_bytes))

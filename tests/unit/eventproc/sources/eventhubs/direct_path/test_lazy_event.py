@@ -20,8 +20,7 @@ from eventproc.sources.eventhubs.direct_path.annotations import (
     PositionReader,
 )
 from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader, last_enqueued_in
-from eventproc.sources.eventhubs.event import to_received_event
-from eventproc.sources.eventhubs.public_path import PublicMessage
+from eventproc.sources.eventhubs.public_path import to_received_event
 from tests.unit.eventproc.sources.eventhubs.direct_path.test_amqp_values import plain, texts, values
 from tests.unit.eventproc.sources.eventhubs.messages import TIME_MS, message, position, section
 
@@ -84,7 +83,7 @@ def messages(draw: st.DrawFn) -> bytes:
 
 def by_azure(payload: bytes) -> ReceivedEvent:
     """The event as the public path makes it."""
-    return to_received_event(PublicMessage(EventData.from_bytes(payload)))
+    return to_received_event(EventData.from_bytes(payload).raw_amqp_message)
 
 
 @given(st.lists(messages(), max_size=6), st.permutations(EVENT_FIELDS))

@@ -77,7 +77,7 @@ async def opened(
     """A receiver, and the link that it reads."""
     links = []
 
-    async def open_link(deliver: Any) -> FakeLink:
+    async def open_link(deliver: Any) -> Any:
         links.append(FakeLink([size] * count, deliver))
         return links[0]
 

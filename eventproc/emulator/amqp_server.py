@@ -1,0 +1,217 @@
+"""The emulator on a running event loop: the listening server, its content and its faults."""
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import TypeVar
+
+from eventproc.emulator.amqp.message import StoredEvent
+from eventproc.emulator.amqp.refusal import RefusedError, epoch_taken_over
+from eventproc.emulator.faults import Faults
+from eventproc.emulator.hub.configuration import EmulatorConfiguration
+from eventproc.emulator.hub.hub import Clock, Hub, Namespace, Partition, system_clock
+from eventproc.emulator.links.connection import Connection
+from eventproc.emulator.links.incoming_link import PublishLink
+from eventproc.emulator.links.outgoing_link import DeliveryLink
+from eventproc.errors import ConfigurationError
+
+T = TypeVar("T")
+
+
+class AmqpServer:
+    """An Event Hubs endpoint. Events survive ``stop``.
+
+    Call every method on the loop that runs the server.
+    """
+
+    def __init__(self, configuration: EmulatorConfiguration, clock: Clock = system_clock) -> None:
+        self.configuration = configuration
+        self.clock = clock
+        self.faults = Faults()
+        self.connections: set[Connection] = set()
+        self.namespace = Namespace(configuration, clock)
+        self._port = configuration.port
+        self._server: asyncio.Server | None = None
+        self._expiry: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Listen; after a stop, on the same port and with the same events. Repeating is harmless.
+
+        Raises:
+            ConfigurationError: The port is taken, or the host is not this machine's.
+        """
+        if self._server is not None:
+            return
+        loop = asyncio.get_running_loop()
+        host = self.configuration.host
+        self._server = await listening(
+            loop.create_server(lambda: Connection(self), host, self._port, reuse_address=True),
+            host,
+            self._port,
+        )
+        self._port = self._server.sockets[0].getsockname()[1]
+        if self.namespace.ages:
+            self._expiry = loop.create_task(self._expire_for_ever())
+
+    async def stop(self) -> None:
+        """Close the port and cut every connection; the events stay. Repeating is harmless."""
+        if self._server is None:
+            return
+        self._server.close()
+        if self._expiry is not None:
+            self._expiry.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._expiry
+            self._expiry = None
+        while self.connections:
+            self.drop_connections()
+            await asyncio.sleep(0)
+        await self._server.wait_closed()
+        self._server = None
+
+    async def _expire_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self.namespace.shortest_wait.total_seconds())
+            self.namespace.expire()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on; known once it has started."""
+        return self._port
+
+    @property
+    def listens(self) -> bool:
+        """Whether clients can connect."""
+        return self._server is not None
+
+    @property
+    def connection_string(self) -> str:
+        """The connection string for clients of the Azure SDKs, without a hub."""
+        return (
+            f"Endpoint=sb://{_reachable(self.configuration.host)}:{self._port};"
+            "SharedAccessKeyName=RootManageSharedAccessKey;"
+            "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+        )
+
+    def connection_string_for(self, hub: str) -> str:
+        """Return the connection string with the hub's name as ``EntityPath``."""
+        return f"{self.connection_string}EntityPath={self._hub(hub).name}"
+
+    # --- content ---------------------------------------------------------------------------------
+
+    def _hub(self, name: str) -> Hub:
+        try:
+            return self.namespace.hub(name)
+        except RefusedError as error:
+            raise KeyError(f"no event hub {name!r}") from error
+
+    def _partition(self, hub: str, partition_id: str) -> Partition:
+        try:
+            return self._hub(hub).partition(partition_id)
+        except RefusedError as error:
+            raise KeyError(f"event hub {hub!r} has no partition {partition_id!r}") from error
+
+    def _check_place(self, hub: str | None, partition_id: str | None) -> None:
+        """Raise ``KeyError`` if the hub or the partition of a fault does not exist."""
+        if hub is None and partition_id is not None:
+            raise KeyError(f"partition {partition_id!r} of which event hub? Give the hub, too")
+        if hub is not None and partition_id is None:
+            self._hub(hub)
+        if hub is not None and partition_id is not None:
+            self._partition(hub, partition_id)
+
+    def events(self, hub: str, partition_id: str) -> list[StoredEvent]:
+        """Return the events of a partition, oldest first."""
+        log = self._partition(hub, partition_id).log
+        return log.read(0, len(log), log.byte_count)
+
+    def partition_ids(self, hub: str) -> list[str]:
+        """Return the ids of a hub's partitions."""
+        return [partition.partition_id for partition in self._hub(hub).partitions]
+
+    def add_partitions(self, hub: str, count: int) -> None:
+        """Add partitions to a hub. With a directory, configure the new count for the next start.
+
+        Raises:
+            ConfigurationError: The hub would have more partitions than allowed.
+        """
+        self._hub(hub).add_partitions(count)
+
+    def expire_before(self, hub: str, partition_id: str, sequence_number: int) -> int:
+        """Drop events below ``sequence_number``, as retention would; return how many."""
+        return self._partition(hub, partition_id).drop_before(sequence_number)
+
+    def receivers(self, hub: str, partition_id: str | None = None) -> list[DeliveryLink]:
+        """Return the links that read a hub, or one partition of it."""
+        links = self._links(self._hub(hub).name, partition_id)
+        return [link for _, link in links if isinstance(link, DeliveryLink)]
+
+    def _links(
+        self, hub_name: str, partition_id: str | None
+    ) -> Iterator[tuple[Connection, DeliveryLink | PublishLink]]:
+        for connection in tuple(self.connections):
+            for session in connection.sessions:
+                for link in session.links:
+                    if not isinstance(link, DeliveryLink | PublishLink):
+                        continue
+                    if link.is_at(hub_name, partition_id):
+                        yield connection, link
+
+    # --- faults that happen once; those with a duration are in ``faults`` ------------------------
+
+    def drop_connections(self, hub: str | None = None, partition_id: str | None = None) -> int:
+        """Abort connections: all, or those with a link to a hub or partition; return how many."""
+        self._check_place(hub, partition_id)
+        if hub is None:
+            dropped = set(self.connections)
+        else:
+            dropped = {found for found, _ in self._links(self._hub(hub).name, partition_id)}
+        for connection in dropped:
+            connection.abort()
+        return len(dropped)
+
+    def delay_deliveries(
+        self, delay: timedelta, hub: str | None = None, partition_id: str | None = None
+    ) -> None:
+        """Delay each delivery of one partition, of one hub, or of all. Zero ends it."""
+        self._check_place(hub, partition_id)
+        self.faults.delay_deliveries(delay, hub, partition_id)
+
+    def clear_faults(self) -> None:
+        """End every fault; output that was held back or delayed is sent now."""
+        self.faults.clear()
+        for connection in tuple(self.connections):
+            connection.catch_up()
+
+    def displace_receivers(self, hub: str, partition_id: str | None = None) -> int:
+        """End receivers as if others with a higher epoch had connected; return how many."""
+        self._check_place(hub, partition_id)
+        receivers = self.receivers(hub, partition_id)
+        for receiver in receivers:
+            epoch = receiver.epoch
+            higher = 0 if epoch is None else epoch + 1
+            receiver.refuse(epoch_taken_over(receiver.receiver_name, epoch, "nil", higher))
+        return len(receivers)
+
+
+async def listening(opening: Awaitable[T], host: str, port: int) -> T:
+    """Await what opens a port of this machine.
+
+    Raises:
+        ConfigurationError: The port is taken, or the host is not this machine's.
+    """
+    try:
+        return await opening
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; "
+            "is another emulator running? port 0 takes any free port"
+        ) from error
+
+
+def _reachable(host: str) -> str:
+    """Return the name by which a client on this machine reaches the host that we listen on."""
+    if host in {"", "0.0.0.0", "::"}:  # noqa: S104  # compared with, not bound to
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
