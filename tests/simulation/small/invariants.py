@@ -89,7 +89,10 @@ class SmallInvariants(MoveInvariants):
     def _note_write(self, actor: Actor, partition_id: str) -> None:
         writer, at_s = self._written_at_s.get(partition_id, (actor, float("-inf")))
         self._written_at_s[partition_id] = actor, self.now_s()
-        if writer is actor and self.now_s() - at_s < HURRIED_FRACTION * self.expiration.total_seconds():
+        if (
+            writer is actor
+            and self.now_s() - at_s < HURRIED_FRACTION * self.expiration.total_seconds()
+        ):
             self.hurried.append(f"{actor.name} wrote {partition_id} after {self.now_s() - at_s} s")
 
     @staticmethod

@@ -6,10 +6,10 @@ from datetime import timedelta
 from random import Random
 
 from eventproc.models import MemberStatus
+from eventproc.simulation.fleet import BEGIN
 from eventproc.testing.faults import Fate
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.world import BUSY_S, LOOK_S, SmallWorld, two_processors
-from tests.simulation.view import BEGIN
 
 FENCED_EXPIRATIONS = 1.25
 """Expirations after which every live member fences a silent one, and not the first alone."""
@@ -51,7 +51,7 @@ async def blind(world: SmallWorld, rng: Random) -> None:
 
     node.connection.fate = see
     if not is_blind or world.owned_counts()[node.owner_id] == 1:
-        while not is_blind:
+        while not is_blind:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)
         (other, *_) = [other for other in world.ours if other is not node]
         for partition_id, owner_id in world.owner_by_partition().items():

@@ -4,6 +4,7 @@ What counts is which of them stays, and that the other one changes no record.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -30,13 +31,13 @@ async def twin(world: SmallWorld, rng: Random) -> None:
         count -= 1
         return replace(fate, is_answered=False, silence_s=rng.uniform(0.2, 2))
 
-    fate_of_second = lost
-    if rng.random() < 0.4 and not world.is_session:  # A session is renewed meanwhile.
-        slow_s = rng.uniform(0.5, 1.5) * world.interval_s
-        fate_of_second = lambda called, fate: (  # noqa: E731
-            replace(fate, way_back_s=slow_s) if called.startswith("list") else fate
-        )
-    await _refuse(world, node, fate_of_second)
+    slow_s = rng.uniform(0.5, 1.5) * world.interval_s
+
+    def slow(called: str, fate: Fate) -> Fate:
+        return replace(fate, way_back_s=slow_s) if called.startswith("list") else fate
+
+    is_slow = rng.random() < 0.4 and not world.is_session  # A session is renewed meanwhile.
+    await _refuse(world, node, slow if is_slow else lost)
 
 
 async def slow_twin(world: SmallWorld, rng: Random) -> None:
@@ -47,22 +48,23 @@ async def slow_twin(world: SmallWorld, rng: Random) -> None:
     is_write = rng.random() < 0.5 and not world.is_session  # A session is renewed meanwhile.
     write_s = rng.uniform(0.3, 0.9) * world.expiration_s
     listing_s = rng.uniform(1.2, 2.6) * world.interval_s
+    is_written = False
 
     def slow(called: str, fate: Fate) -> Fate:
-        if is_write:
-            return replace(fate, way_there_s=write_s) if called == "announce_member" else fate
-        is_late = called == "list_members" and second_has_written()
+        nonlocal is_written
+        if called == "announce_member":
+            is_written = True
+            return replace(fate, way_there_s=write_s) if is_write else fate
+        is_late = called == "list_members" and is_written and not is_write
         return replace(fate, way_back_s=listing_s) if is_late else fate
 
-    incarnation = world.records().member_by_owner[node.owner_id].incarnation
-
-    def second_has_written() -> bool:
-        return world.records().member_by_owner[node.owner_id].incarnation != incarnation
-
-    await _refuse(world, node, slow)
+    second = await _refuse(world, node, slow)
+    world.expect(not second.has_started, "a second process with one owner id was not refused")
 
 
-async def _refuse(world: SmallWorld, node: CheckedNode, fate_of_second) -> None:
+async def _refuse(
+    world: SmallWorld, node: CheckedNode, fate_of_second: Callable[[str, Fate], Fate]
+) -> CheckedNode:
     """Start a second process with the owner id of a node, and expect that it is refused."""
     world.shares()
     cost = world.cost()
@@ -80,6 +82,7 @@ async def _refuse(world: SmallWorld, node: CheckedNode, fate_of_second) -> None:
     world.expect_free(cost, "a second process with one owner id")
     world.expect(not world.invariants.moves, "a second process moved partitions")
     world.expect_nothing_taken(second.actor, "a second process that was refused")
+    return second
 
 
 async def replace_paused(world: SmallWorld, rng: Random) -> None:
@@ -93,9 +96,7 @@ async def replace_paused(world: SmallWorld, rng: Random) -> None:
     node = world.choose(rng)
     if rng.random() < 0.5:
         node.connection.fate = lambda called, fate: (
-            replace(fate, is_answered=False, silence_s=1.0)
-            if called == "claim_ownership"
-            else fate
+            replace(fate, is_answered=False, silence_s=1.0) if called == "claim_ownership" else fate
         )
         await asyncio.sleep(rng.uniform(0.35, 0.45) * world.expiration_s)
     node.process.pause()
