@@ -269,15 +269,13 @@ def test_a_holder_yields_to_a_newcomer_that_has_joined_and_renewed_its_record():
     """The record is newer than the wait, but the holder read nothing for longer than that."""
 
     async def scenario(fixture):
-        holder = fixture.membership("1", mode=LeaseMode.SESSION)
-        await holder.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
-        newcomer = fixture.membership("2", mode=LeaseMode.SESSION)
-        await newcomer.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+        holder, newcomer = (fixture.membership(n, mode=LeaseMode.SESSION) for n in "12")
+        for membership in (holder, newcomer):
+            await membership.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
         keeping = asyncio.create_task(newcomer.keep())
         await seconds(ANSWER_WITHIN.total_seconds())
         keeping.cancel()
         assert fixture.member().last_modified > fixture.scene.account.now() - ANSWER_WITHIN
-
         with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
             await fixture.refresh(holder, owns=True, is_trusted=True)
         assert fixture.incarnation() == "2"
