@@ -98,9 +98,6 @@ class ConditionLogger:
 
     def note(self, *, is_error: bool = False, **fields: object) -> None:
         """Note that it holds; the first time at warning level, or at error level for *is_error*."""
-        self._note(fields, is_error=is_error)
-
-    def _note(self, fields: Mapping[str, object], *, is_error: bool) -> None:
         level = logging.DEBUG
         if is_error and not self._is_error:
             level = logging.ERROR
@@ -110,10 +107,10 @@ class ConditionLogger:
         self._is_error |= is_error
         self._log.log(level, self._begins, **fields)
 
-    def update(self, *, holds: bool, **fields: object) -> None:
+    def update(self, *, holds: bool, **fields: Any) -> None:  # noqa: ANN401 - as for a logger
         """Note whether it holds, with the same fields at its beginning and at its end."""
         if holds:
-            self._note(fields, is_error=False)
+            self.note(**fields)
         else:
             self.end(**fields)
 

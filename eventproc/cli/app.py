@@ -1,8 +1,7 @@
 """The command line: its verbs, their examples and their overview."""
 
-from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
@@ -14,6 +13,7 @@ from eventproc.cli.verbs.emulator import emulator
 from eventproc.cli.verbs.run import run
 from eventproc.cli.verbs.simulate import simulate
 from eventproc.cli.verbs.status import status
+from eventproc.version import EVENTPROC_VERSION
 
 app = typer.Typer(
     name="eventproc",
@@ -39,21 +39,16 @@ def eventproc(
     you like, `eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db`.
     """
     if show_version:
-        print(f"eventproc {_version()}")
+        print(f"eventproc {EVENTPROC_VERSION}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit
 
 
-def _version() -> str:
-    try:
-        return version("eventproc")
-    except PackageNotFoundError:
-        return "(from a folder, not installed)"
+_Examples: TypeAlias = Mapping[Callable[..., int], Sequence[str]]
 
-
-_EXAMPLES: Final[dict[Callable[..., int], tuple[str, ...]]] = {
+_VERBS: Final[_Examples] = {
     demo: ("eventproc demo", "eventproc demo --store sqlite --format json"),
     demo_spark: ("eventproc demo-spark", "eventproc demo-spark --events 20000 --format json"),
     run: (
@@ -74,33 +69,21 @@ _EXAMPLES: Final[dict[Callable[..., int], tuple[str, ...]]] = {
     ),
 }
 
-_CHECKPOINT_EXAMPLES: Final[dict[str, tuple[Callable[..., int], tuple[str, ...]]]] = {
-    "list": (
-        checkpoints.list_,
-        ("eventproc checkpoints list --eventhub orders --store sqlite:group.db",),
+_CHECKPOINT_VERBS: Final[_Examples] = {
+    checkpoints.list_: ("eventproc checkpoints list --eventhub orders --store sqlite:group.db",),
+    checkpoints.lag: ("eventproc checkpoints lag --eventhub orders --store sqlite:group.db",),
+    checkpoints.reset: (
+        "eventproc checkpoints reset --to -1000 --eventhub orders --store sqlite:group.db",
+        "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run ...",
     ),
-    "lag": (
-        checkpoints.lag,
-        ("eventproc checkpoints lag --eventhub orders --store sqlite:group.db",),
+    checkpoints.set_: (
+        "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 ...",
     ),
-    "reset": (
-        checkpoints.reset,
-        (
-            "eventproc checkpoints reset --to -1000 --eventhub orders --store sqlite:group.db",
-            "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run ...",
-        ),
+    checkpoints.export: (
+        "eventproc checkpoints export orders.json --eventhub orders --store sqlite:group.db",
     ),
-    "set": (
-        checkpoints.set_,
-        ("eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 ...",),
-    ),
-    "export": (
-        checkpoints.export,
-        ("eventproc checkpoints export orders.json --eventhub orders --store sqlite:group.db",),
-    ),
-    "import": (
-        checkpoints.import_,
-        ("eventproc checkpoints import orders.json --eventhub orders --store blob:checkpoints",),
+    checkpoints.import_: (
+        "eventproc checkpoints import orders.json --eventhub orders --store blob:checkpoints",
     ),
 }
 
@@ -115,12 +98,17 @@ def _epilog(examples: Sequence[str]) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
 
 
-for _verb, _examples in _EXAMPLES.items():
-    app.command(epilog=_epilog(_examples), short_help=_sentence(_verb))(with_groups(_verb))
+def _add_verbs(parent: typer.Typer, examples_by_verb: _Examples) -> None:
+    for verb, examples in examples_by_verb.items():
+        name = verb.__name__.rstrip("_").replace("_", "-")
+        parent.command(name, epilog=_epilog(examples), short_help=_sentence(verb))(
+            with_groups(verb)
+        )
+
 
 _checkpoints_app = typer.Typer(
     name="checkpoints",
-    epilog=_epilog([examples[0] for _, examples in _CHECKPOINT_EXAMPLES.values()]),
+    epilog=_epilog([examples[0] for examples in _CHECKPOINT_VERBS.values()]),
     rich_markup_mode=None,
 )
 
@@ -133,8 +121,6 @@ def _checkpoints(context: typer.Context) -> None:
         raise typer.Exit
 
 
-for _name, (_verb, _examples) in _CHECKPOINT_EXAMPLES.items():
-    _checkpoints_app.command(_name, epilog=_epilog(_examples), short_help=_sentence(_verb))(
-        with_groups(_verb)
-    )
+_add_verbs(app, _VERBS)
+_add_verbs(_checkpoints_app, _CHECKPOINT_VERBS)
 app.add_typer(_checkpoints_app, short_help=_sentence(_checkpoints))

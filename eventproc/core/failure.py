@@ -19,7 +19,7 @@ _E = TypeVar("_E", bound=ReceivedEvent)
 class FailureReport:
     """What one failed call says of its events."""
 
-    failed: Mapping[int, Exception]
+    failed: Mapping[int, Exception] = field(default_factory=dict)
     """By sequence number: events known to have failed, and why."""
 
     suspect: frozenset[int] = frozenset()
@@ -64,7 +64,7 @@ def blame(part: Sequence[ReceivedEvent], error: Exception) -> FailureReport:
     numbers = [event.sequence_number for event in part]
     if len(numbers) == 1:
         return FailureReport(failed={numbers[0]: error})
-    return FailureReport(failed={}, suspect=frozenset(numbers))
+    return FailureReport(suspect=frozenset(numbers))
 
 
 def next_part(pending: Sequence[_E], alone: Collection[int]) -> Sequence[_E]:

@@ -30,12 +30,6 @@ class FunctionDeadLetterSink(DeadLetterSink):
 
         return cls(take)
 
-    async def open(self) -> None:
-        """Do nothing: a function needs no connection."""
-
-    async def close(self) -> None:
-        """Do nothing: a function needs no connection."""
-
     async def store(self, letter: DeadLetter) -> None:
         """Await the function with the letter.
 

@@ -18,12 +18,6 @@ class MemoryDeadLetterSink(DeadLetterSink):
         """The letters that are stored."""
         return list(self._letter_by_id.values())
 
-    async def open(self) -> None:
-        """Do nothing: memory needs no connection."""
-
-    async def close(self) -> None:
-        """Do nothing: memory needs no connection."""
-
     async def store(self, letter: DeadLetter) -> None:
         """Keep the letter; it replaces a letter of the same event.
 

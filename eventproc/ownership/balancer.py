@@ -139,10 +139,11 @@ class Balancer:
         for member in actions.forgotten:
             await self._store.withdraw_member(self._group, member)
         won = {r.claim.partition_id for r in results if r.outcome is WriteOutcome.WON}
-        stolen = won.intersection([actions.steal.partition_id] if actions.steal else [])
+        steal = actions.moves.steal
+        stolen = won.intersection([steal.partition_id] if steal else [])
         return CycleResult(
             actions=actions,
-            claimed=tuple(c.partition_id for c in actions.claims if c.partition_id in won),
+            claimed=tuple(c.partition_id for c in actions.moves.claims if c.partition_id in won),
             stolen=tuple(stolen),
             conflict_count=sum(r.outcome is WriteOutcome.LOST for r in results),
         )
@@ -156,10 +157,9 @@ class Balancer:
         return is_won
 
     async def _claim(self, actions: Actions) -> Collection[ClaimResult]:
-        claims = [*actions.claims, *([actions.steal] if actions.steal else [])]
-        if not claims:
+        if not actions.moves.taken:
             return []
-        results = await self.leases.claim(claims)
+        results = await self.leases.claim(actions.moves.taken)
         unknown = [r.claim.partition_id for r in results if r.outcome is WriteOutcome.UNKNOWN]
         if unknown:
             self._unknown_claims.note(partition_ids=unknown)

@@ -12,7 +12,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from eventproc.concurrency.turns import Turns
-from eventproc.core.ownership.lease import Lease, due_leases, trusted_until_s
+from eventproc.core.ownership.lease import (
+    CHECKS_PER_EXPIRATION,
+    Lease,
+    due_leases,
+    trusted_until_s,
+)
 from eventproc.errors import StoreError
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
@@ -25,9 +30,6 @@ from eventproc.models import (
 )
 from eventproc.ownership.membership import Membership
 from eventproc.ports import CheckpointStore
-
-CHECKS_PER_EXPIRATION = 24
-"""How often in an expiration to look for leases to renew: often enough to retry a failed one."""
 
 
 class Leases:

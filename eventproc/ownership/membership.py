@@ -20,14 +20,14 @@ other processor has joined, and yields. If both consider the id theirs, exactly 
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.lease import CHECKS_PER_EXPIRATION, renewal_due_at_s, trusted_until_s
 from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.core.ownership.member_status import (
-    DEAD,
     MemberStep,
     OwnRecord,
     find,
@@ -45,6 +45,7 @@ from eventproc.models import (
     ConsumerGroup,
     LeaseMode,
     Member,
+    MemberResult,
     MembershipSnapshot,
     MemberStatus,
     WriteOutcome,
@@ -53,9 +54,6 @@ from eventproc.ports import CheckpointStore
 
 ATTEMPTS_MAX: Final = 5
 """How often to try a write that may conflict with another processor's; each attempt reads first."""
-
-CHECKS_PER_EXPIRATION: Final = 24
-"""How often in an expiration to check whether the session is due for renewal."""
 
 
 class Membership:
@@ -89,8 +87,8 @@ class Membership:
         self._renewal_failure = ConditionLogger(
             log, "session_renewal_failed", "session_renewal_recovered"
         )
-        self._write_error: StoreError | None = None
-        """The error of the newest write, if its outcome is unknown."""
+        self._newest: MemberResult | None = None
+        """The result of the newest write."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
         """What is known of the record: what ``member_status.member_step`` decides with."""
 
@@ -103,7 +101,8 @@ class Membership:
             poll_interval: How often to read the record meanwhile.
 
         Raises:
-            DuplicateOwnerError: a live processor wrote its own incarnation back.
+            DuplicateOwnerError: a live processor wrote its own incarnation back, or wrote first
+                in every attempt.
             StoreRejectedError: the store refuses the record permanently.
             StoreUnavailableError: the record could not be written.
         """
@@ -125,8 +124,8 @@ class Membership:
                 if asked_at_s > until_s + answer_within.total_seconds():
                     raise
                 continue
-            mine = find(present, self.own.member.owner_id)
-            if mine is not None and mine.incarnation != self.own.member.incarnation:
+            mine = self._mine(present)
+            if self.own.is_rival(mine):
                 raise self._duplicate("another live processor answered")
             if asked_at_s >= until_s:
                 return
@@ -138,10 +137,10 @@ class Membership:
             present = await self._store.list_members(self._group)
             owned = await self._store.list_ownership(self._group)
             owners = fresh_owners(owned, self._expiration).values()
-            mine = find(present, self.own.member.owner_id)
+            mine = self._mine(present)
             # An earlier attempt of unknown outcome may have overwritten a live holder's record.
             is_taken = is_taken or is_contested(self.own.member, present, owners, self._expiration)
-            if mine is not None and mine.incarnation != self.own.member.incarnation:
+            if mine is not None and self.own.is_rival(mine):
                 rivals = self.own.rivals.displacing(mine.incarnation)
                 self.own = replace(self.own, rivals=rivals)
             members = live_members(present, owners, self._expiration)
@@ -149,11 +148,15 @@ class Membership:
             self.own = replace(self.own, member=replace(self.own.member, status=status))
             if await self._write_over(mine):
                 return is_taken
-            if isinstance(self._write_error, StoreRejectedError):
-                raise self._write_error
+            assert self._newest is not None, "a record was written"
+            if isinstance(self._newest.error, StoreRejectedError):
+                raise self._newest.error
+        assert self._newest is not None, "a record was written"
+        if self._newest.outcome is WriteOutcome.LOST:
+            raise self._duplicate(f"it wrote the member record in each of {ATTEMPTS_MAX} attempts")
         raise StoreUnavailableError(
             f"the member record of {self.own.member.owner_id!r} could not be written in "
-            f"{ATTEMPTS_MAX} attempts: {self._write_error or 'other processors wrote it'}"
+            f"{ATTEMPTS_MAX} attempts: {self._newest.error}"
         )
 
     # The cycle.
@@ -162,10 +165,10 @@ class Membership:
         """Note what a listing that was requested at *asked_at_s* shows of the own record."""
         known_at_s = max(self.own.entered_at_s, self.own.sent_at_s, self.own.read_at_s)
         self.own = replace(self.own, read_at_s=asked_at_s, unread_s=asked_at_s - known_at_s)
-        mine = find(present, self.own.member.owner_id)
+        mine = self._mine(present)
         if mine is None:
             return
-        if mine.incarnation != self.own.member.incarnation:
+        if self.own.is_rival(mine):
             rivals = self.own.rivals.meeting(mine.incarnation, self._clock())
             self.own = replace(self.own, rivals=rivals)
         elif asked_at_s >= self.own.answered_at_s:
@@ -215,28 +218,10 @@ class Membership:
 
     async def _renew_session(self) -> None:
         """Renew the session; if the write fails, read the record and renew what is there."""
-        is_done = self._is_withdrawn or await self._write(self.own.member)
-        if not is_done:
-            try:
-                present = await self._store.list_members(self._group)
-            except StoreError:
-                pass
-            else:
-                is_done = await self._rewrite(present)
+        is_done = self._is_withdrawn
+        with suppress(StoreError):
+            is_done = is_done or await self._write_anew(attempts_max=2)
         self._renewal_failure.update(holds=not is_done)
-
-    async def _rewrite(self, present: MembershipSnapshot) -> bool:
-        """Write over the record that was read; return whether the write was confirmed.
-
-        With session leases, a record that is gone or has the status *dead* means that this
-        processor was fenced: all its leases are lost first.
-        """
-        mine = find(present, self.own.member.owner_id)
-        if self._is_withdrawn or (mine and mine.incarnation != self.own.member.incarnation):
-            return False
-        if self.is_session and (mine is None or mine.status is DEAD):
-            self._lose_all()
-        return await self._write_over(mine)
 
     # Other changes.
 
@@ -248,25 +233,39 @@ class Membership:
         """
         if self.own.rivals.is_recent(self._clock(), self._expiration):
             return False
-        mine = find(await self._store.list_members(self._group), self.own.member.owner_id)
-        return mine is not None and mine.incarnation == self.own.member.incarnation
+        mine = self._mine(await self._store.list_members(self._group))
+        return mine is not None and not self.own.is_rival(mine)
 
     async def change_to(self, status: MemberStatus) -> None:
         """Write another status: *leaving*, or *restarting*."""
         self.own = self.own.changed_to(status)
-        if await self._write(self.own.member):
-            return
-        for _ in range(ATTEMPTS_MAX - 1):
-            present = await self._store.list_members(self._group)
-            mine = find(present, self.own.member.owner_id)
-            is_other = mine is not None and mine.incarnation != self.own.member.incarnation
-            if is_other or await self._rewrite(present):
-                return
+        await self._write_anew(attempts_max=ATTEMPTS_MAX)
 
     async def withdraw(self) -> None:
         """Delete the record."""
         self._is_withdrawn = True
         await self._store.withdraw_member(self._group, self.own.member)
+
+    async def _write_anew(self, attempts_max: int) -> bool:
+        """Write the record; if that fails, read it and write over it; return whether it was done.
+
+        If this processor was fenced, all its leases are lost first. Another processor's record
+        stays.
+        """
+        is_done = await self._write(self.own.member)
+        for _ in range(attempts_max - 1):
+            if is_done:
+                break
+            mine = self._mine(await self._store.list_members(self._group))
+            if self._is_withdrawn or self.own.is_rival(mine):
+                break
+            if self.own.is_fenced(mine):
+                self._lose_all()
+            is_done = await self._write_over(mine)
+        return is_done
+
+    def _mine(self, present: MembershipSnapshot) -> Member | None:
+        return find(present, self.own.member.owner_id)
 
     async def _write_over(self, mine: Member | None) -> bool:
         return await self._write(replace(self.own.member, etag=mine.etag if mine else None))
@@ -274,8 +273,7 @@ class Membership:
     async def _write(self, member: Member) -> bool:
         """Write the record and remember its ETag; return whether the write was confirmed."""
         sent_at_s = self._clock()
-        result = await self._store.announce_member(self._group, member)
-        self._write_error = result.error
+        result = self._newest = await self._store.announce_member(self._group, member)
         if result.outcome is not WriteOutcome.WON or result.member is None:
             return False
         if self.is_session and self._clock() > self.trusted_until_s():

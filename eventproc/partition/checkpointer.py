@@ -62,7 +62,8 @@ class Checkpointer:
         self._policy = policy
         self._wait_s = wait_s
         self._log = log
-        self._stored: Checkpoint | None = None
+        self.stored: Checkpoint | None = None
+        """The checkpoint as it was last confirmed."""
         self._noted_revision = self._stored_revision = progress.revision
         """The newest progress that ``note`` counted, and the one that the checkpoint covers."""
         self._handled_count = 0
@@ -75,20 +76,11 @@ class Checkpointer:
         self._urged = asyncio.Event()  # a caller waits for the write that is to be repeated
         self._is_lost = False
         self._failure = ConditionLogger(log, "checkpoint_failed", "checkpoint_recovered")
-        self._refusal: StoreError | None = None
-
-    @property
-    def refusal(self) -> StoreError | None:
+        self.refusal: StoreError | None = None
         """The error that an operator has to resolve: a refused or damaged checkpoint.
 
         ``None`` again as soon as the checkpoint is adopted or written.
         """
-        return self._refusal
-
-    @property
-    def stored(self) -> Checkpoint | None:
-        """The checkpoint as it was last confirmed."""
-        return self._stored
 
     @property
     def unwritten_age_s(self) -> float:
@@ -127,8 +119,8 @@ class Checkpointer:
         except StoreError as error:
             self._note_refusal(error)
             raise
-        self._refusal = None
-        self._stored = result.checkpoint
+        self.refusal = None
+        self.stored = result.checkpoint
         return result.checkpoint
 
     async def _try_adopt(self, *, is_from_first: bool) -> CheckpointResult:
@@ -256,7 +248,7 @@ class Checkpointer:
         """Try one write; return ``False`` if the caller should back off before the next one."""
         progress, handled_count = self.progress.snapshot(), self._handled_count
         assert progress is not None, "there is a position to write"
-        if is_behind(progress.sequence_number, self._stored):
+        if is_behind(progress.sequence_number, self.stored):
             self._note_stored(
                 progress.revision, handled_count
             )  # The stored position is further on.
@@ -268,7 +260,7 @@ class Checkpointer:
             state=progress.state,
             completed=progress.completed,
             delivery_count=progress.delivery_count,
-            replaces=self._stored,
+            replaces=self.stored,
             writer=self._writer,
         )
         try:
@@ -277,7 +269,7 @@ class Checkpointer:
             self._note_failure(error)
             return False
         if result.outcome is WriteOutcome.WON:
-            self._stored = result.checkpoint
+            self.stored = result.checkpoint
             self._note_stored(progress.revision, handled_count)
             return True
         is_known = await self._reread()
@@ -329,12 +321,12 @@ class Checkpointer:
             return False
         if found is not None and found.writer != self._writer:
             self._log.warning("checkpoint_changed_elsewhere", sequence_number=found.sequence_number)
-        self._stored = found
+        self.stored = found
         return True
 
     def _is_written_by_another(self, found: Checkpoint | None) -> bool:
         """Whether it is neither the checkpoint known here nor a write of this pump."""
-        known_etag = None if self._stored is None else self._stored.etag
+        known_etag = None if self.stored is None else self.stored.etag
         if found is None:
             return known_etag is not None
         return found.etag != known_etag and found.writer != self._writer
@@ -350,13 +342,13 @@ class Checkpointer:
         """Log the first failure in a row, and the first final refusal."""
         self._note_refusal(error)
         self._failure.note(
-            is_error=self._refusal is not None, error=None if error is None else str(error)
+            is_error=self.refusal is not None, error=None if error is None else str(error)
         )
 
     def _note_refusal(self, error: StoreError | None) -> None:
         if error is not None and error.is_final:
-            self._refusal = error
+            self.refusal = error
 
     def _note_success(self) -> None:
         self._failure.end()
-        self._refusal = None
+        self.refusal = None

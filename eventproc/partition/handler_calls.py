@@ -8,7 +8,7 @@ Rule 3: progress is noted after the handler returned or called ``done``, never b
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -24,8 +24,6 @@ from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.scope import PartitionScope
 from eventproc.partition.stop_scope import StoppedError
 
-NOTHING_KNOWN: Final = FailureReport(failed={})
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -33,7 +31,7 @@ class Outcome:
 
     is_done: bool = False
     error: Exception | None = None
-    report: FailureReport = NOTHING_KNOWN
+    report: FailureReport = field(default_factory=FailureReport)
     """Of which events it is known that they failed."""
 
 

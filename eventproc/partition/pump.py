@@ -73,9 +73,11 @@ class PartitionPump:
         self._log = log
         self._budget = config.shutdown_timeout
         self._stop_scope = StopScope(remaining_s)
-        self._counters = DeliveryCounters()
+        self.counters = DeliveryCounters()
+        """The live counters; they change while the pump runs."""
+
         self._scope = scope = PartitionScope(
-            identity=identity, stop=self._stop_scope, counters=self._counters, log=log
+            identity=identity, stop=self._stop_scope, counters=self.counters, log=log
         )
         own = config.partition_rate_max
         self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
@@ -181,11 +183,6 @@ class PartitionPump:
         """Whether ``lose`` was called: another processor owns the partition."""
         return self._stop_scope.is_lost
 
-    @property
-    def counters(self) -> DeliveryCounters:
-        """The live counters; they change while the pump runs."""
-        return self._counters
-
     def statistics(self) -> PumpStatistics:
         """Return a snapshot of this partition's position, lag and counters."""
         refusal = self._checkpointer.refusal
@@ -199,7 +196,7 @@ class PartitionPump:
             checkpoint_error=None if refusal is None else str(refusal),
             is_paused=self._pause_switch.is_paused,
             is_stalled=self._watchdog is not None and self._watchdog.is_stalled,
-            counters=self._counters.copy(),
+            counters=self.counters.copy(),
         )
 
     async def run(self) -> CloseReason:
@@ -307,7 +304,7 @@ class PartitionPump:
 
     def _progress_made(self) -> object:
         """Return a value that changes whenever an event is received or done."""
-        counters, progress = self._counters, self._progress
+        counters, progress = self.counters, self._progress
         done_count = counters.handled_count + counters.dead_lettered_count + counters.skipped_count
         unfinished_count = progress.unfinished_count
         return done_count, counters.received_count, progress.sequence_number, unfinished_count

@@ -62,7 +62,10 @@ class PartitionReader:
         self._has_gaps = False
         self._failure = ConditionLogger(self._log, "receiver_failed", "receiver_recovered")
         self._rejections_in_row = 0
-        self._newest_received: int | None = None
+        self.newest_received: int | None = None
+        """The last event that was received; set to the position that receiving begins after, so
+        that a gap is noticed."""
+
         self._last_enqueued_known: LastEnqueued | None = None
         pause_switch.on_pause = self._interrupt
 
@@ -70,11 +73,6 @@ class PartitionReader:
     def offset_format(self) -> OffsetFormat:
         """The format of the source's offsets."""
         return self._source.offset_format
-
-    @property
-    def newest_received(self) -> int | None:
-        """The last event that was received, or the position that receiving began after."""
-        return self._newest_received
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
@@ -109,10 +107,6 @@ class PartitionReader:
                 return await self._receive(receiver, events_max, wait_max)
             except SourceError as error:
                 await self._recover(error)
-
-    def note_position(self, sequence_number: int | None) -> None:
-        """Set the position that receiving begins after, so that a gap is noticed."""
-        self._newest_received = sequence_number
 
     def restart(self) -> None:
         """Open the receiver again: the hub has events, and none are received."""
@@ -185,7 +179,7 @@ class PartitionReader:
             self._note_recovery()
             first = receiver.first_sequence_number
             self._note_gap(events[0].sequence_number if first is None else first)
-            self._newest_received = events[-1].sequence_number
+            self.newest_received = events[-1].sequence_number
             self._counters.received_count += len(events)
         return events
 
@@ -208,7 +202,7 @@ class PartitionReader:
 
     def _note_gap(self, first: int) -> None:
         """Log events that are missing between the last received one and *first*."""
-        newest = self._newest_received
+        newest = self.newest_received
         # Position -1 is before the first event: retention may have removed any number of them.
         if newest is not None and 0 <= newest < first - 1:
             # In a compacted hub every batch has gaps: warn once only.

@@ -52,12 +52,8 @@ class Watchdog:
         self._is_held_back = is_held_back
         self._seen: object = None
         self._since_s = 0.0
-        self._was_restarted = False
-
-    @property
-    def is_stalled(self) -> bool:
+        self.is_stalled = False
         """Whether a stall was detected and has not ended."""
-        return self._was_restarted
 
     async def watch(self) -> None:
         """Check until the pump ends."""
@@ -81,20 +77,20 @@ class Watchdog:
             call_s=None if busy_since_s is None else now_s - busy_since_s,
             has_work=self._is_pending() or (idle_s >= self._timeout_s and await self._has_more()),
             is_held_back=self._is_held_back(),
-            was_restarted=self._was_restarted,
+            was_restarted=self.is_stalled,
         )
         if idle_s >= self._timeout_s and not condition.has_work:
             self._note_progress()  # It waits for new events, which is no stall.
         match stall_step(condition, self._timeout_s):
             case StallStep.RESTART:
-                self._was_restarted = True
+                self.is_stalled = True
                 self._counters.stall_count += 1
                 self._log.warning("stall_detected", idle_s=round(idle_s, 3))
                 self._reader.restart()
             case StallStep.GIVE_UP:
-                if not self._was_restarted:
+                if not self.is_stalled:
                     self._counters.stall_count += 1
-                self._was_restarted = True
+                self.is_stalled = True
                 self._log.error(
                     "partition_abandoned",
                     idle_s=round(idle_s, 3),
@@ -119,8 +115,8 @@ class Watchdog:
         return not properties.is_empty and properties.last_enqueued_sequence_number > newest
 
     def _note_progress(self) -> None:
-        if self._was_restarted:
+        if self.is_stalled:
             self._log.info("stall_recovered")
-        self._was_restarted = False
+        self.is_stalled = False
         self._seen = self._progress()
         self._since_s = asyncio.get_running_loop().time()

@@ -67,7 +67,7 @@ async def begin(
     position = starting_position(checkpoint, initial_position)
     if position.is_latest:
         position = await _pin_latest(checkpointer, reader, scope)
-    reader.note_position(checkpointer.progress.sequence_number)
+    reader.newest_received = checkpointer.progress.sequence_number
     return position
 
 

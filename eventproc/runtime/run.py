@@ -30,13 +30,9 @@ from eventproc.errors import (
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory
 from eventproc.logs import Logger
 from eventproc.models import (
-    Checkpoint,
-    CheckpointResult,
-    CheckpointUpdate,
     ConsumerGroup,
     Member,
     MemberStatus,
-    WriteOutcome,
 )
 from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import check_compatibility
@@ -136,7 +132,7 @@ class ProcessorRun:
         self._membership, self.leases = self._balancer.membership, self._balancer.leases
         self.pumps = Pumps(
             self._make_pump,
-            self._transfer,
+            lambda p, to_owner_id: self._executor.call(self.leases.transfer(p, to_owner_id)),
             config=self._config,
             changed=changed,
             rng=parts.rng,
@@ -260,7 +256,7 @@ class ProcessorRun:
             actions = await self._leaving_cycle(self._announced_by_s())
         elif self._is_rebalancing:
             await asyncio.sleep(self._late_hand_over_wait_s())
-        await self._drain(until_s, actions.hand_overs if actions else {})
+        await self._drain(until_s, actions.moves.hand_overs if actions else {})
         # What other members handed over meanwhile has no pump: a cycle releases it at once.
         while actions := await self._leaving_cycle(until_s):
             if self.pumps.running or self.leases.held:
@@ -324,7 +320,7 @@ class ProcessorRun:
         busy, running = self.pumps.handing_over, self.pumps.running
         done = await self._executor.call(self._balancer.cycle(self.partition_ids, busy, running))
         self._is_rebalancing = not done.actions.is_balanced
-        self.pumps.adjust(self.leases.held, done.actions.hand_overs, done.actions.others)
+        self.pumps.adjust(self.leases.held, done.actions.moves.hand_overs, done.actions.others)
         return done
 
     def pause(self, partition_id: str) -> bool:
@@ -344,11 +340,8 @@ class ProcessorRun:
     def _on_lost(self, partition_id: str) -> None:
         self._executor.call_soon(partial(self.pumps.lose, partition_id))
 
-    async def _transfer(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
-        return await self._executor.call(self.leases.transfer(partition_id, owner_id))
-
     def _make_pump(self, partition_id: str) -> PartitionPump:
-        parts = self._parts
+        parts, call = self._parts, self._executor.call
         handler = parts.handler()
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
@@ -358,9 +351,12 @@ class ProcessorRun:
             partition_id,
             PartitionProgress(has_state=self._config.key_concurrency == 1),
             writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
-            read=partial(self._read_checkpoint, partition_id),
-            write=parts.telemetry.write(self._write_checkpoint, partition_id),
-            verify=partial(self._verify, partition_id),
+            read=lambda: call(parts.store.read_checkpoint(parts.group, partition_id)),
+            write=parts.telemetry.write(
+                lambda update: call(parts.store.update_checkpoint(parts.group, update)),
+                partition_id,
+            ),
+            verify=lambda: call(self.leases.verify(partition_id)),
             policy=self._config.checkpoint_policy,
             wait_s=waits(self._config.receiver_backoff, parts.rng),
             log=log,
@@ -379,14 +375,3 @@ class ProcessorRun:
             rng=parts.rng,
             log=log,
         )
-
-    async def _verify(self, partition_id: str) -> bool:
-        return await self._executor.call(self.leases.verify(partition_id))
-
-    async def _read_checkpoint(self, partition_id: str) -> Checkpoint | None:
-        parts = self._parts
-        return await self._executor.call(parts.store.read_checkpoint(parts.group, partition_id))
-
-    async def _write_checkpoint(self, update: CheckpointUpdate) -> CheckpointResult:
-        parts = self._parts
-        return await self._executor.call(parts.store.update_checkpoint(parts.group, update))

@@ -21,7 +21,8 @@ _T = TypeVar("_T")
 class StoreExecutor(ABC):
     """Runs coroutines of the store and of ownership."""
 
-    @abstractmethod
+    _is_closed = False
+
     async def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
         """Run it on the store's loop and return its result.
 
@@ -29,8 +30,19 @@ class StoreExecutor(ABC):
         conditional write that is cancelled half-way would not be known.
 
         Raises:
-            StoreUnavailableError: the executor is closed or closing.
+            StoreUnavailableError: the executor is closed or closing: a handler still runs after the
+                stop.
         """
+        if self._is_closed:
+            coroutine.close()
+            raise StoreUnavailableError("the processor has stopped, and its store is closed")
+        future = self._start(coroutine)
+        future.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
+        return await asyncio.shield(future)
+
+    @abstractmethod
+    def _start(self, coroutine: Coroutine[object, object, _T]) -> asyncio.Future[_T]:
+        """Run it on the store's loop."""
 
     @abstractmethod
     def call_soon(self, function: Callable[[], object]) -> None:
@@ -41,29 +53,18 @@ class StoreExecutor(ABC):
         """Cancel the coroutines that still run, and end the thread if there is one."""
 
 
-def _refused(coroutine: Coroutine[object, object, object]) -> StoreUnavailableError:
-    """Return the error for a call after ``close``: a handler still runs after the stop."""
-    coroutine.close()
-    return StoreUnavailableError("the processor has stopped, and its store is closed")
-
-
 class InlineExecutor(StoreExecutor):
     """Runs them on the processor's own loop, for virtual time."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[object]] = set()
-        self._is_closed = False
 
-    async def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
-        """Run it as its own task, which the caller's cancellation does not reach."""
-        if self._is_closed:
-            raise _refused(coroutine)
+    def _start(self, coroutine: Coroutine[object, object, _T]) -> asyncio.Future[_T]:
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
-        return await asyncio.shield(task)
+        return task
 
     def call_soon(self, function: Callable[[], object]) -> None:
         """Call it at the next turn of the loop."""
@@ -82,7 +83,6 @@ class ThreadExecutor(StoreExecutor):
         self._home = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
         self._ended: asyncio.Future[None] = self._home.create_future()
-        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -96,16 +96,8 @@ class ThreadExecutor(StoreExecutor):
         if not self._ended.done():
             self._ended.set_result(None)
 
-    async def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
-        """Run it on the thread's loop."""
-        if self._is_closed:
-            raise _refused(coroutine)
-        return await self._run_there(coroutine)
-
-    async def _run_there(self, coroutine: Coroutine[object, object, _T]) -> _T:
-        future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
-        future.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
-        return await asyncio.shield(future)
+    def _start(self, coroutine: Coroutine[object, object, _T]) -> asyncio.Future[_T]:
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def call_soon(self, function: Callable[[], object]) -> None:
         """Call it on the processor's loop, if that still runs."""

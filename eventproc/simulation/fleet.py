@@ -4,21 +4,17 @@
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from random import Random
 from typing import Final
 
-from eventproc.config import EventProcessorConfig
-from eventproc.handler import HandlerFactory
 from eventproc.models import ConsumerGroup
-from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.ports import EventSource
 from eventproc.processor import EventProcessor
-from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor, OnEvents
+from eventproc.simulation.other_systems.external import ForeignProcessor
 from eventproc.simulation.store_connection import StoreConnection
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.telemetry import Telemetry
 from eventproc.testing.processes import Process
 
 BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,6 +28,7 @@ class Node:
     process: Process
     processor: EventProcessor | ForeignProcessor
     connection: StoreConnection
+    deployment_id: str = ""
     task: asyncio.Task[None] = field(init=False, repr=False)
     """The newest task of the process."""
 
@@ -41,7 +38,7 @@ class Node:
 
 
 class Fleet:
-    """The hub and the clock that processors share, and how a processor is made."""
+    """The hub and the clock that processors share."""
 
     def __init__(self, partition_count: int) -> None:
         self.hub = MemoryHub(partition_count, clock=self.now)
@@ -61,54 +58,3 @@ class Fleet:
     def make_source(self) -> EventSource:
         """Make the source of a processor."""
         return MemoryEventSource(self.hub)
-
-    def make_processor(
-        self,
-        owner_id: str | None,
-        store: CheckpointStore,
-        handler: HandlerFactory,
-        *,
-        config: EventProcessorConfig,
-        rng: Random,
-        dead_letters: DeadLetterSink | None = None,
-        telemetry: Telemetry | None = None,
-        clock: Callable[[], float] | None = None,
-    ) -> EventProcessor:
-        """Make a processor that reads from the hub; arguments as for ``EventProcessor``."""
-        return EventProcessor(
-            source=self.make_source(),
-            store=store,
-            handler=handler,
-            dead_letters=dead_letters,
-            owner_id=owner_id,
-            config=config,
-            rng=rng,
-            telemetry=telemetry,
-            clock=clock,
-        )
-
-    def make_foreign(
-        self,
-        owner_id: str,
-        store: CheckpointStore,
-        on_events: OnEvents,
-        *,
-        profile: ClientProfile,
-        config: EventProcessorConfig,
-        rng: Random,
-        clock: Callable[[], datetime],
-        listed: Callable[[], Sequence[str]] = tuple,
-    ) -> ForeignProcessor:
-        """Make a foreign processor; arguments as for ``ForeignProcessor``."""
-        return ForeignProcessor(
-            source=self.make_source(),
-            store=store,
-            on_events=on_events,
-            owner_id=owner_id,
-            profile=profile,
-            interval=config.load_balancing_interval,
-            expiration=config.ownership_expiration,
-            rng=rng,
-            clock=clock,
-            listed=listed,
-        )

@@ -14,18 +14,10 @@ T = TypeVar("T")
 class ObservedStore(ForwardingStore):
     """Wraps the store of one processor."""
 
-    def __init__(
-        self,
-        store: CheckpointStore,
-        owner_id: str,
-        *,
-        observer: Observer,
-        now_s: Callable[[], float],
-    ) -> None:
+    def __init__(self, store: CheckpointStore, owner_id: str, observer: Observer) -> None:
         super().__init__(store)
         self._owner_id = owner_id
         self._observer = observer
-        self._now_s = now_s
 
     async def forward(
         self,
@@ -39,15 +31,13 @@ class ObservedStore(ForwardingStore):
         return answer
 
     def _report(self, method: str, answer: object) -> None:
-        now_s = self._now_s()
         match method:
             case "list_ownership" | "list_members":
-                is_ownership = method == "list_ownership"
-                self._observer.listed(now_s, self._owner_id, is_ownership=is_ownership)
+                self._observer.listed(self._owner_id, is_ownership=method == "list_ownership")
             case "claim_ownership":
                 results = cast("Sequence[ClaimResult]", answer)
-                self._observer.claimed(now_s, self._owner_id, results)
+                self._observer.claimed(self._owner_id, results)
             case "announce_member" | "withdraw_member":
-                self._observer.wrote(now_s, 1)
+                self._observer.wrote(1)
             case _:
-                self._observer.asked_for_checkpoints(now_s)
+                self._observer.asked_for_checkpoints()

@@ -5,9 +5,9 @@ records equals the store's at every moment.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from eventproc.models import ClaimResult, ReceivedEvent, WriteOutcome
+from eventproc.simulation.fleet import Fleet
 from eventproc.simulation.history import (
     Change,
     Count,
@@ -23,8 +23,11 @@ from eventproc.simulation.history import (
 class Observer:
     """Records what happens in one simulation."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, fleet: Fleet) -> None:
         self.history = history
+        """May be replaced, so that what follows is recorded elsewhere."""
+
+        self._fleet = fleet
         self._owner_by_partition: dict[str, str | None] = {}
         self._up: set[str] = set()
         self._owner_by_etag: dict[str, str | None] = {}
@@ -32,47 +35,40 @@ class Observer:
         self.changed_at_s = 0.0
         """When a partition last changed its owner."""
 
-        self.is_watching = True
-        """False once the simulation is over: what happens during clean-up is not recorded."""
-
-    def happened(self, now_s: float, name: str) -> None:
+    def happened(self, name: str) -> None:
         """Record that an event of the script starts."""
-        self.history.script_events.append(ScriptEvent(at_s=now_s, name=name))
+        self.history.script_events.append(ScriptEvent(at_s=self._fleet.now_s, name=name))
 
-    def expects(self, now_s: float, members: frozenset[str], partition_ids: Sequence[str]) -> None:
+    def expects(self, members: frozenset[str], partition_ids: Sequence[str]) -> None:
         """Record which processors should share which partitions from now on."""
         self.history.memberships.append(
-            Membership(at_s=now_s, members=members, partition_ids=tuple(partition_ids))
+            Membership(at_s=self._fleet.now_s, members=members, partition_ids=tuple(partition_ids))
         )
 
-    def served(self, now_s: float, owner_id: str, *, is_up: bool) -> None:
+    def served(self, owner_id: str, *, is_up: bool) -> None:
         """Record that a process started to run, or ended."""
         (self._up.add if is_up else self._up.discard)(owner_id)
-        if self.is_watching:
-            self.history.services.append(Service(at_s=now_s, owner_id=owner_id, is_up=is_up))
+        self.history.services.append(
+            Service(at_s=self._fleet.now_s, owner_id=owner_id, is_up=is_up)
+        )
 
-    def asked_for_checkpoints(self, now_s: float) -> None:
+    def asked_for_checkpoints(self) -> None:
         """Record a read, a write or a listing of checkpoints."""
-        if self.is_watching:
-            self.history.checkpoint_operations.append(Count(at_s=now_s, count=1))
+        self.history.checkpoint_operations.append(Count(at_s=self._fleet.now_s, count=1))
 
-    def listed(self, now_s: float, owner_id: str, *, is_ownership: bool) -> None:
+    def listed(self, owner_id: str, *, is_ownership: bool) -> None:
         """Record a listing of ownership or member records."""
-        if self.is_watching:
-            self.history.listings.append(
-                Listing(at_s=now_s, owner_id=owner_id, is_ownership=is_ownership)
-            )
+        self.history.listings.append(
+            Listing(at_s=self._fleet.now_s, owner_id=owner_id, is_ownership=is_ownership)
+        )
 
-    def wrote(self, now_s: float, count: int) -> None:
+    def wrote(self, count: int) -> None:
         """Record *count* conditional writes of ownership or member records."""
-        if self.is_watching:
-            self.history.writes.append(Count(at_s=now_s, count=count))
+        self.history.writes.append(Count(at_s=self._fleet.now_s, count=count))
 
-    def claimed(self, now_s: float, writer: str, results: Sequence[ClaimResult]) -> None:
+    def claimed(self, writer: str, results: Sequence[ClaimResult]) -> None:
         """Record the results of one ``claim_ownership`` call."""
-        if not self.is_watching:
-            return
-        self.wrote(now_s, len(results))
+        self.wrote(len(results))
         steal_count = conflict_count = 0
         for result in results:
             claim = result.claim
@@ -85,32 +81,30 @@ class Observer:
             self._owner_by_partition[claim.partition_id] = claim.owner_id
             if claim.owner_id == owner_id:
                 continue
-            self.changed_at_s = now_s
+            self.changed_at_s = self._fleet.now_s
             self.history.changes.append(
-                Change(at_s=now_s, partition_id=claim.partition_id, owner_id=claim.owner_id)
+                Change(
+                    at_s=self._fleet.now_s, partition_id=claim.partition_id, owner_id=claim.owner_id
+                )
             )
             is_other = owner_id in self._up and owner_id != writer
             steal_count += is_other and claim.owner_id == writer
         if conflict_count:
-            self.history.conflicts.append(Count(at_s=now_s, count=conflict_count))
+            self.history.conflicts.append(Count(at_s=self._fleet.now_s, count=conflict_count))
         if steal_count:
-            self.history.steals.append(Count(at_s=now_s, count=steal_count))
+            self.history.steals.append(Count(at_s=self._fleet.now_s, count=steal_count))
 
-    def handled(self, now: datetime, now_s: float, partition_id: str, event: ReceivedEvent) -> None:
+    def handled(self, partition_id: str, event: ReceivedEvent) -> None:
         """Record that a handler completed an event."""
-        if not self.is_watching:
-            return
         last = self._handled_by_partition.get(partition_id, -1)
         if event.sequence_number <= last:
-            self.history.duplicates.append(Count(at_s=now_s, count=1))
+            self.history.duplicates.append(Count(at_s=self._fleet.now_s, count=1))
             return
         self._handled_by_partition[partition_id] = event.sequence_number
-        waited_s = (now - event.enqueued_time).total_seconds()
-        self.history.waits.append(Wait(at_s=now_s, seconds=waited_s))
+        waited_s = (self._fleet.now() - event.enqueued_time).total_seconds()
+        self.history.waits.append(Wait(at_s=self._fleet.now_s, seconds=waited_s))
 
-    def ended(
-        self, now: datetime, now_s: float, partition_id: str, events: Sequence[ReceivedEvent]
-    ) -> None:
+    def ended(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
         """Record, at the end, how long the oldest unhandled event of a partition has waited.
 
         *events* are all events of the partition, handled or not.
@@ -118,6 +112,6 @@ class Observer:
         last = self._handled_by_partition.get(partition_id, -1)
         for event in events:
             if event.sequence_number > last:
-                waited_s = (now - event.enqueued_time).total_seconds()
-                self.history.waits.append(Wait(at_s=now_s, seconds=waited_s))
+                waited_s = (self._fleet.now() - event.enqueued_time).total_seconds()
+                self.history.waits.append(Wait(at_s=self._fleet.now_s, seconds=waited_s))
                 return

@@ -11,6 +11,7 @@ from typing import Final
 from eventproc.config import EventProcessorConfig
 from eventproc.errors import ConfigurationError
 from eventproc.settings import Count, PositiveSpan, Span, check_settings
+from eventproc.validation.option_values import parse_duration
 
 
 class Action(Enum):
@@ -43,8 +44,7 @@ class Action(Enum):
 RESTART_AFTER_S: Final = 5.0
 """Seconds from the end of a process to its next start."""
 
-_EVENT: Final = re.compile(r"([a-z]+):(\d+)(?:@(\d+(?:\.\d+)?)(s|m|h)?)?")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
+_EVENT: Final = re.compile(r"([a-z]+):(\d+)(?:@(\d+(?:\.\d+)?[smh]?))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +79,10 @@ def parse_event(text: str) -> ScriptedEvent:
             f"event {text!r}: give {', '.join(actions)} with a count, such as join:4, and "
             "optionally a time, such as crash:3@20m"
         )
-    at_s = None if match[3] is None else float(match[3]) * _SECONDS[match[4] or "s"]
     return ScriptedEvent(
         action=actions[match[1]],
         count=int(match[2]),
-        at=None if at_s is None else timedelta(seconds=at_s),
+        at=None if match[3] is None else parse_duration(f"event {text!r}", match[3]),
     )
 
 
@@ -128,11 +127,6 @@ class Script:
             ) * event.count
             if count == 0:
                 raise ConfigurationError(f"event {event.name}: would leave no processor")
-
-    @property
-    def has_bounce(self) -> bool:
-        """Whether the script has a ``BOUNCE``, which needs static membership."""
-        return any(event.action is Action.BOUNCE for event in self.events)
 
     def timed(self) -> list[tuple[float, ScriptedEvent]]:
         """Return the events with their times in seconds, in order; spread untimed ones evenly."""

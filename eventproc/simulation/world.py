@@ -7,7 +7,7 @@ production.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from math import inf
 from random import Random
@@ -52,13 +52,6 @@ LEAD_INTERVALS: Final = 1.5
 load-balancing intervals. At other times no partition moves, so they would show nothing."""
 
 
-@dataclass(eq=False, kw_only=True)
-class DeployedNode(Node):
-    """A process whose processor belongs to a deployment."""
-
-    deployment_id: str
-
-
 class Probe(PartitionHandler):
     """Reports handled events to the world."""
 
@@ -80,7 +73,7 @@ class World(Fleet):
     ) -> None:
         """Build the world on the running loop, which must be a ``ProcessLoop``.
 
-        With *profile* all processors are foreign clients with this profile.
+        With *profile* all processors are foreign ones with this profile.
         """
         super().__init__(script.partition_count)
         self._wire = Wire()
@@ -92,11 +85,13 @@ class World(Fleet):
             delay_min=script.latency * LATENCY_LEAST, delay_max=script.latency * LATENCY_MOST
         )
         self.history = History(duration_s=script.duration.total_seconds())
-        self.observer = Observer(self.history)
-        self._nodes: list[DeployedNode] = []
+        self.observer = Observer(self.history, self)
+        has_bounce = any(event.action is Action.BOUNCE for event in script.events)
+        self._config = replace(script.config, static_membership=has_bounce)
+        self._nodes: list[Node] = []
         """Every processor that was ever started."""
 
-        self._expected: list[DeployedNode] = []
+        self._expected: list[Node] = []
         """The processors that should own partitions, oldest first."""
 
         self._background: list[asyncio.Task[None]] = []
@@ -109,11 +104,11 @@ class World(Fleet):
     async def play(self) -> History:
         """Run the script and return the history."""
         publishing = asyncio.create_task(self._publish())
-        self.observer.happened(self.now_s, f"start:{self._script.processor_count}")
+        self.observer.happened(f"start:{self._script.processor_count}")
         self._join(self._script.processor_count, FIRST_DEPLOYMENT_ID)
         for at_s, event in self._script.timed():
             await asyncio.sleep(at_s - self.now_s)
-            self.observer.happened(self.now_s, event.name)
+            self.observer.happened(event.name)
             self._apply(event)
         await asyncio.sleep(self.history.duration_s - self.now_s)
         publishing.cancel()
@@ -143,7 +138,7 @@ class World(Fleet):
     def _run_in_background(self, what: Coroutine[object, object, None]) -> None:
         self._background.append(asyncio.create_task(what))
 
-    def _drawn(self, count: int) -> list[DeployedNode]:
+    def _drawn(self, count: int) -> list[Node]:
         return self._rng.sample(self._expected, count)
 
     def _join(self, count: int, deployment_id: str) -> None:
@@ -152,27 +147,27 @@ class World(Fleet):
             self._start(name, deployment_id)
         self._record_membership()
 
-    def _leave(self, nodes: Sequence[DeployedNode]) -> None:
+    def _leave(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self._expected.remove(node)
             node.run(self._stop(node, node.task))
         self._record_membership()
 
-    def _crash(self, nodes: Sequence[DeployedNode]) -> None:
+    def _crash(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self._expected.remove(node)
             node.process.kill()
-            self.observer.served(self.now_s, node.owner_id, is_up=False)
+            self.observer.served(node.owner_id, is_up=False)
         self._record_membership()
 
-    async def _restart(self, nodes: Sequence[DeployedNode]) -> None:
+    async def _restart(self, nodes: Sequence[Node]) -> None:
         self._crash(nodes)
         await asyncio.sleep(RESTART_AFTER_S)
         for node in nodes:
             self._start(node.owner_id, node.deployment_id)
         self._record_membership()
 
-    async def _bounce(self, nodes: Sequence[DeployedNode]) -> None:
+    async def _bounce(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if node in self._expected:
                 node.run(self._stop(node, node.task))
@@ -200,36 +195,32 @@ class World(Fleet):
 
     def _start(self, owner_id: str, deployment_id: str) -> None:
         name = f"{self._script.seed}/{len(self._nodes)}"
-        store = ObservedStore(
-            self._make_store(), owner_id, observer=self.observer, now_s=lambda: self.now_s
-        )
+        store = ObservedStore(self._make_store(), owner_id, self.observer)
         connection = StoreConnection(store, Random(f"line/{name}"), self._wire)  # noqa: S311
         connection.faults = self._delays
         rng = Random(f"processor/{name}")  # noqa: S311
         if self._profile is None:
-            processor: EventProcessor | ForeignProcessor = self.make_processor(
-                owner_id,
-                connection,
-                lambda: Probe(self),
-                config=replace(
-                    self._script.config,
-                    deployment_id=deployment_id,
-                    static_membership=self._script.has_bounce,
-                ),
+            processor: EventProcessor | ForeignProcessor = EventProcessor(
+                source=self.make_source(),
+                store=connection,
+                handler=lambda: Probe(self),
+                owner_id=owner_id,
+                config=replace(self._config, deployment_id=deployment_id),
                 rng=rng,
             )
         else:
-            processor = self.make_foreign(
-                owner_id,
-                connection,
-                self.handle,
+            processor = ForeignProcessor(
+                source=self.make_source(),
+                store=connection,
+                on_events=self.handle,
+                owner_id=owner_id,
                 profile=self._profile,
                 config=self._script.config,
                 rng=rng,
                 clock=self.now,
                 listed=lambda: [node.owner_id for node in self._expected],
             )
-        node = DeployedNode(
+        node = Node(
             owner_id=owner_id,
             deployment_id=deployment_id,
             process=Process(owner_id),
@@ -239,22 +230,21 @@ class World(Fleet):
         node.run(processor.start())
         self._nodes.append(node)
         self._expected.append(node)
-        self.observer.served(self.now_s, owner_id, is_up=True)
+        self.observer.served(owner_id, is_up=True)
 
     async def handle(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
         """Report events as handled; a handler's work takes no time."""
-        now, now_s = self.now(), self.now_s
         for event in events:
-            self.observer.handled(now, now_s, partition_id, event)
+            self.observer.handled(partition_id, event)
 
-    async def _stop(self, node: DeployedNode, starting: asyncio.Task[None]) -> None:
+    async def _stop(self, node: Node, starting: asyncio.Task[None]) -> None:
         await asyncio.wait([starting])
         await node.processor.stop()
-        self.observer.served(self.now_s, node.owner_id, is_up=False)
+        self.observer.served(node.owner_id, is_up=False)
 
     def _record_membership(self) -> None:
         members = frozenset(node.owner_id for node in self._expected)
-        self.observer.expects(self.now_s, members, self.hub.partition_ids())
+        self.observer.expects(members, self.hub.partition_ids())
 
     # Background and end.
 
@@ -276,10 +266,9 @@ class World(Fleet):
 
     async def _end(self) -> None:
         """Record the events that were not handled, then stop every processor."""
-        self.observer.is_watching = False
         for partition_id in self.hub.partition_ids():
-            events = self.hub.events(partition_id)
-            self.observer.ended(self.now(), self.now_s, partition_id, events)
+            self.observer.ended(partition_id, self.hub.events(partition_id))
+        self.observer.history = History(duration_s=0)
         for task in self._background:
             task.cancel()
         stopping = [node for node in self._nodes if not node.process.is_killed]
@@ -299,7 +288,7 @@ def play(
 ) -> History:
     """Run a script on virtual time. The same script gives the same history.
 
-    With *profile* it runs foreign clients: see ``eventproc.simulation.other_systems.systems``.
+    With *profile* it runs foreign processors: see ``eventproc.simulation.other_systems.systems``.
     """
 
     async def main() -> History:

@@ -72,38 +72,21 @@ class ProcessLoop(VirtualTimeLoop):
         process = _current.get()
         return self.now_s if process is None else process.local_s(self.now_s)
 
-    def call_soon(
+    def make_callback(
         self,
-        callback: Callable[[*Ts], object],
-        *args: *Ts,
-        context: Context | None = None,
-    ) -> asyncio.Handle:
-        """Run a callback in the next turn, or when its process is resumed."""
-        if context is None:
-            context = copy_context()
-        process = context.get(_current)
-        due = (
-            Callback(callback, args, context, self.now_s)
-            if process is None
-            else _Guarded(process, callback, args, context, AT_ONCE)
-        )
-        self._due.append(due)
-        return due
-
-    def call_at(
-        self,
-        when: float,
-        callback: Callable[[*Ts], object],
-        *args: *Ts,
-        context: Context | None = None,
-    ) -> asyncio.TimerHandle:
-        """Run a callback at this time by its process's clock, or later when it is resumed."""
+        function: Callable[..., object],
+        arguments: tuple[object, ...],
+        context: Context | None,
+        when_s: float | None = None,
+    ) -> Callback:
+        """Make a call of the current process, if any; *when_s* is by that process's clock."""
         if context is None:
             context = copy_context()
         process = context.get(_current)
         if process is None:
-            return self._put(Callback(callback, args, context, when))
-        return self._put(_Guarded(process, callback, args, context, process.world_s(when)))
+            return super().make_callback(function, arguments, context, when_s)
+        due_s = AT_ONCE if when_s is None else process.world_s(when_s)
+        return _Guarded(process, function, arguments, context, due_s)
 
     def call_later(
         self,
@@ -117,7 +100,7 @@ class ProcessLoop(VirtualTimeLoop):
             context = copy_context()
         process = context.get(_current)
         if process is None:
-            return self._put(Callback(callback, args, context, self.now_s + delay))
+            return self.call_at(self.now_s + delay, callback, *args, context=context)
         due_s = self.now_s + delay / process.rate
         if process.rate != 1:
             due_s += ROUNDING_S

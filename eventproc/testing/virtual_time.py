@@ -144,7 +144,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Schedule a call for the next turn of the loop."""
-        due = Callback(callback, args, context or copy_context(), self.now_s)
+        due = self.make_callback(callback, args, context)
         self._due.append(due)
         return due
 
@@ -167,7 +167,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedule a call for a virtual time."""
-        return self._put(Callback(callback, args, context or copy_context(), when))
+        return self._put(self.make_callback(callback, args, context, when))
 
     def call_later(
         self,
@@ -178,6 +178,17 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """Schedule a call after this many virtual seconds."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def make_callback(
+        self,
+        function: Callable[..., object],
+        arguments: tuple[object, ...],
+        context: Context | None,
+        when_s: float | None = None,
+    ) -> Callback:
+        """Make a call for this time, or without one for the next turn."""
+        due_s = self.now_s if when_s is None else when_s
+        return Callback(function, arguments, copy_context() if context is None else context, due_s)
 
     def _put(self, callback: Callback) -> Callback:
         self._timer_count += 1

@@ -64,13 +64,13 @@ def _show(suite: str, seed: int) -> int:
     except Violation as violation:
         print(violation)
         return 1
-    for at_s, what, who in world.invariants.history:
-        print(f"{at_s:10.3f}  {who}: {what}")
+    for at_s, what, owner_id in world.invariants.history:
+        print(f"{at_s:10.3f}  {owner_id}: {what}")
     return 0
 
 
 def _play_all(plays: list[Play], jobs: int, *, stops_at_first: bool) -> int:
-    began_s = told_s = time.monotonic()
+    began_s = printed_s = time.monotonic()
     chunks = [plays[n : n + CHUNK] for n in range(0, len(plays), CHUNK)]
     played = failed = 0
     with multiprocessing.Pool(jobs, initializer=gc.disable) as pool:
@@ -80,8 +80,8 @@ def _play_all(plays: list[Play], jobs: int, *, stops_at_first: bool) -> int:
             for failure in failures:
                 print(f"\n{failure}", flush=True)
             now_s = time.monotonic()
-            if now_s - told_s > PROGRESS_EVERY_S:
-                told_s = now_s
+            if now_s - printed_s > PROGRESS_EVERY_S:
+                printed_s = now_s
                 left_s = (now_s - began_s) / played * (len(plays) - played)
                 print(
                     f"{played} of {len(plays)} worlds, {failed} failed, {left_s:.0f} s to go",
@@ -100,13 +100,13 @@ def _play_chunk(plays: list[Play]) -> tuple[int, list[str]]:
 
 
 def _failures(plays: list[Play]) -> Iterator[str]:
+    """Yield one text for each seed that fails."""
     for suite, seed in plays:
         try:
             play(suite, seed)
         except Violation as violation:
-            yield f"{suite} {seed}: {violation}"
-            if suite == QUICK:
-                yield small.report(small.shrunk(small.draw(seed)))
+            shrunk = small.report(small.shrunk(small.draw(seed))) if suite == QUICK else ""
+            yield f"{suite} {seed}: {violation}\n{shrunk}".rstrip()
     gc.collect()  # worlds are cyclic garbage
 
 

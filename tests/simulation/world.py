@@ -115,10 +115,11 @@ class World(GroupView):
         is_cooperative = self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
         process, connection, rng = self._prepare(owner_id, hands_over=is_cooperative)
         actor = connection.actor
-        processor = self.make_processor(
-            owner_id,
-            connection,
-            lambda: self.make_handler(actor),
+        processor = EventProcessor(
+            source=self.make_source(),
+            store=connection,
+            handler=lambda: self.make_handler(actor),
+            owner_id=owner_id,
             config=replace(self.config, deployment_id=deployment_id),
             rng=rng,
             dead_letters=self.make_sink(actor),
@@ -132,10 +133,11 @@ class World(GroupView):
         """Start a process with a foreign client."""
         self.invariants.is_mixed = True
         process, connection, rng = self._prepare(owner_id, is_foreign=True)
-        processor = self.make_foreign(
-            owner_id,
-            connection,
-            self._handle_as_foreign,
+        processor = ForeignProcessor(
+            source=self.make_source(),
+            store=connection,
+            on_events=self._handle_as_foreign,
+            owner_id=owner_id,
             profile=profile,
             config=self.config,
             rng=rng,

@@ -44,10 +44,11 @@ class Scene(Fleet):
         """A processor that is not started yet; *settings* go to its config."""
         store = FaultyCheckpointStore(MemoryCheckpointStore(self.account), Random(owner_id))
         self.store_by_owner[owner_id or ""] = store
-        return self.make_processor(
-            owner_id,
-            store,
-            handler or (lambda: Noting(self)),
+        return EventProcessor(
+            source=self.make_source(),
+            store=store,
+            handler=handler or (lambda: Noting(self)),
+            owner_id=owner_id,
             config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
             rng=Random(chance or owner_id),
             dead_letters=sink,

@@ -86,15 +86,16 @@ def test_a_cycle_writes_only_what_it_may(cycles):
         assert memory.observed is not None
         group = memory.observed.group
         me, live = group.owner_id, group.live_owner_by_partition
-        steals = [actions.steal] if actions.steal else []
-        claimed = [claim.partition_id for claim in (*actions.claims, *steals)]
-        given = {claim.partition_id for claim in actions.transfers} | actions.hand_overs.keys()
+        claimed = [claim.partition_id for claim in actions.moves.taken]
+        given = {
+            claim.partition_id for claim in actions.transfers
+        } | actions.moves.hand_overs.keys()
 
         assert len(claimed) == len(set(claimed))
         assert not given & set(claimed)
         assert given <= group.mine
         assert not group.held & set(claimed)
-        assert all(live.get(claim.partition_id, me) == me for claim in actions.claims)
+        assert all(live.get(claim.partition_id, me) == me for claim in actions.moves.claims)
         for p in claimed:
             assert actions.owner_by_partition.get(p) == me or group.recorded_owner(p) == me
 
@@ -105,13 +106,17 @@ def test_a_cycle_writes_nothing_that_its_status_or_strategy_excludes(cycles):
         memory, actions = cycle.decided()
         assert memory.observed is not None
         group = memory.observed.group
-        new = [c for c in actions.claims if group.recorded_owner(c.partition_id) != group.owner_id]
+        new = [
+            c
+            for c in actions.moves.claims
+            if group.recorded_owner(c.partition_id) != group.owner_id
+        ]
 
         if cycle.listing.own.member.status is MemberStatus.LEAVING or actions.member.is_fenced:
-            assert not actions.claims
-            assert actions.steal is None
+            assert not actions.moves.claims
+            assert actions.moves.steal is None
         if cycle.rules.strategy is LoadBalancingStrategy.BALANCED:
-            assert len(new) + (actions.steal is not None) <= 1
+            assert len(new) + (actions.moves.steal is not None) <= 1
         if group.is_unsure:
             assert not new
-            assert actions.steal is None
+            assert actions.moves.steal is None

@@ -61,19 +61,10 @@ def key_selector(
             f"--key-property {key_property} has no effect without --key-concurrency: with one call "
             "at a time, all events of a partition are handled in order"
         )
-    return PropertyKey(key_property)
 
-
-class PropertyKey:
-    """Returns the value of one property as the key of an event.
-
-    Events without the property share one key, as events without a partition key do.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self, event: ReceivedEvent) -> str | bytes | None:
-        """Return the key of an event."""
-        value = event.properties.get(self._name)
+    def property_of(event: ReceivedEvent) -> str | bytes | None:
+        # Events without the property share one key, as events without a partition key do.
+        value = event.properties.get(key_property)
         return value if value is None or isinstance(value, (str, bytes)) else repr(value)
+
+    return property_of

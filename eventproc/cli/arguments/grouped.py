@@ -15,8 +15,8 @@ from types import NoneType
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import typer
-from typer.models import OptionInfo
 
+from eventproc.cli.arguments.option_names import OPTIONS
 from eventproc.config import EventProcessorConfig
 from eventproc.models import EventPosition
 from eventproc.validation.option_values import parse_duration, parse_position
@@ -64,9 +64,10 @@ class ConfigOptions:
         }
         options = {
             setting: _option(
-                name_of(info).removeprefix("--").replace("-", "_"),
+                setting.replace(".", "_"),
                 Annotated[kinds[setting], info],
                 attrgetter(setting)(DEFAULTS),
+                OPTIONS[setting.rpartition(".")[2]],
             )
             for setting, info in self._options.items()
         }
@@ -150,15 +151,18 @@ def _group(parameter: Parameter) -> _Group:
     return _Group({"": option}, lambda values: values[""])
 
 
-def _option(name: str, annotation: object, default: object) -> _Option:
+def _option(name: str, annotation: object, default: object, option_name: str = "") -> _Option:
     """Return an option of this type; a duration or a position is text to typer."""
     kind, *extra = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     info = copy(extra[0]) if extra else typer.Option()
+    if option_name:
+        info.default = option_name  # where typer keeps the name
     parse: Callable[[Any], object] = _unchanged
     given_kind, *others = [each for each in get_args(kind) or [kind] if each is not NoneType]
     text = None if others else _TEXT_BY_TYPE.get(given_kind)
     if text is not None:
-        option = name_of(info) or f"--{name.replace('_', '-')}"
+        named = info.default  # where typer keeps the name, if it is given
+        option = named if isinstance(named, str) else f"--{name.replace('_', '-')}"
         parse = _Parser(option, text, is_optional=given_kind is not kind)
         kind, info.metavar = str, text.metavar
         default = "" if default is None else text.show(default)
@@ -168,11 +172,6 @@ def _option(name: str, annotation: object, default: object) -> _Option:
     return _Option(
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation), parse
     )
-
-
-def name_of(info: OptionInfo) -> str:
-    """Return the option's name, if it is given: typer keeps it in ``default``."""
-    return info.default if isinstance(info.default, str) else ""
 
 
 def _unchanged(value: object) -> object:

@@ -25,7 +25,6 @@ StopAtEof = Annotated[
 ]
 
 EXPIRATION: Final = typer.Option(
-    "--expiration",
     envvar="EVENTPROC_EXPIRATION",
     help="After this long without a renewal, the owner of a partition counts as dead and another "
     "processor may claim it. Must be the same for all processors of a group.",

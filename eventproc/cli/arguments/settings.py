@@ -1,6 +1,7 @@
 """The options for settings of ``EventProcessorConfig``: by setting, in the order of ``--help``.
 
-``ConfigOptions`` takes their types and defaults from the config.
+``ConfigOptions`` takes their types and defaults from the config, and their names from
+``option_names``.
 """
 
 from typing import Any, Final
@@ -11,17 +12,13 @@ from eventproc.cli.arguments.options import EXPIRATION
 
 BALANCING: Final[dict[str, Any]] = {
     "load_balancing_strategy": Option(
-        "--strategy",
         help="How partitions change owners. cooperative: a live owner hands surplus partitions "
         "over. greedy: one surplus partition is stolen in each cycle. balanced: at most one claim "
         "or steal in each cycle.",
     ),
-    "load_balancing_interval": Option(
-        "--interval", help="The time between two polls of the group's records."
-    ),
+    "load_balancing_interval": Option(help="The time between two polls of the group's records."),
     "ownership_expiration": EXPIRATION,
     "lease_mode": Option(
-        "--lease-mode",
         help="What a process renews: the ownership record of each partition, or one session lease "
         "for all of them. Must be the same for all processors of a group.",
     ),
@@ -30,53 +27,42 @@ BALANCING: Final[dict[str, Any]] = {
 
 PROCESSOR: Final[dict[str, Any]] = {
     "deployment_id": Option(
-        "--deployment-id",
         envvar="EVENTPROC_DEPLOYMENT_ID",
         metavar="NAME",
         help="The deployment that this process belongs to, such as the tag of its image. While "
         "processors of another deployment are running, it waits on standby until one leaves.",
     ),
     "static_membership": Option(
-        "--static-membership",
         help="On a stop, keep the partitions for the next start with the same --owner-id.",
     ),
     "initial_position": Option(
-        "--start",
         help="Where to start in a partition without a checkpoint: earliest, latest, a time "
         "(2026-01-31T08:00:00Z) or a sequence number.",
     ),
     **BALANCING,
-    "shutdown_timeout": Option("--shutdown-timeout", help="The longest time that a stop may take."),
+    "shutdown_timeout": Option(help="The longest time that a stop may take."),
     "checkpoint_policy.max_events": Option(
-        "--checkpoint-events", metavar="N", help="Write a checkpoint after this number of events."
+        metavar="N", help="Write a checkpoint after this number of events."
     ),
     "checkpoint_policy.interval": Option(
-        "--checkpoint-interval", help="Write a checkpoint after this time, and on every close."
+        help="Write a checkpoint after this time, and on every close."
     ),
     "stall_timeout": Option(
-        "--stall-timeout",
         help="Give up a partition that has events but completes none of them for this long. By "
         "default there is no limit.",
     ),
-    "rate_max": Option(
-        "--rate", metavar="N", help="The most events per second, in all partitions together."
-    ),
-    "partition_rate_max": Option(
-        "--partition-rate", metavar="N", help="The most events per second in each partition."
-    ),
+    "rate_max": Option(metavar="N", help="The most events per second, in all partitions together."),
+    "partition_rate_max": Option(metavar="N", help="The most events per second in each partition."),
     "failure_policy.attempts_max": Option(
-        "--attempts",
         metavar="N",
         help="Give up an event after N failed attempts. By default it is retried for ever.",
     ),
     "failure_policy.deliveries_max": Option(
-        "--deliveries",
         metavar="N",
         help="Give up an event after N deliveries that killed the process (3 or more). By default "
         "deliveries are not counted.",
     ),
     "key_concurrency": Option(
-        "--key-concurrency",
         metavar="N",
         help="Handle up to N keys of one partition at once, each key in order. Above 1, the "
         "handler cannot store state.",

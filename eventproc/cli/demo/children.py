@@ -99,14 +99,11 @@ class Child:
             ChildFailedError: The process ended with another exit code.
         """
         if self.exit_code:
+            tail = self.log.read_text("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:]
             raise ChildFailedError(
                 f"the process {self.name!r} ended with exit code {self.exit_code}: "
-                + " / ".join(self.log_tail())
+                + " / ".join(tail)
             )
-
-    def log_tail(self) -> list[str]:
-        """Return the last lines of the standard error."""
-        return self.log.read_text("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:]
 
     def close(self) -> None:
         """Kill the process if it runs, and close the pipe. May be called again."""

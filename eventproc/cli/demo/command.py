@@ -7,12 +7,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import StrEnum
-from typing import Annotated, Protocol, TextIO, TypeVar
+from typing import Annotated, TextIO, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
-from eventproc.cli.demo.stage import StoreChoice
+from eventproc.cli.demo.live import Scene, Screen, TextScreen, open_screen
+from eventproc.cli.demo.report import DemoReport
+from eventproc.cli.demo.stage import Stage, StoreChoice
 from eventproc.cli.terminal.exits import FAILED, INTERRUPTED, OK
 
 
@@ -21,17 +23,6 @@ class ReportFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
-
-
-class DemoReport(Protocol):
-    """The result of a demo."""
-
-    @property
-    def is_good(self) -> bool:
-        """Whether the demo showed what it promises."""
-
-    def as_json(self) -> dict[str, object]:
-        """The report as JSON."""
 
 
 Report = TypeVar("Report", bound=DemoReport)
@@ -51,23 +42,35 @@ Format = Annotated[
 
 
 def run_demo(
-    play: Callable[[TextIO], Awaitable[Report]],
+    play: Callable[[Stage, Screen[Scene]], Awaitable[Report]],
+    lines: Callable[[TextIO], TextScreen[Scene]],
+    draw: Callable[[Scene], RenderableType],
     print_report: Callable[[Report, Console], None],
+    *,
+    partitions: int,
+    store: StoreChoice,
     output: ReportFormat,
 ) -> int:
     """Run a demo, print its report, and return the exit code.
 
     Args:
-        play: The demo; its argument is where to show progress. The first SIGINT, SIGTERM or SIGHUP
-            cancels it, and it must then end all processes that it started.
+        play: The demo. The first SIGINT, SIGTERM or SIGHUP cancels it, and it must then end all
+            processes that it started without the stage.
+        lines: Shows the demo where the output is not a terminal.
+        draw: Draws the demo on a terminal.
         print_report: Prints the report for people.
+        partitions: The number of partitions of the hub.
+        store: Where the group keeps its records.
         output: The format of the report.
     """
     is_json = output is ReportFormat.JSON
 
     async def until_signal() -> Report:
         _cancel_on_signals()
-        return await play(sys.stderr if is_json else sys.stdout)
+        with open_screen(lines, draw, sys.stderr if is_json else sys.stdout) as screen:
+            stage = Stage(partition_count=partitions, store=store, print_line=screen.print_line)
+            async with stage:
+                return await play(stage, screen)
 
     try:
         report = asyncio.run(until_signal())

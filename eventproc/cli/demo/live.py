@@ -1,53 +1,38 @@
 """Show a demo: as a picture that is redrawn on a terminal, as lines of text elsewhere."""
 
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Generic, Protocol, TextIO, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TextIO, TypeAlias, TypeVar
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 
-class Progress(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
     """What every demo shows at one moment."""
 
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the demo began."""
+    elapsed_s: float
+    """Seconds since the demo began."""
 
-    @property
-    def headline(self) -> str:
-        """What is happening."""
+    headline: str
+    """What is happening."""
 
-    @property
-    def total(self) -> int:
-        """Events that the demo publishes in all."""
+    total: int
+    """Events that the demo publishes in all."""
 
-    @property
-    def published(self) -> int:
-        """Events that were published so far."""
+    published: int
+    """Events that were published so far."""
 
 
 Scene = TypeVar("Scene", bound=Progress)
 
 
-class Screen(ABC, Generic[Scene]):
-    """Shows a demo."""
-
-    @abstractmethod
-    def print_line(self, line: str) -> None:
-        """Show one line, before there is a scene to show."""
-
-    @abstractmethod
-    def show(self, scene: Scene) -> None:
-        """Show the current state of the demo."""
-
-
-class Picture(Screen[Scene]):
+class Picture(Generic[Scene]):
     """A picture that is redrawn in place."""
 
     def __init__(self, live: Live, draw: Callable[[Scene], RenderableType]) -> None:
@@ -63,7 +48,7 @@ class Picture(Screen[Scene]):
         self._live.update(self._draw(scene), refresh=True)
 
 
-class TextScreen(Screen[Scene]):
+class TextScreen(ABC, Generic[Scene]):
     """Lines of text: each new headline, the news, and a summary every ``interval_s``."""
 
     interval_s: ClassVar[float]
@@ -103,11 +88,14 @@ class TextScreen(Screen[Scene]):
         """Return the line that is printed every ``interval_s``."""
 
 
+Screen: TypeAlias = Picture[Scene] | TextScreen[Scene]
+
+
 @contextmanager
 def open_screen(
-    lines: Callable[[TextIO], Screen[Scene]],
+    lines: Callable[[TextIO], TextScreen[Scene]],
     draw: Callable[[Scene], RenderableType],
-    output: TextIO | None = None,
+    output: TextIO,
 ) -> Iterator[Screen[Scene]]:
     """Show a ``Picture`` on a terminal, which is removed at the end, and *lines* elsewhere."""
     console = Console(file=output)
@@ -115,4 +103,4 @@ def open_screen(
         with Live(console=console, auto_refresh=False, transient=True) as live:
             yield Picture(live, draw)
     else:
-        yield lines(output or sys.stdout)
+        yield lines(output)

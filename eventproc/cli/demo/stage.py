@@ -8,7 +8,8 @@ import asyncio
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -55,9 +56,6 @@ class StoreInfo:
     spec: str
     """A value of ``--store``."""
 
-    why: str = ""
-    """Why the store is not Azurite, if it was not asked for."""
-
 
 class Stage(AsyncResource):
     """Starts the hub, the store and the processes of a demo; an async context manager."""
@@ -65,10 +63,11 @@ class Stage(AsyncResource):
     def __init__(
         self, *, partition_count: int, store: StoreChoice, print_line: Callable[[str], None]
     ) -> None:
-        self._partition_count = partition_count
+        self.partition_ids = [str(number) for number in range(partition_count)]
         self._choice = store
         self._print_line = print_line
         self._stack = AsyncExitStack()
+        self._begun_s = time.monotonic()
         self.environment: dict[str, str] = {}
         """Environment variables of the demo's processes."""
 
@@ -78,6 +77,11 @@ class Stage(AsyncResource):
         self.store: CheckpointStore
         self.source: EventSource
         self.group: ConsumerGroup
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the demo began."""
+        return time.monotonic() - self._begun_s
 
     async def open(self) -> None:
         """Start the hub and the store."""
@@ -96,6 +100,7 @@ class Stage(AsyncResource):
         self._stack.callback(made.cleanup)
         self.folder = Path(made.name)
         self.note, connection_string = await self._start_store()
+        self._print_line(f"the group's records are kept in {self.note.name}")
         self._stack.callback(self._end_children)
         hub = await self._start_hub()
         self.environment = {
@@ -119,16 +124,28 @@ class Stage(AsyncResource):
             child.close()
 
     async def _start_store(self) -> tuple[StoreInfo, str]:
-        sqlite = f"sqlite:{self.folder / SQLITE_FILE}"
-        if self._choice is StoreChoice.SQLITE:
-            return StoreInfo(name="SQLite", spec=sqlite), ""
-        try:
-            find_azurite()
-            import checkpointstores.blob  # noqa: F401, PLC0415 - is it installed?
-        except ConfigurationError as error:
-            if self._choice is StoreChoice.AZURITE:
-                raise
-            return StoreInfo(name="SQLite", spec=sqlite, why=str(error)), ""
+        """Start the store; return it and the storage account's connection string, if any."""
+        if self._choice is not StoreChoice.SQLITE:
+            try:
+                connection_string = await self._start_azurite()
+            except ConfigurationError as error:
+                if self._choice is StoreChoice.AZURITE:
+                    raise
+                self._print_line(f"no Azurite, so the group is kept in SQLite: {error}")
+            else:
+                note = StoreInfo(name="Azurite (Azure Blob Storage)", spec="blob:checkpoints")
+                return note, connection_string
+        return StoreInfo(name="SQLite", spec=f"sqlite:{self.folder / SQLITE_FILE}"), ""
+
+    async def _start_azurite(self) -> str:
+        """Start Azurite, and return its connection string.
+
+        Raises:
+            ConfigurationError: It is not installed, or did not start.
+        """
+        find_azurite()
+        import checkpointstores.blob  # noqa: F401, PLC0415 - is it installed?
+
         self._print_line("starting Azurite, the blob storage emulator")
         azurite = Azurite()
         self._stack.callback(azurite.stop)
@@ -141,17 +158,12 @@ class Stage(AsyncResource):
             await asyncio.wait([starting])
             raise
         except RuntimeError as error:
-            if self._choice is StoreChoice.AZURITE:
-                raise ConfigurationError(
-                    f"{error}; --store sqlite does not need Azurite"
-                ) from error
-            return StoreInfo(name="SQLite", spec=sqlite, why=str(error)), ""
-        note = StoreInfo(name="Azurite (Azure Blob Storage)", spec="blob:checkpoints")
-        return note, azurite.connection_string
+            raise ConfigurationError(f"{error}; --store sqlite does not need Azurite") from error
+        return azurite.connection_string
 
     async def _start_hub(self) -> str:
         self._print_line("starting the Event Hubs emulator")
-        hub = f"{HUB}:{self._partition_count}"
+        hub = f"{HUB}:{len(self.partition_ids)}"
         child = self.start(
             "emulator",
             f"-m eventproc.cli emulator --hub {hub} --port 0 --format json --stop-at-eof".split(),
@@ -220,10 +232,10 @@ class Stage(AsyncResource):
             if checkpoint.sequence_number is not None
         }
 
-    async def stored_logbook(self, partition_ids: Iterable[str]) -> Logbook:
+    async def stored_logbook(self) -> Logbook:
         """Read the handlers' states from the checkpoints, and join them to one logbook."""
         logbook = Logbook()
-        for partition_id in partition_ids:
+        for partition_id in self.partition_ids:
             checkpoint = await self.store.read_checkpoint(self.group, partition_id)
             if checkpoint is not None and checkpoint.state:
                 logbook.take_in(checkpoint.state)

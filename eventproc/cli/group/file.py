@@ -6,7 +6,8 @@ group's processes.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -176,8 +177,9 @@ def read_file(path: Path) -> ReadFile:
             f"{path} has format {contents.format!r}, version {contents.version}: give a file of "
             f"format {FORMAT!r}, version {VERSION}"
         )
-    ids = [checkpoint.partition_id for checkpoint in contents.checkpoints]
-    _require_once(path, ids)
+    for partition_id, count in Counter(c.partition_id for c in contents.checkpoints).items():
+        if count > 1:
+            raise ConfigurationError(f"{path} has partition {partition_id} twice")
     return ReadFile(path, contents, text)
 
 
@@ -203,11 +205,3 @@ def _next_value(text: str, at: int) -> int:
     while at < len(text) and (text[at].isspace() or text[at] == ","):
         at += 1
     return at
-
-
-def _require_once(path: Path, ids: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for partition_id in ids:
-        if partition_id in seen:
-            raise ConfigurationError(f"{path} has partition {partition_id} twice")
-        seen.add(partition_id)

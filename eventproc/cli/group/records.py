@@ -46,11 +46,11 @@ async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> di
     return dict(zip(ids, await together(*map(whole, ids)), strict=True))
 
 
-def title_of(group: ConsumerGroup) -> Text:
-    """Two lines that name a group."""
+def title_of(group: ConsumerGroup, remark: str = "") -> Text:
+    """Two lines that name a group, with a remark after them."""
     return Text(
         f"consumer group {group.name} of event hub {group.eventhub_name}\n"
-        f"{group.fully_qualified_namespace}\n",
+        f"{group.fully_qualified_namespace}{remark}\n",
         overflow="fold",
     )
 
@@ -94,11 +94,8 @@ def state_text(record: Record) -> str:
         return "damaged"
     if not found.state:
         return ""
-    at = (
-        ""
-        if found.state_sequence_number == found.sequence_number
-        else (f" of {found.state_sequence_number:,}")
-    )
+    is_in_step = found.state_sequence_number == found.sequence_number
+    at = "" if is_in_step else f" of {found.state_sequence_number:,}"
     return f"{len(found.state):,} bytes{at}"
 
 

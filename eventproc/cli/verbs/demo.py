@@ -1,17 +1,17 @@
 """``eventproc demo``: run a group of processors on a real data set, and check the result."""
 
 import importlib
-import time
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
 from eventproc.cli.demo.command import Format, ReportFormat, Store, run_demo
 from eventproc.cli.demo.flights import FLIGHT_COUNT_MAX, find_data_file
-from eventproc.cli.demo.live import open_screen
-from eventproc.cli.demo.processors import screen as display
+from eventproc.cli.demo.live import Screen
 from eventproc.cli.demo.processors.report import Report
-from eventproc.cli.demo.processors.story import DemoRun, DemoSettings
+from eventproc.cli.demo.processors.scene import Scene
+from eventproc.cli.demo.processors.screen import Lines, draw
+from eventproc.cli.demo.processors.story import DemoRun
 from eventproc.cli.demo.processors.summary import print_summary
 from eventproc.cli.demo.stage import Stage, StoreChoice
 from eventproc.extras import needing
@@ -50,18 +50,11 @@ def demo(
     with needing("demo"):
         # Imported here as well, so that a missing package is reported before a child needs it.
         importlib.import_module("eventproc.cli.demo.publisher")
-    settings = DemoSettings(
-        event_count=events, processor_count=processors, partition_count=partitions
+
+    async def play(stage: Stage, screen: Screen[Scene]) -> Report:
+        run = DemoRun(stage, event_count=events, processor_count=processors, show=screen.show)
+        return await run.play()
+
+    return run_demo(
+        play, Lines, draw, print_summary, partitions=partitions, store=store, output=output
     )
-
-    async def play(shown: TextIO) -> Report:
-        begun_s = time.monotonic()
-        with open_screen(display.Lines, display.draw, shown) as screen:
-            stage = Stage(partition_count=partitions, store=store, print_line=screen.print_line)
-            async with stage:
-                if why := stage.note.why:
-                    screen.print_line(f"no Azurite, so the group is kept in SQLite: {why}")
-                screen.print_line(f"the group's records are kept in {stage.note.name}")
-                return await DemoRun(stage, settings, begun_s=begun_s, show=screen.show).play()
-
-    return run_demo(play, print_summary, output)

@@ -2,17 +2,17 @@
 
 import asyncio
 import importlib
-import time
 from contextlib import ExitStack
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
 from eventproc.cli.demo.command import Format, ReportFormat, Store, run_demo
 from eventproc.cli.demo.flights import FLIGHT_COUNT_MAX, find_data_file
-from eventproc.cli.demo.live import open_screen
-from eventproc.cli.demo.spark import screen as display
+from eventproc.cli.demo.live import Screen
 from eventproc.cli.demo.spark.report import Report, print_report
+from eventproc.cli.demo.spark.scene import Scene
+from eventproc.cli.demo.spark.screen import Lines, draw
 from eventproc.cli.demo.stage import Stage, StoreChoice
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.extras import needing
@@ -51,33 +51,28 @@ def demo_spark(
         with needing(extra):
             importlib.import_module(module)
 
-    async def play(shown: TextIO) -> Report:
-        return await _play(partitions, events, store, shown)
+    async def play(stage: Stage, screen: Screen[Scene]) -> Report:
+        return await _play(events, stage, screen)
 
-    return run_demo(play, print_report, output)
+    return run_demo(
+        play, Lines, draw, print_report, partitions=partitions, store=store, output=output
+    )
 
 
-async def _play(partitions: int, events: int, store: StoreChoice, shown: TextIO) -> Report:
+async def _play(events: int, stage: Stage, screen: Screen[Scene]) -> Report:
     from eventproc.cli.demo.spark.cluster import open_cluster  # noqa: PLC0415 - Spark is an extra
-    from eventproc.cli.demo.spark.story import DemoRun, DemoSettings  # noqa: PLC0415 - as above
+    from eventproc.cli.demo.spark.story import DemoRun  # noqa: PLC0415 - as above
 
-    begun_s = time.monotonic()
-    settings = DemoSettings(event_count=events, partition_count=partitions)
-    with open_screen(display.Lines, display.draw, shown) as screen, ExitStack() as spark:
-        stage = Stage(partition_count=partitions, store=store, print_line=screen.print_line)
-        async with stage:
-            if why := stage.note.why:
-                screen.print_line(f"no Azurite, so checkpoints are kept in SQLite: {why}")
-            screen.print_line(f"checkpoints are kept in {stage.note.name}")
-            screen.print_line("starting Spark: a master, two workers, an executor for each")
-            opening = open_cluster(stage, settings.events_per_batch)
-            starting = asyncio.ensure_future(asyncio.to_thread(spark.enter_context, opening))
-            starting.add_done_callback(retrieve_outcome)
-            try:
-                # If this task is cancelled, Spark must finish its start before it can be stopped.
-                cluster = await asyncio.shield(starting)
-                run = DemoRun(stage, cluster, settings, begun_s=begun_s, show=screen.show)
-                return await run.play()
-            finally:
-                await asyncio.wait([starting])
-                await asyncio.to_thread(spark.close)
+    screen.print_line("starting Spark: a master, two workers, an executor for each")
+    # Small enough for several batches before and after the kill.
+    opening = open_cluster(stage, max(100, events // 10))
+    with ExitStack() as spark:
+        starting = asyncio.ensure_future(asyncio.to_thread(spark.enter_context, opening))
+        starting.add_done_callback(retrieve_outcome)
+        try:
+            # If this task is cancelled, Spark must finish its start before it can be stopped.
+            cluster = await asyncio.shield(starting)
+            return await DemoRun(stage, cluster, event_count=events, show=screen.show).play()
+        finally:
+            await asyncio.wait([starting])
+            await asyncio.to_thread(spark.close)

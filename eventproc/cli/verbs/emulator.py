@@ -81,12 +81,9 @@ def emulator(
         directory=data,
     )
 
-    def announce(server: EmulatorServer) -> None:
-        _announce(server, configuration, output)
-
     if stop_at_eof:
         stop_at_end_of_input()
-    run(configuration, on_ready=announce)
+    run(configuration, on_ready=lambda server: _announce(server, configuration, output))
     return OK
 
 

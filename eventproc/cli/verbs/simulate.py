@@ -33,18 +33,18 @@ from eventproc.simulation import (
 OURS: Final = "eventproc"
 """The name of this library in a comparison."""
 
-COMPARED: Final = (
-    "slowest\nbalance s",
-    "moves/\nleast",
-    "moved\ntwice",
-    "con-\nflicts",
-    "steals\na cycle",
-    "dupli-\ncates",
-    "worst\ngap s",
-    "spread\nin the end",
-    "lists\nper hour",
-    "writes\nper hour",
-)
+COMPARED: Final = {
+    "moved\ntwice": "moved_twice",
+    "con-\nflicts": "conflicts",
+    "steals\na cycle": "steals_per_cycle_max",
+    "dupli-\ncates": "duplicates",
+    "worst\ngap s": "worst_gap_seconds",
+    "spread\nin the end": "spread_final",
+    "lists\nper hour": "lists_per_hour",
+    "writes\nper hour": "writes_per_hour",
+}
+"""Columns of a comparison that show one of the totals."""
+
 COMPARISON_WIDTH: Final = 128
 
 
@@ -105,7 +105,9 @@ def simulate(
     )
     prices = PriceList(writes=price_per_10k_writes, lists=price_per_10k_lists)
     if plot is not None:
-        _check_plot(plot)
+        from eventproc.simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
+
+        check_path(plot)
     if compare:
         _compare(script, prices, plot, output)
         return OK
@@ -120,13 +122,6 @@ def simulate(
     else:
         _show(report)
     return OK
-
-
-def _check_plot(path: Path) -> None:
-    """Check before the simulation that its result can be drawn."""
-    from eventproc.simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
-
-    check_path(path)
 
 
 def _compare(
@@ -174,12 +169,12 @@ def _show(report: Report) -> None:
     for row in rows:
         table.add_column(row["event"], justify="right")
     for name in list(rows[0])[1:]:
-        table.add_row(_label(name), *(_cell(row[name]) for row in rows))
+        table.add_row(name.replace("_", " "), *(_cell(row[name]) for row in rows))
     totals = Table(box=None, pad_edge=False, show_header=False)
     totals.add_column()
     totals.add_column(justify="right")
     for name, value in asdict(report.totals).items():
-        totals.add_row(_label(name), _cell(value))
+        totals.add_row(name.replace("_", " "), _cell(value))
     console = Console()
     console.print(table)
     console.print("\ntotal")
@@ -190,7 +185,7 @@ def _show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
     """Print one line for each system: its slowest event and its totals."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=True)
-    for name in COMPARED:
+    for name in ("slowest\nbalance s", "moves/\nleast", *COMPARED):
         table.add_column(name, justify="right", no_wrap=True)
     for name, report in reports:
         times = [event.seconds_to_balance for event in report.events]
@@ -199,22 +194,11 @@ def _show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
             name,
             _cell(None if None in times else max(seconds or 0.0 for seconds in times)),
             f"{totals.moves:,}/{totals.moves_minimum:,}",
-            _cell(totals.moved_twice),
-            _cell(totals.conflicts),
-            _cell(totals.steals_per_cycle_max),
-            _cell(totals.duplicates),
-            _cell(totals.worst_gap_seconds),
-            _cell(totals.spread_final),
-            _cell(totals.lists_per_hour),
-            _cell(totals.writes_per_hour),
+            *(_cell(getattr(totals, field)) for field in COMPARED.values()),
         )
     console = Console()
     console.width = max(console.width, COMPARISON_WIDTH)
     console.print(table)
-
-
-def _label(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _cell(value: float | None) -> str:

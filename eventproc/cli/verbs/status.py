@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated
 
@@ -19,7 +19,8 @@ from eventproc.cli.arguments.address import GroupAddress
 from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.arguments.values import format_duration
 from eventproc.cli.group.connection import Connection, connect
-from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, read_group, view_of
+from eventproc.cli.group.records import group_json, title_of
+from eventproc.cli.group.view import GroupView, PartitionRow, read_group, view_of
 from eventproc.cli.terminal.exits import OK
 
 
@@ -43,28 +44,19 @@ def status(
     console = Console()
     is_live = watch and output is options.OutputFormat.TABLE and console.is_terminal
     connecting = connect(address)
-    with Live(console=console, screen=False, auto_refresh=False) if is_live else _Plain() as live:
+    display = Live(console=console, screen=False, auto_refresh=False) if is_live else None
+    with display or nullcontext():
 
         def show(view: GroupView) -> None:
             if output is options.OutputFormat.JSON:
                 print(json.dumps(as_json(view)), flush=True)
-            elif isinstance(live, Live):
-                live.update(as_tables(view), refresh=True)
+            elif display is not None:
+                display.update(as_tables(view), refresh=True)
             else:
                 console.print(as_tables(view))
 
         asyncio.run(_poll(connecting, expiration, every if watch else None, show))
     return OK
-
-
-class _Plain:
-    """Replaces the live display where the output is not a terminal."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        sys.stdout.flush()
 
 
 async def _poll(
@@ -97,13 +89,11 @@ async def _poll(
 def as_json(view: GroupView) -> dict[str, object]:
     """The view as JSON; ages are in seconds."""
     return {
-        "namespace": view.group.fully_qualified_namespace,
-        "eventhub": view.group.eventhub_name,
-        "consumer_group": view.group.name,
+        **group_json(view.group),
         "as_of": view.as_of.isoformat(),
         "lag": view.lag,
         "partitions": [_partition_json(row) for row in view.partitions],
-        "members": [_member_json(row) for row in view.members],
+        "members": [asdict(row) for row in view.members],
     }
 
 
@@ -120,17 +110,6 @@ def _partition_json(row: PartitionRow) -> dict[str, object]:
     }
 
 
-def _member_json(row: MemberRow) -> dict[str, object]:
-    return {
-        "owner_id": row.owner_id,
-        "partition_count": row.partition_count,
-        "has_member_record": row.has_member_record,
-        "is_leaving": row.is_leaving,
-        "hands_over": row.hands_over,
-        "version": row.version,
-    }
-
-
 def _seconds(span: timedelta | None) -> float | None:
     return None if span is None else round(span.total_seconds(), 3)
 
@@ -140,13 +119,7 @@ def _seconds(span: timedelta | None) -> float | None:
 
 def as_tables(view: GroupView) -> RenderableType:
     """The view as two tables, partitions and members, below the names of the group."""
-    group = view.group
-    at = f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
-    title = Text(
-        f"consumer group {group.name} of event hub {group.eventhub_name}\n"
-        f"{group.fully_qualified_namespace}{at}\n",
-        overflow="fold",
-    )
+    title = title_of(view.group, f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock")
     if not view.partitions and not view.members:
         empty = "This group has no ownership records, checkpoints or members in this store."
         return Group(title, Text(empty))

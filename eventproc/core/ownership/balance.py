@@ -14,7 +14,7 @@ Rule 6: a processor that leaves claims nothing. Everything that it holds is surp
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eventproc.core.ownership.group import Group, Wait
 from eventproc.core.ownership.plan import plan, rank
@@ -41,15 +41,20 @@ class Shares:
 class Moves:
     """What to do with partitions in this cycle."""
 
-    claims: tuple[OwnershipClaim, ...]
+    claims: tuple[OwnershipClaim, ...] = ()
     """Partitions without a live owner, and partitions that are recorded as mine already."""
 
-    steal: OwnershipClaim | None
-    hand_overs: Mapping[str, str | None]
+    steal: OwnershipClaim | None = None
+    hand_overs: Mapping[str, str | None] = field(default_factory=dict)
     """For each surplus partition that I hold: the new owner, or ``None`` to release it."""
 
-    is_balanced: bool
+    is_balanced: bool = False
     """Whether the plan asks no change of this processor."""
+
+    @property
+    def taken(self) -> tuple[OwnershipClaim, ...]:
+        """The claims, and the steal if there is one."""
+        return (*self.claims, self.steal) if self.steal else self.claims
 
 
 def shares(group: Group) -> Shares:
@@ -119,7 +124,7 @@ def _leave(group: Group, planned: Mapping[str, str], strategy: LoadBalancingStra
     """Give everything up: to the planned owners, or to whoever claims it."""
     given = _surplus(group, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
     hand_overs = {p: given.get(p) for p in sorted(group.mine)}
-    return Moves(claims=(), steal=None, hand_overs=hand_overs, is_balanced=not hand_overs)
+    return Moves(hand_overs=hand_overs, is_balanced=not hand_overs)
 
 
 def _is_stealable(group: Group, partition_id: str) -> bool:

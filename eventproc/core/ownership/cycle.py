@@ -20,7 +20,9 @@ else in this cycle: what it knows of its own leases is wrong.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
+from eventproc.core.ownership.balance import Moves
 from eventproc.core.ownership.lease import Lease
 from eventproc.core.ownership.member_status import (
     ACTIVE,
@@ -33,6 +35,8 @@ from eventproc.core.ownership.member_status import (
 from eventproc.core.ownership.memory import GroupMemory, Observed
 from eventproc.core.ownership.rules import Rules
 from eventproc.models import LeaseMode, Member, OwnershipClaim
+
+NO_MOVES: Final = Moves()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +55,11 @@ class Actions:
     fenced: tuple[Member, ...] = ()
     """The records of silent members, to be written with the status *dead*."""
 
-    claims: tuple[OwnershipClaim, ...] = ()
-    """Partitions without a live owner, and partitions that are recorded as mine already."""
+    moves: Moves = NO_MOVES
+    """Claims, steal and hand-overs; the pumps carry out the latter."""
 
-    steal: OwnershipClaim | None = None
     transfers: tuple[OwnershipClaim, ...] = ()
     """Surplus that is recorded as mine, but has no lease and no handler to drain."""
-
-    hand_overs: Mapping[str, str | None]
-    """For each surplus partition: the new owner, or ``None`` to release it."""
 
     forgotten: tuple[Member, ...] = ()
     """Member records to delete."""
@@ -70,8 +70,10 @@ class Actions:
     others: tuple[str, ...] = ()
     """The other members that accept a hand-over."""
 
-    is_balanced: bool
-    """Whether the plan asks no change of this processor."""
+    @property
+    def is_balanced(self) -> bool:
+        """Whether the plan asks no change of this processor, and the listing contradicts none."""
+        return self.moves.is_balanced and all(lease.is_doubtful for lease in self.renewals)
 
     @property
     def has_others(self) -> bool:
@@ -102,22 +104,14 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     member = replace(step, has_replaced=has_replaced)
     renews_records = rules.lease_mode is LeaseMode.PARTITION or bool(observed.outsiders)
     if member.is_fenced or member.yields_because is not None:
-        return Actions(
-            member=member,
-            renews_records=renews_records,
-            hand_overs={},
-            owner_by_partition=planned,
-            is_balanced=False,
-        )
+        return Actions(member=member, renews_records=renews_records, owner_by_partition=planned)
     return Actions(
         member=member,
         renewals=observed.contradicted,
         renews_records=renews_records,
         fenced=tuple(replace(m, status=DEAD) for m in observed.silent),
-        claims=moved.claims,
-        steal=moved.steal,
+        moves=moved,
         transfers=_transfers(observed, listing.running, moved.hand_overs),
-        hand_overs=moved.hand_overs,
         forgotten=members_to_forget(listing.present, group.live_owner_by_partition.values(), rules),
         owner_by_partition=planned,
         others=tuple(
@@ -127,7 +121,6 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
                 if owner_id != rules.owner_id and standing.has_share and standing.lets_go
             )
         ),
-        is_balanced=moved.is_balanced and all(o.is_doubtful for o in observed.contradicted),
     )
 
 

@@ -20,6 +20,9 @@ and the store's 5 % fast."""
 RENEWALS_PER_EXPIRATION: Final = 3
 """A record is renewed at a third of its epoch, so that two renewals in a row may fail."""
 
+CHECKS_PER_EXPIRATION: Final = 24
+"""How often in an expiration to look for what is due: often enough to retry a failed renewal."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:

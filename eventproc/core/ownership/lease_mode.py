@@ -1,6 +1,6 @@
 """Which record keeps an ownership alive: each ownership record, or the owner's member record.
 
-``SessionLeases`` needs one write for each processor instead of one for each partition. But then
+A session lease needs one write for each processor instead of one for each partition. But then
 claiming a partition does not make its former owner's next renewal fail, so the former owner must be
 fenced first.
 
@@ -17,13 +17,13 @@ member record shows that. So the ownership records need not be read while the me
 unchanged.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members, recorded_owners
 from eventproc.core.ownership.member_status import FENCED_FROM
 from eventproc.core.ownership.plan import rank
+from eventproc.core.ownership.rules import Rules
 from eventproc.models import (
     LeaseMode,
     Member,
@@ -38,101 +38,65 @@ DUTY_FRACTION: Final = 0.25
 after that every processor has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLeases:
-    """An owner is alive as long as it renews each ownership record. It has no memory."""
+def silent_members(
+    present: MembershipSnapshot, owned: OwnershipSnapshot, me: str, expiration: timedelta
+) -> tuple[Member, ...]:
+    """Return the silent owners that this processor has to fence before their partitions are free.
 
-    expiration: timedelta
-
-    renews_records = True
-    """Whether each ownership record is renewed. If not, unchanged member records show that no
-    ownership record has changed."""
-
-    def silent(
-        self,
-        present: MembershipSnapshot,  # noqa: ARG002 - for session leases
-        owned: OwnershipSnapshot,  # noqa: ARG002
-        me: str,  # noqa: ARG002
-    ) -> tuple[Member, ...]:
-        """Return the members that this processor has to fence before their partitions are free."""
-        return ()
-
-    def live_owners(
-        self,
-        present: MembershipSnapshot,  # noqa: ARG002 - for session leases
-        owned: OwnershipSnapshot,
-        absent: frozenset[str],  # noqa: ARG002
-        *,
-        is_grace: bool,
-    ) -> dict[str, str]:
-        """Return the owner of each partition that has a live one.
-
-        *absent* are the owners that have had no member record for a whole expiration. In a *grace*
-        after an outage of the store a record that is too old shows nothing.
-        """
-        return recorded_owners(owned) if is_grace else fresh_owners(owned, self.expiration)
+    The live member with the lowest rank has this duty; if it does not act in time, every live
+    member has it. Only with session leases.
+    """
+    owning = frozenset(recorded_owners(owned).values())
+    sessions = _sessions(present)
+    fresh = {m.owner_id for m in sessions if is_fresh(m, present, expiration)}
+    patience = expiration
+    if me != min(fresh, key=rank, default=me):
+        patience += expiration * DUTY_FRACTION
+    return tuple(
+        member
+        for member in sessions
+        if member.owner_id in owning - {me} - fresh
+        and member.status in FENCED_FROM
+        and not is_fresh(member, present, patience)
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLeases(RecordLeases):
-    """An owner is alive until another member has fenced it."""
+def live_owners(
+    rules: Rules,
+    present: MembershipSnapshot,
+    owned: OwnershipSnapshot,
+    absent: frozenset[str],
+    *,
+    is_grace: bool,
+) -> dict[str, str]:
+    """Return the owner of each partition that has a live one.
 
-    renews_records = False
+    Without sessions an owner is alive as long as it renews each ownership record; with them, until
+    it is fenced, and those without a session by rule 3. *absent* are the owners that have had no
+    member record for a whole expiration. In a *grace* after an outage of the store a record that is
+    too old shows nothing.
+    """
+    expiration = rules.expiration
+    if rules.lease_mode is LeaseMode.PARTITION:
+        return recorded_owners(owned) if is_grace else fresh_owners(owned, expiration)
+    session_by_owner = {m.owner_id: m for m in _sessions(present)}
+    others = {m.owner_id for m in present.members} - session_by_owner.keys()
+    suspects = frozenset[str]() if is_grace else absent | others
 
-    def silent(
-        self, present: MembershipSnapshot, owned: OwnershipSnapshot, me: str
-    ) -> tuple[Member, ...]:
-        """Return the silent owners that this processor has to fence.
+    def is_live(ownership: PartitionOwnership) -> bool:
+        session = session_by_owner.get(ownership.owner_id or "")
+        if session is not None:
+            return session.status is not MemberStatus.DEAD or (
+                _may_be_newer(ownership, session, owned.resolution)
+                and is_fresh(ownership, owned, expiration)
+            )
+        return ownership.owner_id not in suspects or is_fresh(ownership, owned, expiration)
 
-        The live member with the lowest rank has this duty; if it does not act in time, every live
-        member has it.
-        """
-        owning = frozenset(recorded_owners(owned).values())
-        sessions = _sessions(present)
-        fresh = {m.owner_id for m in sessions if is_fresh(m, present, self.expiration)}
-        patience = self.expiration
-        if me != min(fresh, key=rank, default=me):
-            patience += self.expiration * DUTY_FRACTION
-        return tuple(
-            member
-            for member in sessions
-            if member.owner_id in owning - {me} - fresh
-            and member.status in FENCED_FROM
-            and not is_fresh(member, present, patience)
-        )
-
-    def live_owners(
-        self,
-        present: MembershipSnapshot,
-        owned: OwnershipSnapshot,
-        absent: frozenset[str],
-        *,
-        is_grace: bool,
-    ) -> dict[str, str]:
-        """Return the owners that are not fenced; those without a session by rule 3."""
-        session_by_owner = {m.owner_id: m for m in _sessions(present)}
-        others = {m.owner_id for m in present.members} - session_by_owner.keys()
-        suspects = frozenset[str]() if is_grace else absent | others
-
-        def is_live(ownership: PartitionOwnership) -> bool:
-            session = session_by_owner.get(ownership.owner_id or "")
-            if session is not None:
-                return session.status is not MemberStatus.DEAD or (
-                    _may_be_newer(ownership, session, owned.resolution)
-                    and is_fresh(ownership, owned, self.expiration)
-                )
-            return ownership.owner_id not in suspects or is_fresh(ownership, owned, self.expiration)
-
-        return {
-            o.partition_id: o.owner_id
-            for o in owned.ownerships
-            if o.owner_id is not None and is_live(o)
-        }
-
-
-def lease_rules(mode: LeaseMode, expiration: timedelta) -> RecordLeases:
-    """Return the rules of a lease mode."""
-    return RecordLeases(expiration) if mode is LeaseMode.PARTITION else SessionLeases(expiration)
+    return {
+        o.partition_id: o.owner_id
+        for o in owned.ownerships
+        if o.owner_id is not None and is_live(o)
+    }
 
 
 def _sessions(present: MembershipSnapshot) -> list[Member]:

@@ -69,6 +69,18 @@ class OwnRecord:
 
     rivals: Rivals = field(default_factory=Rivals)
 
+    def is_rival(self, found: Member | None) -> bool:
+        """Whether a record found under this owner id is that of another processor."""
+        return found is not None and found.incarnation != self.member.incarnation
+
+    def is_fenced(self, found: Member | None) -> bool:
+        """Whether a record found under this owner id shows that this processor was fenced.
+
+        With session leases it was if the record is gone, or has the status *dead*.
+        """
+        is_session = self.member.lease_mode is LeaseMode.SESSION
+        return is_session and (found is None or found.status is DEAD)
+
     def changed_to(self, status: MemberStatus) -> "OwnRecord":
         """Return the record with another status, if ``CHANGES`` allows it."""
         if status not in CHANGES[self.member.status]:
@@ -169,7 +181,7 @@ def member_step(
     """
     found = find(present, own.member.owner_id)
     write = replace(own.member, etag=found.etag if found else None)
-    if found is not None and found.incarnation != own.member.incarnation:
+    if found is not None and own.is_rival(found):
         is_stale = now_s > trusted_until_s(own.sent_at_s, rules.expiration)
         is_over = is_stale or own.member.status is LEAVING
         renews = rules.lease_mode is LeaseMode.SESSION or not owns_something
@@ -180,12 +192,10 @@ def member_step(
         return MemberStep(write=write, rival=found.incarnation)
     if asked_at_s < own.answered_at_s:
         return MemberStep()  # The listing may be older than the record.
-    is_session = rules.lease_mode is LeaseMode.SESSION
     if found is None or found.status is not own.member.status:
-        is_gone = found is None or found.status is DEAD
-        return MemberStep(write=write, is_fenced=is_session and is_gone)
+        return MemberStep(write=write, is_fenced=own.is_fenced(found))
     is_due = renewal_due_at_s(own.sent_at_s, rules.expiration) <= now_s
-    is_needed = is_due and not owns_something and not is_session
+    is_needed = is_due and not owns_something and rules.lease_mode is not LeaseMode.SESSION
     return MemberStep(write=write if is_needed else None)
 
 

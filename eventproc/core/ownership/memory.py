@@ -25,11 +25,11 @@ from typing import Final, TypeVar
 from eventproc.core.ownership.balance import Moves, Shares, moves, shares
 from eventproc.core.ownership.group import Group, Wait, standings
 from eventproc.core.ownership.lease import Lease, contradicted
-from eventproc.core.ownership.lease_mode import lease_rules, of_another_mode
+from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, silent_members
 from eventproc.core.ownership.liveness import is_fresh, live_members
 from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
 from eventproc.core.ownership.rules import Rules
-from eventproc.models import Member, MembershipSnapshot, OwnershipSnapshot
+from eventproc.models import LeaseMode, Member, MembershipSnapshot, OwnershipSnapshot
 
 K = TypeVar("K", bound=Hashable)
 
@@ -170,8 +170,10 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     owned, present = listing.owned, listing.present
     if owned is None:
         return memory
-    leases, me = lease_rules(rules.lease_mode, rules.expiration), rules.owner_id
-    silent = () if memory.is_grace else leases.silent(present, owned, me)
+    me, is_session = rules.owner_id, rules.lease_mode is LeaseMode.SESSION
+    silent: tuple[Member, ...] = ()
+    if is_session and not memory.is_grace:
+        silent = silent_members(present, owned, me, rules.expiration)
     present = _as_fenced(present, silent)
     absent_since_s = _since(
         memory.absent_since_s,
@@ -180,7 +182,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         now_s,
     )
     absent = _older(absent_since_s, rules.expiration, now_s)
-    live = leases.live_owners(present, owned, absent, is_grace=memory.is_grace)
+    live = live_owners(rules, present, owned, absent, is_grace=memory.is_grace)
     live.update(dict.fromkeys(listing.held, me))
     members = live_members(present, live.values(), rules.expiration)
     is_leaving = listing.own.member.status is LEAVING
@@ -205,11 +207,11 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     group = replace(group, is_unsure=is_unsure)
     shared = shares(group)
     outsiders = frozenset[str]()
-    if not leases.renews_records:
+    if is_session:
         outsiders = of_another_mode(
             rules.lease_mode, owned, present, me, expiration=rules.expiration
         )
-    is_changing = leases.renews_records or outsiders or silent or suspects or listing.handing_over
+    is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
     moved = moves(group, shared, rules.strategy)
     return replace(
         memory,

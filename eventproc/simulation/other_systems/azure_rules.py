@@ -10,7 +10,7 @@ counted. *Floor* is the number of partitions divided by the number of owners, ro
 
 from random import Random
 
-from eventproc.simulation.other_systems.rules import Decision, ObservedGroup, Rule
+from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
 
 
 def dotnet(seen: ObservedGroup, rng: Random) -> Decision:
@@ -153,14 +153,3 @@ def _go_free(seen: ObservedGroup) -> list[str]:
     recorded = [record.partition_id for record in seen.records]
     known = set(recorded)
     return [p for p in recorded if p in free] + [p for p in seen.free if p not in known]
-
-
-def python(*, is_greedy: bool) -> Rule:
-    """Return the genuine rule of the installed ``azure-eventhub``.
-
-    Raises:
-        ModuleNotFoundError: It is not installed.
-    """
-    from eventproc.simulation.other_systems.azure_python_rule import python_rule  # noqa: PLC0415 - an extra
-
-    return python_rule(is_greedy=is_greedy)

@@ -14,6 +14,7 @@ from enum import Enum
 from random import Random
 from typing import Final
 
+from eventproc.config import EventProcessorConfig
 from eventproc.errors import SourceError, StoreError
 from eventproc.models import (
     Checkpoint,
@@ -94,58 +95,40 @@ class ClientProfile:
     """Whether it claims a partition without a record unconditionally, so the last writer wins."""
 
 
+@dataclass(eq=False, kw_only=True)
 class ForeignProcessor:
     """Serves partitions by a foreign rule. Starts and stops as an ``EventProcessor`` does."""
 
-    def __init__(
-        self,
-        *,
-        source: EventSource,
-        store: CheckpointStore,
-        on_events: OnEvents,
-        owner_id: str,
-        profile: ClientProfile,
-        interval: timedelta,
-        expiration: timedelta,
-        rng: Random,
-        clock: Callable[[], datetime],
-        consumer_group: str = "$Default",
-        listed: Callable[[], Sequence[str]] = tuple,
-    ) -> None:
-        """Create the processor; nothing is opened yet.
+    source: EventSource
+    store: CheckpointStore
+    on_events: OnEvents
+    owner_id: str
+    profile: ClientProfile
+    """Its rule, and the other behaviour of its client library."""
 
-        Args:
-            source: Where events come from.
-            store: Where the group keeps ownership and checkpoints.
-            on_events: Handles the events of a partition.
-            owner_id: Its owner id in the records.
-            profile: Its rule, and the other behaviour of its client library.
-            interval: Wait between two cycles.
-            expiration: Age, by its own clock, from which a record has no live owner.
-            rng: Random generator for the rule and the jitter.
-            clock: Its own wall clock, by which it computes the age of records.
-            consumer_group: The consumer group.
-            listed: Returns the owner ids of all processors, for a rule that needs such a list.
-        """
-        self.owner_id = owner_id
-        self._source = source
-        self._store = store
-        self._on_events = on_events
-        self._profile = profile
-        self._interval_s = interval.total_seconds()
-        self._expiration_s = expiration.total_seconds()
-        self._rng = rng
-        self._clock = clock
-        self._listed = listed
+    config: EventProcessorConfig
+    """Only ``load_balancing_interval`` and ``ownership_expiration`` are used."""
+
+    rng: Random
+    """Random generator for the rule and the jitter."""
+
+    clock: Callable[[], datetime]
+    """Its own wall clock, by which it computes the age of records."""
+
+    listed: Callable[[], Sequence[str]] = tuple
+    """Returns the owner ids of all processors, for a rule that needs such a list."""
+
+    def __post_init__(self) -> None:
+        """Open nothing yet."""
+        self._interval_s = self.config.load_balancing_interval.total_seconds()
+        self._expiration_s = self.config.ownership_expiration.total_seconds()
         self._group = ConsumerGroup(
-            fully_qualified_namespace=source.fully_qualified_namespace,
-            eventhub_name=source.eventhub_name,
-            name=consumer_group,
+            fully_qualified_namespace=self.source.fully_qualified_namespace,
+            eventhub_name=self.source.eventhub_name,
         )
         self._partition_ids: Sequence[str] = ()
         self._pumps: dict[str, asyncio.Task[None]] = {}
         self._cycling: asyncio.Task[None] | None = None
-        self.conflict_count = 0
 
     @property
     def served(self) -> frozenset[str]:
@@ -158,9 +141,9 @@ class ForeignProcessor:
         Raises:
             StoreError, SourceError: The store or the source does not answer.
         """
-        await self._store.open()
-        await self._source.open()
-        self._partition_ids = await self._source.partition_ids()
+        await self.store.open()
+        await self.source.open()
+        self._partition_ids = await self.source.partition_ids()
         self._cycling = asyncio.create_task(self._cycle_for_ever())
 
     async def stop(self) -> None:
@@ -172,32 +155,32 @@ class ForeignProcessor:
         await _cancel(self._pumps.values())
         self._pumps.clear()
         with suppress(StoreError):
-            snapshot = await self._store.list_ownership(self._group)
+            snapshot = await self.store.list_ownership(self._group)
             mine = [o for o in snapshot.ownerships if o.owner_id == self.owner_id]
-            await self._store.claim_ownership(
+            await self.store.claim_ownership(
                 self._group, [_claim(o.partition_id, None, o) for o in mine]
             )
-        await self._source.close()
-        await self._store.close()
+        await self.source.close()
+        await self.store.close()
 
     async def _cycle_for_ever(self) -> None:
         while True:
             is_balanced = True
             with suppress(StoreError, SourceError):  # The next cycle tries again.
                 is_balanced = await self._cycle()
-            if self._profile.again_after is not None and not is_balanced:
-                await asyncio.sleep(max(self._profile.again_after.total_seconds(), AGAIN_LEAST_S))
+            if self.profile.again_after is not None and not is_balanced:
+                await asyncio.sleep(max(self.profile.again_after.total_seconds(), AGAIN_LEAST_S))
             else:
-                await asyncio.sleep(self._interval_s * self._rng.uniform(*self._profile.jitter))
+                await asyncio.sleep(self._interval_s * self.rng.uniform(*self.profile.jitter))
 
     async def _cycle(self) -> bool:
         """Poll, decide, write, adjust the pumps; return whether the rule is balanced."""
-        if self._profile.is_asking_for_growth:
-            self._partition_ids = await self._source.partition_ids()
-        snapshot = await self._store.list_ownership(self._group)
+        if self.profile.is_asking_for_growth:
+            self._partition_ids = await self.source.partition_ids()
+        snapshot = await self.store.list_ownership(self._group)
         stored = {o.partition_id: o for o in snapshot.ownerships}
         seen = self._seen(stored.values())
-        answer = self._profile.rule(seen, self._rng)
+        answer = self.profile.rule(seen, self.rng)
         kept = [p for p in seen.mine if p not in answer.releases and p not in answer.claims]
         renewed = self._due(kept, seen)
         claims = [
@@ -212,7 +195,7 @@ class ForeignProcessor:
         return answer.is_balanced
 
     def _seen(self, stored: Iterable[PartitionOwnership]) -> ObservedGroup:
-        now = self._clock()
+        now = self.clock()
         return ObservedGroup(
             owner_id=self.owner_id,
             partition_ids=self._partition_ids,
@@ -225,12 +208,12 @@ class ForeignProcessor:
                 for o in stored
             ],
             expiration_s=self._expiration_s,
-            listed=self._listed(),
+            listed=self.listed(),
         )
 
     def _due(self, kept: Sequence[str], seen: ObservedGroup) -> list[str]:
         """Return which of the kept partitions to renew in this cycle."""
-        match self._profile.renewal:
+        match self.profile.renewal:
             case Renewal.ALL:
                 return list(kept)
             case Renewal.SERVED:
@@ -242,10 +225,9 @@ class ForeignProcessor:
     async def _write(self, claims: Sequence[OwnershipClaim]) -> list[ClaimResult]:
         if not claims:
             return []
-        results = list(await self._store.claim_ownership(self._group, claims))
-        lost = [r for r in results if r.outcome is WriteOutcome.LOST]
-        self.conflict_count += len(lost)
-        if self._profile.is_claiming_blindly:
+        results = list(await self.store.claim_ownership(self._group, claims))
+        if self.profile.is_claiming_blindly:
+            lost = [r for r in results if r.outcome is WriteOutcome.LOST]
             blind = [r for r in lost if r.claim.expected_etag is None and r.ownership is not None]
             results += await self._write(
                 [_claim(r.claim.partition_id, self.owner_id, r.ownership) for r in blind]
@@ -254,7 +236,7 @@ class ForeignProcessor:
 
     def _is_taken_for_won(self, result: ClaimResult) -> bool:
         return result.outcome is WriteOutcome.WON or (
-            result.outcome is WriteOutcome.UNKNOWN and self._profile.is_trusting_silence
+            result.outcome is WriteOutcome.UNKNOWN and self.profile.is_trusting_silence
         )
 
     async def _adjust(self, owned: set[str], answer: Decision) -> None:
@@ -267,19 +249,19 @@ class ForeignProcessor:
             CheckpointReading.LIST_FOR_EACH: len(owned.intersection(answer.claims)),
             CheckpointReading.LIST_ALWAYS: 1,
         }
-        for _ in range(list_counts[self._profile.reading]):
-            await self._store.list_checkpoints(self._group)
+        for _ in range(list_counts[self.profile.reading]):
+            await self.store.list_checkpoints(self._group)
         for partition_id in new:
             self._pumps[partition_id] = asyncio.create_task(self._pump(partition_id))
 
     async def _pump(self, partition_id: str) -> None:
         """Read a partition from its checkpoint on, until store or source fails."""
         with suppress(StoreError, SourceError):
-            stored = await self._store.read_checkpoint(self._group, partition_id)
+            stored = await self.store.read_checkpoint(self._group, partition_id)
             position = EventPosition.earliest()
             if stored is not None and stored.sequence_number is not None:
                 position = EventPosition.from_sequence_number(stored.sequence_number)
-            receiver = await self._source.open_receiver(self._group.name, partition_id, position)
+            receiver = await self.source.open_receiver(self._group.name, partition_id, position)
             try:
                 await self._read(partition_id, receiver, stored)
             finally:
@@ -296,7 +278,7 @@ class ForeignProcessor:
             wait = timedelta(seconds=min(wait_s, WAIT_MAX_S))
             events = await receiver.receive(events_max=EVENTS_MAX, wait_max=wait)
             if events:
-                await self._on_events(partition_id, events)
+                await self.on_events(partition_id, events)
                 last = events[-1]
                 due_at_s = min(due_at_s, loop.time() + CHECKPOINT_EVERY_S)
             if last is not None and loop.time() >= due_at_s:
@@ -308,7 +290,7 @@ class ForeignProcessor:
     ) -> Checkpoint | None:
         """Write the checkpoint unconditionally, even if it goes back."""
         while True:
-            result = await self._store.update_checkpoint(
+            result = await self.store.update_checkpoint(
                 self._group,
                 CheckpointUpdate(
                     partition_id=partition_id,
@@ -321,7 +303,7 @@ class ForeignProcessor:
             )
             if result.outcome is not WriteOutcome.LOST:
                 return result.checkpoint or stored
-            stored = await self._store.read_checkpoint(self._group, partition_id)
+            stored = await self.store.read_checkpoint(self._group, partition_id)
 
 
 def _claim(

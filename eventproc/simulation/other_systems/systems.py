@@ -16,8 +16,10 @@ from eventproc.simulation.other_systems.external import CheckpointReading, Clien
 
 
 def _azure_python(*, is_greedy: bool) -> ClientProfile:
+    from eventproc.simulation.other_systems.azure_python_rule import python_rule  # noqa: PLC0415 - an extra
+
     return ClientProfile(
-        rule=azure_rules.python(is_greedy=is_greedy),
+        rule=python_rule(is_greedy=is_greedy),
         jitter=(1.0, 1.2),
         reading=CheckpointReading.LIST_FOR_NEWS,
         is_trusting_silence=True,

@@ -1,5 +1,1 @@
 """A whole group on virtual time, for tests of handlers."""
-
-from eventproc.testing.harness.harness import HandlerTestHarness
-
-__all__ = ["HandlerTestHarness"]

@@ -29,7 +29,7 @@ from eventproc.settings import Count, checked
 from eventproc.sources.memory import MemoryHub
 from eventproc.testing.harness.dead_letters import HarnessDeadLetters
 from eventproc.testing.harness.handlers import HandlerMonitor, InjectedFailure
-from eventproc.testing.harness.owner import Owner, make_owner
+from eventproc.testing.harness.owner import Owner
 from eventproc.testing.harness.record import Record
 from eventproc.testing.harness.settling import undone
 from eventproc.testing.harness.view import HarnessView
@@ -311,7 +311,7 @@ class HandlerTestHarness(HarnessView):
     async def _join(self) -> str:
         self._joined_count += 1
         owner_id = f"owner-{self._joined_count}"
-        owner = make_owner(
+        owner = Owner(
             owner_id,
             hub=self.hub,
             account=self._account,

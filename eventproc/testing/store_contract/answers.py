@@ -15,6 +15,8 @@ from eventproc.testing.store_contract.bench import (
     owners,
     read_back,
     require,
+    require_lost,
+    require_won,
     store_checkpoint,
     update_of,
 )
@@ -49,9 +51,9 @@ async def another_ones_claim_is_not_recognised(bench: Bench) -> None:
     for expected_etag in (first.etag, None):
         async with losing(bench, 1):
             result = await claim_one(bench.store, group, "0", "a", expected_etag)
-        require(
-            result.outcome is WriteOutcome.LOST,
-            f"another owner's record must not count as a won claim: it is {result.outcome.value}",
+        require_lost(
+            result.outcome,
+            "another owner's record must not count as a won claim",
         )
     require(await owners(bench.store, group) == {"0": second}, "a lost claim must change nothing")
 
@@ -90,10 +92,10 @@ async def adoption_is_not_taken_for_ones_own(bench: Bench) -> None:
             result = await bench.store.update_checkpoint(
                 group, update_of(7, former, writer="pump-a", state=state)
             )
-        require(
-            result.outcome is WriteOutcome.LOST,
+        require_lost(
+            result.outcome,
             "an adoption by a new owner must not be taken for one's own write, although it "
-            f"repeats the content: it is {result.outcome.value}",
+            "repeats the content",
         )
     require(await read_back(bench.store, group) == adopted, "a lost update must change nothing")
 
@@ -105,10 +107,9 @@ async def own_earlier_checkpoint_is_not_taken_for_this_one(bench: Bench) -> None
     second = await store_checkpoint(bench.store, group, update_of(7, first, state=b"old"))
     async with losing(bench, 1):
         result = await bench.store.update_checkpoint(group, update_of(7, first, state=b"new"))
-    require(
-        result.outcome is WriteOutcome.LOST,
-        "a write must not be reported as won while another state is stored: "
-        f"it is {result.outcome.value}",
+    require_lost(
+        result.outcome,
+        "a write must not be reported as won while another state is stored",
     )
     require(await read_back(bench.store, group) == second, "a lost update must change nothing")
 
@@ -126,16 +127,13 @@ async def own_presence_is_recognised(bench: Bench) -> None:
     async with losing(bench, 1):
         second = Member(owner_id="a", incarnation="2", status=MemberStatus.LEAVING)
         result = await bench.other.announce_member(group, second)
-    require(
-        result.outcome is WriteOutcome.LOST,
-        f"another incarnation's record must not count as one's own: it is {result.outcome.value}",
+    require_lost(
+        result.outcome,
+        "another incarnation's record must not count as one's own",
     )
     async with losing(bench, 1):
         outcome = await bench.store.withdraw_member(group, member)
-    require(
-        outcome is WriteOutcome.WON,
-        f"a withdrawal whose first answer was lost must be won, it is {outcome.value}",
-    )
+    require_won(outcome, "a withdrawal whose first answer was lost must be won")
     require(await members(bench.store, group) == set(), "what was withdrawn must be gone")
 
 
@@ -175,14 +173,3 @@ async def no_answer_is_unknown(bench: Bench) -> None:
     held = await owners(bench.store, group)
     require(held["0"].owner_id == "a", "the store must work again once answers come again")
     await own(bench.store, group, "0", "b", held["0"].etag)
-
-
-CLAUSES = (
-    own_claim_is_recognised,
-    another_ones_claim_is_not_recognised,
-    own_checkpoint_is_recognised,
-    adoption_is_not_taken_for_ones_own,
-    own_earlier_checkpoint_is_not_taken_for_this_one,
-    own_presence_is_recognised,
-    no_answer_is_unknown,
-)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from eventproc.models import (
     Checkpoint,
@@ -20,6 +21,8 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
+
+T = TypeVar("T")
 
 LoseAnswers = Callable[[int | None], AbstractAsyncContextManager[None]]
 """``async with lose_answers(n):`` - the store's backend carries out the next *n* requests, and
@@ -59,6 +62,23 @@ def require(condition: object, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
+def require_won(outcome: WriteOutcome, sentence: str) -> None:
+    """Raise ``AssertionError`` with *sentence* and the outcome of a write that was not won."""
+    require(outcome is WriteOutcome.WON, f"{sentence}: it is {outcome.value}")
+
+
+def require_lost(outcome: WriteOutcome, sentence: str) -> None:
+    """Raise ``AssertionError`` with *sentence* and the outcome of a write that was not lost."""
+    require(outcome is WriteOutcome.LOST, f"{sentence}: it is {outcome.value}")
+
+
+def require_present(found: T | None, sentence: str) -> T:
+    """Return what was found; raise ``AssertionError`` with *sentence* if it is ``None``."""
+    require(found is not None, sentence)
+    assert found is not None
+    return found
+
+
 async def claim_one(
     store: CheckpointStore,
     group: ConsumerGroup,
@@ -85,17 +105,13 @@ async def own(
 ) -> PartitionOwnership:
     """Make a claim that must win, and return the record."""
     result = await claim_one(store, group, partition_id, owner_id, expected_etag)
+    require_won(result.outcome, "a claim on the etag that was read must be won")
+    record = require_present(result.ownership, "a won claim must come with the record as stored")
     require(
-        result.outcome is WriteOutcome.WON,
-        f"a claim on the etag that was read must be won, it is {result.outcome.value}",
+        (record.partition_id, record.owner_id) == (partition_id, owner_id),
+        f"a won claim must name partition and owner as claimed, not {record}",
     )
-    require(result.ownership is not None, "a won claim must come with the record as stored")
-    assert result.ownership is not None
-    require(
-        (result.ownership.partition_id, result.ownership.owner_id) == (partition_id, owner_id),
-        f"a won claim must name partition and owner as claimed, not {result.ownership}",
-    )
-    return result.ownership
+    return record
 
 
 async def owners(store: CheckpointStore, group: ConsumerGroup) -> dict[str, PartitionOwnership]:
@@ -140,23 +156,17 @@ async def store_checkpoint(
 ) -> Checkpoint:
     """Write a checkpoint that must win, and return it as stored."""
     result = await store.update_checkpoint(group, update)
-    require(
-        result.outcome is WriteOutcome.WON,
-        "a checkpoint that replaces the one that is stored must be won, "
-        f"it is {result.outcome.value}",
+    require_won(
+        result.outcome,
+        "a checkpoint that replaces the one that is stored must be won",
     )
-    require(result.checkpoint is not None, "a won update must come with the stored checkpoint")
-    assert result.checkpoint is not None
+    stored = require_present(result.checkpoint, "a won update must come with the stored checkpoint")
     require(
-        (
-            result.checkpoint.partition_id,
-            result.checkpoint.offset,
-            result.checkpoint.sequence_number,
-        )
+        (stored.partition_id, stored.offset, stored.sequence_number)
         == (update.partition_id, update.offset, update.sequence_number),
-        f"a won update must return the position as written, not {result.checkpoint}",
+        f"a won update must return the position as written, not {stored}",
     )
-    return result.checkpoint
+    return stored
 
 
 async def read_back(
@@ -164,6 +174,4 @@ async def read_back(
 ) -> Checkpoint:
     """Read a checkpoint that must exist."""
     checkpoint = await store.read_checkpoint(group, partition_id)
-    require(checkpoint is not None, "a stored checkpoint must be found")
-    assert checkpoint is not None
-    return checkpoint
+    return require_present(checkpoint, "a stored checkpoint must be found")

@@ -8,22 +8,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from inspect import iscoroutinefunction, signature
+from types import ModuleType
+from typing import Final
 
 from eventproc.ports import CheckpointStore
-from eventproc.testing.store_contract import answers as _store_clauses_answers
-from eventproc.testing.store_contract import checkpoints as _store_clauses_checkpoints
-from eventproc.testing.store_contract import load as _store_clauses_load
-from eventproc.testing.store_contract import members as _store_clauses_members
-from eventproc.testing.store_contract import ownership as _store_clauses_ownership
+from eventproc.testing.store_contract import answers, checkpoints, load, members, ownership
 from eventproc.testing.store_contract.bench import Bench, Clause, LoseAnswers
 
-_PLAIN: Sequence[Clause] = (
-    *_store_clauses_ownership.CLAUSES,
-    *_store_clauses_checkpoints.CLAUSES,
-    *_store_clauses_members.CLAUSES,
-    *_store_clauses_load.CLAUSES,
-)
-_WITH_LOST_ANSWERS: Sequence[Clause] = _store_clauses_answers.CLAUSES
+
+def _clauses_of(*modules: ModuleType) -> list[Clause]:
+    """Return the clauses of modules, as they stand: coroutine functions of a bench alone."""
+    return [
+        function
+        for module in modules
+        for function in vars(module).values()
+        if iscoroutinefunction(function) and list(signature(function).parameters) == ["bench"]
+    ]
+
+
+_PLAIN: Final = _clauses_of(ownership, checkpoints, members, load)
+_WITH_LOST_ANSWERS: Final = _clauses_of(answers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,15 @@
 """Clauses on concurrency and time: races, listings during writes, many records, the clock."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol, TypeVar
 
 from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    ClaimResult,
     ConsumerGroup,
     Member,
     MembershipSnapshot,
@@ -12,6 +17,7 @@ from eventproc.models import (
     OwnershipSnapshot,
     WriteOutcome,
 )
+from eventproc.ports import CheckpointStore
 from eventproc.testing.store_contract.bench import (
     Bench,
     claim_one,
@@ -19,17 +25,39 @@ from eventproc.testing.store_contract.bench import (
     owners,
     read_back,
     require,
+    require_present,
     store_checkpoint,
     update_of,
 )
+from eventproc.testing.store_contract.members import announce
 
 WRITERS = 8
 PARTITIONS = 16
 
 
-def one_winner(outcomes: Sequence[WriteOutcome]) -> bool:
-    """Whether one was won and all others were lost."""
-    return sorted(outcome.value for outcome in outcomes) == ["lost"] * (len(outcomes) - 1) + ["won"]
+class Result(Protocol):
+    """The result of a conditional write."""
+
+    @property
+    def outcome(self) -> WriteOutcome:
+        """Whether it was won."""
+
+
+R = TypeVar("R", bound=Result)
+
+
+async def require_one_winner(
+    bench: Bench, what: str, write: Callable[[CheckpointStore, str], Awaitable[R]]
+) -> R:
+    """Make a write by many writers at once; require that one wins, and return its result."""
+    stores = (bench.store, bench.other)
+    results = await asyncio.gather(*(write(stores[n % 2], f"r{n}") for n in range(WRITERS)))
+    outcomes = sorted(result.outcome.value for result in results)
+    require(
+        outcomes == ["lost"] * (WRITERS - 1) + ["won"],
+        f"of many {what} exactly one must win, not {outcomes}",
+    )
+    return next(result for result in results if result.outcome is WriteOutcome.WON)
 
 
 async def claims_have_one_winner(bench: Bench) -> None:
@@ -37,19 +65,11 @@ async def claims_have_one_winner(bench: Bench) -> None:
     group = bench.new_group()
     etag = None
     for _ in range(bench.rounds):
-        results = await asyncio.gather(
-            *(
-                claim_one((bench.store, bench.other)[writer % 2], group, "0", f"r{writer}", etag)
-                for writer in range(WRITERS)
-            )
+        winner = await require_one_winner(
+            bench,
+            "claims on one etag",
+            partial(_claim_by, etag, group),
         )
-        outcomes = [result.outcome for result in results]
-        require(
-            one_winner(outcomes),
-            "of many claims on one etag exactly one must win, not "
-            f"{[outcome.value for outcome in outcomes]}",
-        )
-        winner = next(result for result in results if result.outcome is WriteOutcome.WON)
         record = (await owners(bench.store, group))["0"]
         require(record == winner.ownership, "what is stored must be the winner's record")
         etag = record.etag
@@ -57,35 +77,25 @@ async def claims_have_one_winner(bench: Bench) -> None:
 
 async def first_writes_have_one_winner(bench: Bench) -> None:
     """Of many first writes of one record exactly one is won."""
+    writes = (partial(_claim_by, None), _first_checkpoint, _first_membership)
     for number in range(bench.rounds):
-        group = bench.new_group()
-        stores = [(bench.store, bench.other)[writer % 2] for writer in range(WRITERS)]
-        if number % 3 == 0:
-            claims = await asyncio.gather(
-                *(claim_one(s, group, "0", f"r{writer}", None) for writer, s in enumerate(stores))
-            )
-            outcomes = [result.outcome for result in claims]
-        elif number % 3 == 1:
-            updates = await asyncio.gather(
-                *(
-                    s.update_checkpoint(group, update_of(1, None, writer=f"r{writer}"))
-                    for writer, s in enumerate(stores)
-                )
-            )
-            outcomes = [result.outcome for result in updates]
-        else:
-            announcements = await asyncio.gather(
-                *(
-                    s.announce_member(group, Member(owner_id="a", incarnation=str(writer)))
-                    for writer, s in enumerate(stores)
-                )
-            )
-            outcomes = [result.outcome for result in announcements]
-        require(
-            one_winner(outcomes),
-            "of many first writes of one record exactly one must win, not "
-            f"{[outcome.value for outcome in outcomes]}",
+        await require_one_winner(
+            bench, "first writes of one record", partial(writes[number % 3], bench.new_group())
         )
+
+
+async def _claim_by(
+    etag: str | None, group: ConsumerGroup, store: CheckpointStore, writer: str
+) -> ClaimResult:
+    return await claim_one(store, group, "0", writer, etag)
+
+
+async def _first_checkpoint(group: ConsumerGroup, store: CheckpointStore, writer: str) -> Result:
+    return await store.update_checkpoint(group, update_of(1, None, writer=writer))
+
+
+async def _first_membership(group: ConsumerGroup, store: CheckpointStore, writer: str) -> Result:
+    return await store.announce_member(group, Member(owner_id="a", incarnation=writer))
 
 
 async def checkpoints_have_one_winner(bench: Bench) -> None:
@@ -93,29 +103,19 @@ async def checkpoints_have_one_winner(bench: Bench) -> None:
     group = bench.new_group()
     checkpoint = await store_checkpoint(bench.store, group, update_of(0, None))
     for number in range(1, bench.rounds + 1):
-        results = await asyncio.gather(
-            *(
-                (bench.store, bench.other)[writer % 2].update_checkpoint(
-                    group,
-                    update_of(
-                        number,
-                        checkpoint,
-                        writer=f"r{writer}",
-                        state=f"r{writer}".encode() if writer % 3 else None,
-                    ),
-                )
-                for writer in range(WRITERS)
-            )
-        )
-        outcomes = [result.outcome for result in results]
-        require(
-            one_winner(outcomes),
-            "of many updates that replace one checkpoint exactly one must win, not "
-            f"{[outcome.value for outcome in outcomes]}",
-        )
-        winner = next(result for result in results if result.outcome is WriteOutcome.WON)
+        update = partial(_update_by, group, number, checkpoint)
+        winner = await require_one_winner(bench, "updates that replace one checkpoint", update)
         checkpoint = await read_back(bench.other, group)
         require(checkpoint == winner.checkpoint, "what is stored must be what the winner wrote")
+
+
+async def _update_by(
+    group: ConsumerGroup, number: int, replaced: Checkpoint, store: CheckpointStore, writer: str
+) -> CheckpointResult:
+    state = writer.encode() if int(writer[1:]) % 3 else None
+    return await store.update_checkpoint(
+        group, update_of(number, replaced, writer=writer, state=state)
+    )
 
 
 async def listing_stands_in_the_crowd(bench: Bench) -> None:
@@ -189,37 +189,26 @@ async def store_tells_its_time(bench: Bench) -> None:
     """``as_of`` and ``last_modified`` are one clock: a record is dated between two listings."""
     group = bench.new_group()
 
-    async def ownership_as_of() -> tuple[datetime | None, timedelta]:
-        snapshot: OwnershipSnapshot = await bench.other.list_ownership(group)
-        return snapshot.as_of, snapshot.resolution
-
-    async def membership_as_of() -> tuple[datetime | None, timedelta]:
-        snapshot: MembershipSnapshot = await bench.other.list_members(group)
-        return snapshot.as_of, snapshot.resolution
-
     async def claim_time() -> datetime:
         return (await own(bench.store, group, "0", "a")).last_modified
 
     async def announce_time() -> datetime:
-        result = await bench.store.announce_member(group, Member(owner_id="a", incarnation="1"))
-        assert result.member is not None
-        assert result.member.last_modified is not None
-        return result.member.last_modified
+        member = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
+        return require_present(member.last_modified, "a member record must have a time")
 
-    await _dated_between(ownership_as_of, claim_time)
-    await _dated_between(membership_as_of, announce_time)
+    await _dated_between(lambda: bench.other.list_ownership(group), claim_time)
+    await _dated_between(lambda: bench.other.list_members(group), announce_time)
 
 
 async def _dated_between(
-    as_of: Callable[[], Awaitable[tuple[datetime | None, timedelta]]],
+    listing: Callable[[], Awaitable[OwnershipSnapshot | MembershipSnapshot]],
     write: Callable[[], Awaitable[datetime]],
 ) -> None:
-    before, resolution = await as_of()
+    earlier = await listing()
     written = await write()
-    after, _ = await as_of()
-    require(before is not None and after is not None, "as_of is missing: a store tells its time")
-    assert before is not None
-    assert after is not None
+    later = await listing()
+    before, after, resolution = earlier.as_of, later.as_of, earlier.resolution
+    require(None not in (before, after), "as_of is missing: a store tells its time")
     require(before.utcoffset() is not None, "as_of must be an aware time")
     require(timedelta(0) <= resolution <= timedelta(seconds=2), "times coarser than 2 s are no use")
     require(before <= after, f"as_of must not go back between listings: {before}, {after}")
@@ -259,15 +248,3 @@ async def groups_may_be_read_at_once(bench: Bench) -> None:
         require(read == written, "answers of concurrent calls must not be mixed up")
 
     await asyncio.gather(*(live(number, group) for number, group in enumerate(groups)))
-
-
-CLAUSES = (
-    claims_have_one_winner,
-    first_writes_have_one_winner,
-    checkpoints_have_one_winner,
-    listing_stands_in_the_crowd,
-    listing_has_every_record,
-    store_tells_its_time,
-    renewal_makes_a_record_young,
-    groups_may_be_read_at_once,
-)

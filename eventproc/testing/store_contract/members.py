@@ -10,10 +10,16 @@ from eventproc.models import (
     Member,
     MemberStatus,
     OffsetFormat,
-    WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
-from eventproc.testing.store_contract.bench import Bench, owners, require
+from eventproc.testing.store_contract.bench import (
+    Bench,
+    owners,
+    require,
+    require_lost,
+    require_present,
+    require_won,
+)
 from eventproc.testing.store_contract.ownership import UNUSUAL_OWNER_IDS
 
 
@@ -31,22 +37,17 @@ _LATER_WORDS: Final[dict[str, Any]] = dict.fromkeys(
 async def announce(store: CheckpointStore, group: ConsumerGroup, member: Member) -> Member:
     """Write a member record that must win, and return it as stored."""
     result = await store.announce_member(group, member)
+    require_won(result.outcome, "an announcement on the etag that is stored must be won")
+    stored = require_present(result.member, "a won announcement must come with the record")
     require(
-        result.outcome is WriteOutcome.WON,
-        f"an announcement on the etag that is stored must be won, it is {result.outcome.value}",
-    )
-    require(
-        result.member is not None
-        and result.member.etag is not None
-        and result.member.last_modified is not None,
+        stored.etag is not None and stored.last_modified is not None,
         "a won announcement must come with etag and time",
     )
-    assert result.member is not None
     require(
-        replace(result.member, etag=member.etag, last_modified=member.last_modified) == member,
-        f"a won announcement must return what was announced: {result.member} for {member}",
+        replace(stored, etag=member.etag, last_modified=member.last_modified) == member,
+        f"a won announcement must return what was announced: {stored} for {member}",
     )
-    return result.member
+    return stored
 
 
 async def members(store: CheckpointStore, group: ConsumerGroup) -> set[Member]:
@@ -97,16 +98,9 @@ async def announcing_is_conditional(bench: Bench) -> None:
     second = Member(owner_id="a", incarnation="2")
     for outdated in (second, replace(second, etag="0x0")):
         result = await bench.other.announce_member(group, outdated)
-        require(
-            result.outcome is WriteOutcome.LOST,
-            "an announcement under a name that is taken must be lost, "
-            f"it is {result.outcome.value}",
-        )
+        require_lost(result.outcome, "an announcement under a name that is taken must be lost")
     result = await bench.store.announce_member(group, replace(first, owner_id="b"))
-    require(
-        result.outcome is WriteOutcome.LOST,
-        "renewing a member record that does not exist must be lost",
-    )
+    require_lost(result.outcome, "renewing a member record that does not exist must be lost")
     require(await members(bench.store, group) == {first}, "a lost announcement changes nothing")
 
 
@@ -122,7 +116,7 @@ async def member_record_is_renewed(bench: Bench) -> None:
     leaving = await announce(bench.store, group, replace(renewed, status=MemberStatus.LEAVING))
     require(await members(bench.other, group) == {leaving}, "the last announcement must be listed")
     result = await bench.store.announce_member(group, first)
-    require(result.outcome is WriteOutcome.LOST, "a renewal on an outdated etag must be lost")
+    require_lost(result.outcome, "a renewal on an outdated etag must be lost")
 
 
 async def withdrawing_is_conditional(bench: Bench) -> None:
@@ -132,17 +126,11 @@ async def withdrawing_is_conditional(bench: Bench) -> None:
     renewed = await announce(bench.other, group, replace(first, incarnation="2"))
     for stale in (first, replace(first, etag=None)):
         outcome = await bench.store.withdraw_member(group, stale)
-        require(
-            outcome is WriteOutcome.LOST,
-            f"withdrawing a record that was replaced must be lost, it is {outcome.value}",
-        )
+        require_lost(outcome, "withdrawing a record that was replaced must be lost")
     require(await members(bench.store, group) == {renewed}, "a lost withdrawal deletes nothing")
     for _ in range(2):
         outcome = await bench.other.withdraw_member(group, renewed)
-        require(
-            outcome is WriteOutcome.WON,
-            f"withdrawing must be won, even if the record is gone already; it is {outcome.value}",
-        )
+        require_won(outcome, "withdrawing must be won, even if the record is gone already")
         require(await members(bench.store, group) == set(), "what was withdrawn must be gone")
     again = await announce(bench.store, group, Member(owner_id="a", incarnation="3"))
     require(
@@ -194,14 +182,3 @@ async def unknown_words_are_read_as_defaults(bench: Bench) -> None:
         found in ({Member(owner_id="b", incarnation="2")}, {later}),
         f"unknown words must be read as the defaults, they are read as {found}",
     )
-
-
-CLAUSES = (
-    member_record_comes_back,
-    announcing_is_conditional,
-    member_record_is_renewed,
-    withdrawing_is_conditional,
-    unusual_owners_are_distinguished,
-    members_keep_to_their_group,
-    unknown_words_are_read_as_defaults,
-)

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
-from eventproc.testing.store_contract.bench import Bench, claim_one, own, owners, require
+from eventproc.testing.store_contract.bench import (
+    Bench,
+    claim_one,
+    own,
+    owners,
+    require,
+    require_lost,
+)
 
 ODD_NAMES = (
     "$Default",
@@ -51,16 +58,12 @@ async def first_claim_only_without_record(bench: Bench) -> None:
     mine = await own(bench.store, group, "0", "a")
     for owner_id in ("b", "a"):
         result = await claim_one(bench.other, group, "0", owner_id, None)
-        require(
-            result.outcome is WriteOutcome.LOST,
-            "a claim that expects no record must be lost where one exists, "
-            f"it is {result.outcome.value}",
-        )
+        require_lost(result.outcome, "a claim that expects no record must be lost where one exists")
     require(await owners(bench.store, group) == {"0": mine}, "a lost claim must change nothing")
     released = await own(bench.store, group, "0", None, mine.etag)
     result = await claim_one(bench.other, group, "0", "b", None)
-    require(
-        result.outcome is WriteOutcome.LOST,
+    require_lost(
+        result.outcome,
         "a released record is still a record: a claim that expects none must be lost",
     )
     require(await owners(bench.store, group) == {"0": released}, "a lost claim changes nothing")
@@ -73,10 +76,8 @@ async def claim_needs_the_etag_that_is_stored(bench: Bench) -> None:
     second = await own(bench.other, group, "0", "b", first.etag)
     for owner_id in ("a", "c", "b", None):
         result = await claim_one(bench.store, group, "0", owner_id, first.etag)
-        require(
-            result.outcome is WriteOutcome.LOST,
-            "a claim on an outdated etag must be lost, even for the present owner: "
-            f"it is {result.outcome.value}",
+        require_lost(
+            result.outcome, "a claim on an outdated etag must be lost, even for the present owner"
         )
         require(
             result.ownership in {None, second},
@@ -90,10 +91,7 @@ async def claim_with_etag_needs_a_record(bench: Bench) -> None:
     group = bench.new_group()
     elsewhere = await own(bench.store, group, "0", "a")
     result = await claim_one(bench.store, group, "1", "a", elsewhere.etag)
-    require(
-        result.outcome is WriteOutcome.LOST,
-        f"a claim on a record that does not exist must be lost, it is {result.outcome.value}",
-    )
+    require_lost(result.outcome, "a claim on a record that does not exist must be lost")
     require(set(await owners(bench.store, group)) == {"0"}, "a lost claim must create no record")
 
 
@@ -164,10 +162,10 @@ async def hand_over_names_the_next_owner(bench: Bench) -> None:
     given = await own(bench.store, group, "0", "b", mine.etag)
     require(
         await owners(bench.other, group) == {"0": given},
-        "a hand-over must show the new owner to everybody",
+        "a hand-over must show the new owner to every process",
     )
     result = await claim_one(bench.store, group, "0", "a", mine.etag)
-    require(result.outcome is WriteOutcome.LOST, "after a hand-over the former owner must lose")
+    require_lost(result.outcome, "after a hand-over the former owner must lose")
     await own(bench.other, group, "0", "b", given.etag)
 
 
@@ -201,7 +199,7 @@ async def case_does_not_tell_groups_apart(bench: Bench) -> None:
         "names that differ only in case must mean the same group",
     )
     result = await claim_one(bench.other, shouted, "0", "b", None)
-    require(result.outcome is WriteOutcome.LOST, "a claim under another case must meet the record")
+    require_lost(result.outcome, "a claim under another case must meet the record")
 
 
 async def unusual_names_come_back_as_given(bench: Bench) -> None:
@@ -239,20 +237,3 @@ async def slashes_are_refused(bench: Bench) -> None:
             accepted = True
         require(not accepted, f"a claim on partition {partition_id!r} must be refused")
     require(await owners(bench.store, group) == {}, "what was refused must not be written")
-
-
-CLAUSES = (
-    empty_group_has_no_ownership,
-    first_claim_creates_the_record,
-    first_claim_only_without_record,
-    claim_needs_the_etag_that_is_stored,
-    claim_with_etag_needs_a_record,
-    every_write_changes_the_etag,
-    each_claim_stands_alone,
-    release_keeps_the_record,
-    hand_over_names_the_next_owner,
-    groups_do_not_see_each_other,
-    case_does_not_tell_groups_apart,
-    unusual_names_come_back_as_given,
-    slashes_are_refused,
-)

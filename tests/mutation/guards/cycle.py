@@ -133,7 +133,7 @@ STATUS = guards_in(
     Guard(
         name="a processor that owns nothing renews its member record",
         without_it="a processor without partitions leaves and joins the plan again and again",
-        words="is_due and not owns_something and not is_session",
+        words="is_due and not owns_something and rules.lease_mode is not LeaseMode.SESSION",
         mutated="False",
     ),
     Guard(
@@ -152,7 +152,7 @@ STATUS = guards_in(
     Guard(
         name="session: a fenced processor drops all its partitions in its next cycle",
         without_it="it goes on with partitions that others claim",
-        words="is_fenced=is_session and is_gone",
+        words="is_fenced=own.is_fenced(found)",
         mutated="is_fenced=False",
     ),
     Guard(

@@ -29,16 +29,16 @@ CHECKPOINTER = guards_in(
         name="a checkpoint write with an unknown outcome does not count as won",
         without_it="a pump closes without a checkpoint",
         words="""        if result.outcome is WriteOutcome.WON:
-            self._stored = result.checkpoint
+            self.stored = result.checkpoint
             self._note""",
         mutated="""        if result.outcome is not WriteOutcome.LOST:
-            self._stored = result.checkpoint or self._stored
+            self.stored = result.checkpoint or self.stored
             self._note""",
     ),
     Guard(
         name="a position below the stored one is not written",
         without_it="a position that an operator or another owner moved on goes back",
-        words="if is_behind(progress.sequence_number, self._stored):",
+        words="if is_behind(progress.sequence_number, self.stored):",
         mutated="if False:",
     ),
     Guard(

@@ -231,7 +231,7 @@ MEMBERSHIP = guards_in(
     Guard(
         name="session: a fenced processor drops all its partitions",
         without_it="it goes on with partitions that others claim",
-        words="if self.is_session and (mine is None or mine.status is DEAD):",
+        words="if self.own.is_fenced(mine):",
         mutated="if False:",
         killers=("tests/stories/test_session_membership.py",),
     ),

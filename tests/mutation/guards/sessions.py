@@ -44,8 +44,8 @@ SESSION_MEMBERSHIP = guards_in(
     Guard(
         name="session: a late renewal does not restore a deleted member record",
         without_it="a processor that is gone seems alive, and its share is served by nobody",
-        words="if self._is_withdrawn or (mine and",
-        mutated="if (mine and",
+        words="if self._is_withdrawn or self.own.is_rival(mine):",
+        mutated="if self.own.is_rival(mine):",
     ),
     suites=("edges", "safety"),
 )
@@ -59,14 +59,14 @@ SESSION_LEASE_RULES = guards_in(
     Guard(
         name="after a store outage no owner counts as dead",
         without_it="the first processor that reaches the store again claims every partition",
-        words="return recorded_owners(owned) if is_grace else fresh_owners(owned, self.expiration)",
-        mutated="return fresh_owners(owned, self.expiration)",
+        words="return recorded_owners(owned) if is_grace else fresh_owners(owned, expiration)",
+        mutated="return fresh_owners(owned, expiration)",
     ),
     Guard(
         name="session: a member is alive until its record is marked as dead",
         without_it="a claim and a renewal that was under way both succeed",
         words="return session.status is not MemberStatus.DEAD or (",
-        mutated="return is_fresh(session, present, self.expiration) or (",
+        mutated="return is_fresh(session, present, expiration) or (",
     ),
     Guard(
         name="session: an owner without a member record counts as alive for one expiration",
@@ -79,8 +79,8 @@ SESSION_LEASE_RULES = guards_in(
         "does",
         without_it="if the first member hangs, the partitions of the expired one are read by "
         "nobody",
-        words="patience += self.expiration * DUTY_FRACTION",
-        mutated="patience += self.expiration * 1000",
+        words="patience += expiration * DUTY_FRACTION",
+        mutated="patience += expiration * 1000",
     ),
     Guard(
         name="session: an ownership record as old as the status dead of its owner is live",
@@ -105,8 +105,8 @@ SESSION_MEMORY = guards_in(
         name="session: no member is fenced in the grace period after a store outage",
         without_it="the first processor that reaches the store again fences all that could not "
         "renew either",
-        words="() if memory.is_grace else leases.silent(present, owned, me)",
-        mutated="leases.silent(present, owned, me)",
+        words="    if is_session and not memory.is_grace:\n",
+        mutated="    if is_session:\n",
         killers=("tests/stories/test_session_polls.py",),
     ),
     suites=("edges", "safety"),

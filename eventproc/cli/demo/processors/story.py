@@ -10,7 +10,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -51,15 +51,6 @@ STREAM_S: Final = 40.0
 """In how many seconds the rest of the events is published: about as long as the changes take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoSettings:
-    """The options of the demo."""
-
-    event_count: int
-    processor_count: int
-    partition_count: int
-
-
 def _headline(kind: ChangeKind, names: list[str]) -> str:
     subject, s = " and ".join(names), "s" if len(names) == 1 else ""
     return {
@@ -76,21 +67,25 @@ class DemoRun:
     """Runs the demo, and shows its state all the time."""
 
     def __init__(
-        self, stage: Stage, settings: DemoSettings, *, begun_s: float, show: Callable[[Scene], None]
+        self,
+        stage: Stage,
+        *,
+        event_count: int,
+        processor_count: int,
+        show: Callable[[Scene], None],
     ) -> None:
         self._stage = stage
-        self._settings = settings
+        self._event_count = event_count
+        self._processor_count = processor_count
         self._show = show
-        self._begun_s = begun_s
         self._fleet = Fleet(stage)
-        self._partition_ids = tuple(str(index) for index in range(settings.partition_count))
+        self._partition_ids = stage.partition_ids
         self._owners: dict[str, str | None] = dict.fromkeys(self._partition_ids)
         self._journal = JournalReader(stage.folder)
         self._handled: dict[str, list[Range]] = {p: [] for p in self._partition_ids}
         self._deliveries: list[tuple[str, str, Range]] = []
         self._delivered: Counter[str] = Counter()
         self._ends = dict.fromkeys(self._partition_ids, -1)
-        self._positions = dict.fromkeys(self._partition_ids, -1)
         self._asked = 0
         self._headline = ""
         self._changes: list[Change] = []
@@ -102,12 +97,11 @@ class DemoRun:
         Raises:
             ChildFailedError: A process failed.
         """
-        settings = self._settings
         truth = asyncio.ensure_future(asyncio.to_thread(self._truth))
         truth.add_done_callback(retrieve_outcome)  # It is not awaited if the demo fails.
         await self._publish_backlog()
         await self._change(ChangeKind.START, 1)
-        await self._change(ChangeKind.JOIN, settings.processor_count - 1)
+        await self._change(ChangeKind.JOIN, self._processor_count - 1)
         await self._change(ChangeKind.JOIN, 1)
         await self._change(ChangeKind.KILL, 1)
         if hasattr(signal, "SIGSTOP"):
@@ -122,7 +116,7 @@ class DemoRun:
         return await self._report(published, await truth, stopping_at, problems)
 
     def _truth(self) -> Logbook:
-        return computed_directly(read_flights(find_data_file(), self._settings.event_count))
+        return computed_directly(read_flights(find_data_file(), self._event_count))
 
     # Observing.
 
@@ -139,7 +133,6 @@ class DemoRun:
         members = {m.owner_id for m in (await stage.store.list_members(stage.group)).members}
         for name in members | set(filter(None, self._owners.values())):
             self._fleet.seen(name)
-        self._positions |= await stage.positions()
         for name, partition_id, run in self._journal.read():
             self._deliveries.append((name, partition_id, run))
             self._handled[partition_id].append(run)
@@ -164,15 +157,14 @@ class DemoRun:
                 owner_id=self._owners[p],
                 handled=(handled := self._handled_count(p)),
                 published=max(handled, self._ends[p] + 1),
-                checkpointed=self._positions[p] + 1,
             )
             for p in self._partition_ids
         )
         handled = sum(row.handled for row in partitions)
         return Scene(
-            elapsed_s=time.monotonic() - self._begun_s,
+            elapsed_s=self._stage.elapsed_s,
             headline=self._headline,
-            total=self._settings.event_count,
+            total=self._event_count,
             published=max(handled, self._stage.published()),
             handled=handled,
             partitions=partitions,
@@ -186,7 +178,7 @@ class DemoRun:
     # Acting.
 
     async def _publish_backlog(self) -> None:
-        total = self._settings.event_count
+        total = self._event_count
         backlog = int(total * BACKLOG_SHARE)
         self._headline = f"publishing {backlog:,} flights before the first processor starts"
         self._publisher = self._stage.start_publisher(
@@ -300,7 +292,7 @@ class DemoRun:
         problems: list[str],
     ) -> Report:
         stage = self._stage
-        logbook = await stage.stored_logbook(self._partition_ids)
+        logbook = await stage.stored_logbook()
         accounts = make_accounts(published, [(p, run) for _, p, run in self._deliveries])
         abrupt = {change.processors for change in self._changes if change.kind in ABRUPT}
         by_others = [(p, run) for name, p, run in self._deliveries if name not in abrupt]
@@ -327,7 +319,7 @@ class DemoRun:
             changes=changes,
             logbook=logbook,
             truth=truth,
-            seconds=time.monotonic() - self._begun_s,
+            seconds=stage.elapsed_s,
             store=stage.note.name,
             partition_count=len(self._partition_ids),
             problems=tuple(problems),

@@ -67,7 +67,7 @@ def _accounts(report: Report) -> Table:
         ("hand-overs", report.handovers, "partitions given by one live process to another"),
     ]
     add_counts(table, rows)
-    verdict = Text("equal", "green") if report.result_matches else Text("DIFFERENT", "red")
+    verdict = Text("equal", "green") if report.state_matches else Text("DIFFERENT", "red")
     table.add_row(
         "result", verdict, f"to the figures of {aircraft:,} aircraft straight from the file"
     )

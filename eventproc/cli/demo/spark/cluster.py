@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -55,14 +54,6 @@ _SPARK_ERRORS: Final = (PySparkException, Py4JError)
 
 class QueryFailedError(EventProcError):
     """A query of the demo failed; the message is Spark's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batches:
-    """The progress of a query."""
-
-    count: int
-    rows: int
 
 
 class Cluster:
@@ -133,8 +124,8 @@ class Cluster:
             for row in batch.collect()
         }
 
-    def batches(self) -> Batches:
-        """Return the progress of the sink; 0 before ``start``.
+    def batch_count(self) -> int:
+        """Return how many batches the sink has committed; 0 before ``start``.
 
         Raises:
             QueryFailedError: A query failed.
@@ -143,8 +134,7 @@ class Cluster:
             if (error := query.exception()) is not None:
                 raise QueryFailedError(f"a query failed: {_message_of(error)}")
         sinks = self._queries[:1]
-        done = [entry for sink in sinks for entry in sink.recentProgress if entry.numInputRows]
-        return Batches(count=len(done), rows=sum(entry.numInputRows for entry in done))
+        return sum(bool(entry.numInputRows) for sink in sinks for entry in sink.recentProgress)
 
     def stop(self) -> None:
         """Stop the queries."""

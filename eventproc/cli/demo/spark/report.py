@@ -8,29 +8,22 @@ from rich.table import Table
 from rich.text import Text
 
 from eventproc.cli.demo.drawing import add_counts, add_problems, print_title, report_table
-from eventproc.cli.demo.flights import Logbook
-from eventproc.cli.demo.journal import Accounts
+from eventproc.cli.demo.report import DemoReport
 from eventproc.cli.demo.spark.weeks import AIRPORTS, Figures, Weeks
 
 WEEKS_SHOWN: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+@dataclass(frozen=True, kw_only=True)
+class Report(DemoReport):
     """The results of the demo."""
 
-    accounts: Accounts
     weeks: Weeks
     """From the windowed aggregate."""
 
     weeks_truth: Weeks
     """Computed directly from the data."""
 
-    logbook: Logbook
-    """From the handlers' stored state."""
-
-    logbook_truth: Logbook
-    partition_count: int
     at_end_count: int
     """Partitions whose checkpoint is at their last event."""
 
@@ -38,49 +31,30 @@ class Report:
     killed: int
     """The process id of the killed executor."""
 
-    store: str
-    seconds: float
-    problems: tuple[str, ...] = ()
-
     @property
     def weeks_match(self) -> bool:
         """Whether every figure of every week is the same."""
         return self.weeks == self.weeks_truth
 
     @property
-    def logbooks_match(self) -> bool:
-        """Whether every figure of every aircraft is the same."""
-        return self.logbook.figures_by_aircraft == self.logbook_truth.figures_by_aircraft
+    def is_at_end(self) -> bool:
+        """Whether every partition's checkpoint is at its last event."""
+        return self.at_end_count == self.partition_count
 
     @property
     def is_good(self) -> bool:
         """Whether the demo showed what it promises."""
-        return (
-            self.accounts.lost == 0
-            and self.weeks_match
-            and self.logbooks_match
-            and self.at_end_count == self.partition_count
-            and not self.problems
-        )
+        return super().is_good and self.weeks_match and self.is_at_end
 
     def as_json(self) -> dict[str, object]:
         """The report as JSON."""
-        return {
-            "published": self.accounts.published,
-            "handled": self.accounts.handled,
-            "duplicates": self.accounts.duplicates,
-            "lost": self.accounts.lost,
+        return super().as_json() | {
             "aggregate_matches": self.weeks_match,
             "weeks": len(self.weeks),
-            "state_matches": self.logbooks_match,
-            "aircraft": len(self.logbook.figures_by_aircraft),
-            "partitions": self.partition_count,
+            "state_matches": self.state_matches,
             "partitions_at_end": self.at_end_count,
             "batches": self.batch_count,
             "killed_executor": self.killed,
-            "store": self.store,
-            "seconds": round(self.seconds, 1),
-            "problems": list(self.problems),
         }
 
 
@@ -115,7 +89,7 @@ def _weeks(weeks: Weeks) -> Table:
 
 def _accounts(report: Report) -> Table:
     accounts = report.accounts
-    aircraft = len(report.logbook_truth.figures_by_aircraft)
+    aircraft = len(report.truth.figures_by_aircraft)
     table = report_table("what", "count", "which means")
     rows = [
         ("published", accounts.published, "events that the hub holds"),
@@ -124,11 +98,10 @@ def _accounts(report: Report) -> Table:
         ("duplicates", accounts.duplicates, "given again, as a replay; the state has them once"),
     ]
     add_counts(table, rows)
-    is_at_end = report.at_end_count == report.partition_count
     verdicts = [
-        ("checkpoints", is_at_end, f"at the end of {report.at_end_count} partitions"),
+        ("checkpoints", report.is_at_end, f"at the end of {report.at_end_count} partitions"),
         ("aggregate", report.weeks_match, "by week and airport: equal to what the file gives"),
-        ("state", report.logbooks_match, f"of {aircraft:,} aircraft: equal to what the file gives"),
+        ("state", report.state_matches, f"of {aircraft:,} aircraft: equal to what the file gives"),
     ]
     for name, is_so, meaning in verdicts:
         table.add_row(name, Text("right", "green") if is_so else Text("WRONG", "red"), meaning)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eventproc.cli.demo.live import Progress
 from eventproc.cli.demo.spark.weeks import Weeks
 
 
@@ -26,13 +27,9 @@ class ExecutorScene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Progress):
     """The state of the demo."""
 
-    elapsed_s: float
-    headline: str
-    total: int
-    published: int
     batches: int
     partitions: Sequence[PartitionScene]
     executors: Sequence[ExecutorScene]

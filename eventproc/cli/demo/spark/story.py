@@ -7,7 +7,6 @@ results do not depend on Spark's or the SDK's own statistics.
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from eventproc.cli.demo.children import Child
@@ -15,7 +14,7 @@ from eventproc.cli.demo.flights import Logbook, find_data_file, read_flights
 from eventproc.cli.demo.flights import computed_directly as logbook_of
 from eventproc.cli.demo.journal import JournalReader, Range, make_accounts
 from eventproc.cli.demo.spark import executors
-from eventproc.cli.demo.spark.cluster import Batches, Cluster
+from eventproc.cli.demo.spark.cluster import Cluster
 from eventproc.cli.demo.spark.report import Report
 from eventproc.cli.demo.spark.scene import ExecutorScene, PartitionScene, Scene
 from eventproc.cli.demo.spark.weeks import Weeks
@@ -33,19 +32,6 @@ STREAM_S: Final = 15.0
 """In how many seconds the second half of the flights is published."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoSettings:
-    """The options of the demo."""
-
-    event_count: int
-    partition_count: int
-
-    @property
-    def events_per_batch(self) -> int:
-        """Small enough for several batches before and after the kill."""
-        return max(100, self.event_count // 10)
-
-
 class DemoRun:
     """Runs the demo, and shows its state all the time."""
 
@@ -53,22 +39,20 @@ class DemoRun:
         self,
         stage: Stage,
         cluster: Cluster,
-        settings: DemoSettings,
         *,
-        begun_s: float,
+        event_count: int,
         show: Callable[[Scene], None],
     ) -> None:
         self._stage = stage
         self._cluster = cluster
-        self._settings = settings
+        self._event_count = event_count
         self._show = show
-        self._begun_s = begun_s
-        self._partition_ids = [str(number) for number in range(settings.partition_count)]
+        self._partition_ids = stage.partition_ids
         self._ends = dict.fromkeys(self._partition_ids, -1)
         self._positions = dict.fromkeys(self._partition_ids, -1)
         self._fates: dict[int, str] = {}
         self._killed = 0
-        self._batches = Batches(count=0, rows=0)
+        self._batch_count = 0
         self._truth: tuple[Weeks, Logbook] = ({}, Logbook())
         self._headline = ""
         self._journal = JournalReader(stage.folder)
@@ -81,7 +65,7 @@ class DemoRun:
             ChildFailedError: A process failed.
             QueryFailedError: A query failed.
         """
-        total = self._settings.event_count
+        total = self._event_count
         self._truth = await asyncio.to_thread(self._compute)
         self._headline = f"publishing {total // 2:,} flights, then the rest at a steady rate"
         publisher = self._stage.start_publisher(
@@ -103,7 +87,7 @@ class DemoRun:
         return await self._report()
 
     def _compute(self) -> tuple[Weeks, Logbook]:
-        flights = list(read_flights(find_data_file(), self._settings.event_count))
+        flights = list(read_flights(find_data_file(), self._event_count))
         return weeks_of(flights), logbook_of(flights)
 
     def _committed(self) -> int:
@@ -142,7 +126,7 @@ class DemoRun:
         await asyncio.sleep(POLL_INTERVAL_S)
         await self._read_positions()
         await self._read_ends()
-        self._batches = await asyncio.to_thread(self._cluster.batches)
+        self._batch_count = await asyncio.to_thread(self._cluster.batch_count)
         alive = executors.executors()
         for pid in self._fates.keys() - set(alive):
             if self._fates[pid] == "running":
@@ -160,11 +144,11 @@ class DemoRun:
     def _scene(self) -> Scene:
         weeks, _ = self._truth
         return Scene(
-            elapsed_s=time.monotonic() - self._begun_s,
+            elapsed_s=self._stage.elapsed_s,
             headline=self._headline,
-            total=self._settings.event_count,
+            total=self._event_count,
             published=self._stage.published(),
-            batches=self._batches.count,
+            batches=self._batch_count,
             partitions=[
                 PartitionScene(
                     partition_id=p,
@@ -182,16 +166,16 @@ class DemoRun:
 
     async def _report(self) -> Report:
         stage = self._stage
-        logbook = await stage.stored_logbook(self._partition_ids)
+        logbook = await stage.stored_logbook()
         positions = await stage.positions()
         at_end = sum(positions.get(p, -1) == self._ends[p] for p in self._partition_ids)
         published: dict[str, Range] = {p: (0, end) for p, end in self._ends.items() if end >= 0}
         self._handled += [(p, run) for _, p, run in self._journal.read()]
         accounts = make_accounts(published, self._handled)
         problems = []
-        if accounts.published != self._settings.event_count:
+        if accounts.published != self._event_count:
             problems.append(
-                f"{self._settings.event_count} flights were to be published, the hub has "
+                f"{self._event_count} flights were to be published, the hub has "
                 f"{accounts.published}"
             )
         weeks_truth, logbook_truth = self._truth
@@ -200,12 +184,12 @@ class DemoRun:
             weeks=self._cluster.weeks,
             weeks_truth=weeks_truth,
             logbook=logbook,
-            logbook_truth=logbook_truth,
+            truth=logbook_truth,
             partition_count=len(self._partition_ids),
             at_end_count=at_end,
-            batch_count=self._batches.count,
+            batch_count=self._batch_count,
             killed=self._killed,
             store=stage.note.name,
-            seconds=time.monotonic() - self._begun_s,
+            seconds=stage.elapsed_s,
             problems=tuple(problems),
         )

@@ -108,7 +108,7 @@ def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
         await polling
 
         assert fixture.etags == {}
-        assert left.actions.hand_overs == {}
+        assert left.actions.moves.hand_overs == {}
 
     run(scenario)
 
@@ -140,7 +140,7 @@ def test_a_held_partition_with_an_old_record_is_not_handed_over():
         await fixture.poll()
         result = await fixture.poll()
 
-        assert result.actions.hand_overs == {}
+        assert result.actions.moves.hand_overs == {}
         assert result.actions.owner_by_partition == {"0": "me"}
 
     run(scenario)

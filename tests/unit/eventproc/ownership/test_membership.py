@@ -219,6 +219,28 @@ def test_a_newcomer_decides_by_a_listing_requested_after_the_wait():
     run(scenario)
 
 
+def test_a_newcomer_whose_every_write_comes_too_late_learns_that_its_owner_id_is_in_use():
+    """Its reads are slow, and the holder has written the record again before each of its writes."""
+
+    async def scenario(fixture):
+        holder = await fixture.entered("1")
+        newcomer = fixture.membership("2", is_slow=True)
+        fixture.slow.listing_answer_s = 1.0
+
+        async def write_often():
+            while True:
+                await fixture.refresh(holder)
+                await holder.change_to(MemberStatus.ACTIVE)
+                await seconds(0.5)
+
+        writing = asyncio.create_task(write_often())
+        with pytest.raises(DuplicateOwnerError, match="wrote the member record"):
+            await newcomer.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+        writing.cancel()
+
+    run(scenario)
+
+
 def test_a_session_is_trusted_from_before_its_renewal_was_sent():
     """A processor that fences it counts from the write, however late the answer was."""
 

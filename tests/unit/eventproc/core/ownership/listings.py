@@ -145,10 +145,10 @@ def described(done: Actions) -> str:
     if step.write is not None:
         words.append(f"write {step.write.status.name.lower()}")
     words += [f"fence {m.owner_id}" for m in done.fenced]
-    words += [f"claim {claim.partition_id}" for claim in done.claims]
-    words += [f"steal {done.steal.partition_id}"] if done.steal else []
+    words += [f"claim {claim.partition_id}" for claim in done.moves.claims]
+    words += [f"steal {done.moves.steal.partition_id}"] if done.moves.steal else []
     words += [f"transfer {claim.partition_id} to {claim.owner_id}" for claim in done.transfers]
     given = {claim.partition_id for claim in done.transfers}
-    words += [f"drain {p} for {to}" for p, to in done.hand_overs.items() if p not in given]
+    words += [f"drain {p} for {to}" for p, to in done.moves.hand_overs.items() if p not in given]
     words += [f"forget {m.owner_id}" for m in done.forgotten]
     return ", ".join(words) or ("rest" if done.is_balanced else "wait")

@@ -182,8 +182,8 @@ def test_after_an_outage_no_owner_is_dead_and_nothing_is_late():
     for seen in (owned, overdue):
         memory = observe(GroupMemory(), seen, RULES, BEGIN_S)
         memory = observe(memory, seen, RULES, BEGIN_S + gap_s)
-        assert not decide(memory, RULES).claims
-        assert decide(memory, RULES).steal is None
+        assert not decide(memory, RULES).moves.claims
+        assert decide(memory, RULES).moves.steal is None
 
     memory = observe(GroupMemory(), owned, RULES, BEGIN_S)
     memory = observe(memory, owned, RULES, BEGIN_S + gap_s)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc.core.ownership.lease_mode import RecordLeases, SessionLeases
+from eventproc.core.ownership.lease_mode import live_owners, silent_members
 from eventproc.core.ownership.plan import rank
 from eventproc.models import (
     LeaseMode,
@@ -15,10 +15,11 @@ from eventproc.models import (
     OwnershipSnapshot,
     PartitionOwnership,
 )
+from tests.unit.eventproc.core.ownership.listings import RULES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXPIRATION = timedelta(seconds=60)
-SESSIONS = SessionLeases(EXPIRATION)
+SESSIONS = replace(RULES, lease_mode=LeaseMode.SESSION)
 
 
 def member(owner_id: str, age_s: float, status=MemberStatus.ACTIVE) -> Member:
@@ -55,7 +56,7 @@ def live(
 ) -> dict[str, str]:
     """The live owner of partition 0, whose record names "a" and was written *age_s* seconds ago."""
     listing = owned("a", age_s, resolution_s)
-    return SESSIONS.live_owners(present(*members), listing, frozenset(absent), is_grace=is_grace)
+    return live_owners(SESSIONS, present(*members), listing, frozenset(absent), is_grace=is_grace)
 
 
 def test_no_member_is_dead_before_it_was_fenced():
@@ -108,11 +109,10 @@ def test_an_owner_with_another_lease_mode_lives_as_long_as_its_records():
 
 def test_with_leases_of_records_an_expired_record_is_free_except_after_an_outage():
     """Live owners could not renew during it."""
-    by_records = RecordLeases(EXPIRATION)
     no_members, old = present(), owned("a", 61)
 
-    assert by_records.live_owners(no_members, old, frozenset(), is_grace=False) == {}
-    assert by_records.live_owners(no_members, old, frozenset(), is_grace=True) == {"0": "a"}
+    assert live_owners(RULES, no_members, old, frozenset(), is_grace=False) == {}
+    assert live_owners(RULES, no_members, old, frozenset(), is_grace=True) == {"0": "a"}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_first_member_by_rank_fences_and_later_every_member(silent_s, others
     seen = present(member("a", silent_s), member("b", 1), member("c", 1))
 
     def to_fence(me: str) -> list[str]:
-        return [m.owner_id for m in SESSIONS.silent(seen, owned("a"), me)]
+        return [m.owner_id for m in silent_members(seen, owned("a"), me, EXPIRATION)]
 
     assert to_fence(first) == (["a"] if silent_s > 60 else [])
     assert to_fence(second) == (["a"] if others else [])
@@ -134,6 +134,6 @@ def test_only_another_owner_that_is_not_fenced_yet_is_fenced():
     """Not a member without partitions, not one that is dead already, not the processor itself."""
     silent, dead = member("a", 100), member("b", 100, MemberStatus.DEAD)
 
-    assert SESSIONS.silent(present(silent), owned("other"), "me") == ()
-    assert SESSIONS.silent(present(dead), owned("b"), "me") == ()
-    assert SESSIONS.silent(present(silent), owned("a"), "a") == ()
+    assert silent_members(present(silent), owned("other"), "me", EXPIRATION) == ()
+    assert silent_members(present(dead), owned("b"), "me", EXPIRATION) == ()
+    assert silent_members(present(silent), owned("a"), "a", EXPIRATION) == ()

@@ -18,6 +18,7 @@ from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import run_virtual
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+CONFIG = EventProcessorConfig()
 GROUP = ConsumerGroup(fully_qualified_namespace="memory", eventhub_name="hub")
 
 
@@ -99,8 +100,7 @@ def test_a_group_with_two_foreign_members_is_balanced_and_loses_no_event(name):
                 on_events=on_events,
                 owner_id=f"theirs-{number}",
                 profile=SYSTEMS[name](),
-                interval=timedelta(seconds=10),
-                expiration=timedelta(seconds=60),
+                config=CONFIG,
                 rng=Random(number),
                 clock=now,
             )
@@ -159,8 +159,7 @@ def test_python_serves_a_partition_after_a_claim_of_unknown_outcome(name, is_ser
             on_events=lambda *_: asyncio.sleep(0),
             owner_id="a",
             profile=SYSTEMS[name](),
-            interval=timedelta(seconds=10),
-            expiration=timedelta(seconds=60),
+            config=CONFIG,
             rng=Random(1),
             clock=lambda: datetime.now(UTC),
         )
@@ -186,8 +185,7 @@ def test_a_foreign_processor_overwrites_a_newer_checkpoint():
                 on_events=lambda *_: asyncio.sleep(0),
                 owner_id="a",
                 profile=SYSTEMS["azure-dotnet-greedy"](),
-                interval=timedelta(seconds=10),
-                expiration=timedelta(seconds=60),
+                config=CONFIG,
                 rng=Random(1),
                 clock=lambda: datetime.now(UTC),
             )

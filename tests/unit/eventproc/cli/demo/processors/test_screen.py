@@ -34,7 +34,6 @@ SCENE = Scene(
             owner_id="AB"[index % 2],
             handled=3000,
             published=3125 if index == 7 else 3000,
-            checkpointed=2900,
         )
         for index in range(16)
     ),
