@@ -51,6 +51,9 @@ class SmallInvariants(MoveInvariants):
     hurried: list[str] = field(default_factory=list)
     """Each record that its owner wrote again long before it was due."""
 
+    write_count: int = 0
+    """How often an ownership record was written."""
+
     _written_at_s: dict[str, tuple[Actor, float]] = field(default_factory=dict)
     _starts: dict[str, Start] = field(default_factory=dict)
     """Where the newest pump of each partition began."""
@@ -87,6 +90,7 @@ class SmallInvariants(MoveInvariants):
         super().owned(actor, before, after, was_live=was_live)
 
     def _note_write(self, actor: Actor, partition_id: str) -> None:
+        self.write_count += 1
         writer, at_s = self._written_at_s.get(partition_id, (actor, float("-inf")))
         self._written_at_s[partition_id] = actor, self.now_s()
         if (

@@ -17,7 +17,14 @@ from eventproc.testing import StoreFaults
 from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
-from tests.simulation.small import planned, process_faults, sessions, shared_ids, store_faults
+from tests.simulation.small import (
+    lease_faults,
+    planned,
+    process_faults,
+    sessions,
+    shared_ids,
+    store_faults,
+)
 from tests.simulation.small.world import SmallLanesWorld, SmallWorld
 from tests.simulation.world import CLOCK_RATE_MAX
 
@@ -33,6 +40,7 @@ SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, N
         *store_faults.STORE_FAULTS,
         *process_faults.PROCESS_FAULTS,
         *shared_ids.SHARED_IDS,
+        *lease_faults.LEASE_FAULTS,
         *sessions.SESSIONS,
     )
 }
@@ -43,7 +51,7 @@ NEVER_STATIC: Final = {
 }
 
 ONLY_SESSION: Final = {function.__name__ for function in sessions.SESSIONS}
-NEVER_SESSION: Final = {"foreign"}
+NEVER_SESSION: Final = {"foreign", "adopt_too_late"}
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
