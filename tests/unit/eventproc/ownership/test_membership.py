@@ -287,43 +287,6 @@ def test_a_holder_that_answers_too_late_yields_although_it_trusts_its_leases():
     run(scenario)
 
 
-def test_a_holder_yields_to_a_newcomer_that_has_joined_and_renewed_its_record():
-    """The record is newer than the wait, but the holder read nothing for longer than that."""
-
-    async def scenario(fixture):
-        holder, newcomer = (fixture.membership(n, mode=LeaseMode.SESSION) for n in "12")
-        for membership in (holder, newcomer):
-            await membership.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
-        keeping = asyncio.create_task(newcomer.keep())
-        await seconds(ANSWER_WITHIN.total_seconds())
-        keeping.cancel()
-        assert fixture.member().last_modified > fixture.scene.account.now() - ANSWER_WITHIN
-        with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
-            await fixture.refresh(holder, owns=True, is_trusted=True)
-        assert fixture.incarnation() == "2"
-
-    run(scenario)
-
-
-def test_a_holder_that_polls_stays_although_it_wrote_its_record_long_ago():
-    """What counts is how long it read nothing."""
-
-    async def scenario(fixture):
-        holder = await fixture.entered("1")
-        for _ in range(4):
-            await seconds(10)
-            await fixture.refresh(holder, is_trusted=True)
-        newcomer = asyncio.create_task(fixture.entered("2"))
-        await seconds(5)
-        await fixture.refresh(holder, is_trusted=True)
-
-        with pytest.raises(DuplicateOwnerError):
-            await newcomer
-        assert fixture.incarnation() == "1"
-
-    run(scenario)
-
-
 def test_a_newcomer_yields_to_a_holder_that_writes_its_record_back():
     """The holder's answer was under way when the newcomer read the record for the last time."""
 
