@@ -43,12 +43,12 @@ class SpellingWatch:
         self._due_at_s[group.key] = self._clock() + CHECK_EVERY_S
         with suppress(StoreError):  # the listing that follows raises it
             listing = await self._list_below(layout.other_spelling_prefix(group))
-            owned = {
-                layout.namespace_of(group, item.name): item
+            others = {
+                name: item
                 for item in listing.items
                 if layout.owner_id_in(item.metadata) is not None
+                and (name := layout.namespace_of(group, item.name)) is not None
             }
-            others = {name: item for name, item in owned.items() if name is not None}
             for name in sorted(others.keys() - self._logged.get(group.key, set())):
                 self._log.warning(
                     "group_spelled_otherwise",

@@ -293,8 +293,10 @@ class SqliteCheckpointStore(CheckpointStore):
             for queued in batch:
                 queued.result = None
             self._note_failure(error)
-        else:
-            self._note_success()
+            return
+        if self._failure is not None:
+            self._failure = None
+            _log.info("store_write_known_again", path=str(self._path))
 
     def _note_failure(self, error: StoreError) -> None:
         if self._failure is type(error):
@@ -303,8 +305,3 @@ class SqliteCheckpointStore(CheckpointStore):
         # Only a ``StoreUnavailableError`` may end by itself.
         log = _log.error if isinstance(error, StoreCorruptError) else _log.warning
         log("store_write_unknown", path=str(self._path), error=str(error))
-
-    def _note_success(self) -> None:
-        if self._failure is not None:
-            self._failure = None
-            _log.info("store_write_known_again", path=str(self._path))

@@ -55,9 +55,9 @@ class ControlEndpoint:
             "delay-deliveries": Fault(self._delay_deliveries, (*target, "delay_s")),
             "expire-before": Fault(self._expire_before, (*target, "sequence_number")),
             "add-partitions": Fault(self._add_partitions, ("hub", "count")),
-            "clear": Fault(self._clear),
-            "stop": Fault(self._stop),
-            "start": Fault(self._start),
+            "clear": Fault(partial(self._call, server.clear_faults)),
+            "stop": Fault(partial(self._call, server.stop)),
+            "start": Fault(partial(self._call, server.start)),
             **{each: Fault(partial(self._begin, each), ("duration_s",)) for each in LastingFault},
         }
 
@@ -190,19 +190,10 @@ class ControlEndpoint:
         self._server.add_partitions(hub, given.whole_number("count", least=1, most=PARTITIONS_MAX))
         return {"partition_ids": self._server.partition_ids(hub)}
 
-    async def _clear(self, given: Parameters) -> Answer:
-        del given
-        self._server.clear_faults()
-        return {}
-
-    async def _stop(self, given: Parameters) -> Answer:
-        del given
-        await self._server.stop()
-        return {}
-
-    async def _start(self, given: Parameters) -> Answer:
-        del given
-        await self._server.start()
+    async def _call(self, method: Callable[[], Awaitable[None] | None], _: Parameters) -> Answer:
+        result = method()
+        if result is not None:
+            await result
         return {}
 
 

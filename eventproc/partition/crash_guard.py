@@ -53,12 +53,11 @@ class CrashGuard:
         """Whether to deliver the first event once more, although its count is at the limit."""
 
         self._care: Care | None = None
-        """``None`` before the first event."""
+        """``None`` before the first event, and while that is given up."""
 
         self._covered_count: float = 0
         """How many more events the stored delivery count covers."""
 
-        self._is_giving_up = False
         self.is_done = deliveries_max is None
         """Whether the remaining events may be delivered without this guard."""
 
@@ -71,9 +70,7 @@ class CrashGuard:
             care = self._begin(events)
             deliveries = deliveries_of(self._progress.delivery_count)
             if deliveries >= (self._deliveries_max or inf) and not self.is_forced:
-                self._is_giving_up = True  # Its count stays stored unless that succeeds.
-                await give_up(events[0], deliveries)
-                self._is_giving_up = False
+                await give_up(events[0], deliveries)  # Its count stays stored if that fails.
                 care, events = care_after(care, 1), events[1:]
             self._care = care
         while events:
@@ -84,7 +81,7 @@ class CrashGuard:
 
     def settle(self, reason: CloseReason) -> None:
         """Set the delivery count for the last checkpoint, as the partition closes."""
-        if self._care is None or self._is_giving_up or reason is CloseReason.STALLED:
+        if self._care is None or reason is CloseReason.STALLED:
             return
         reached = self._progress.sequence_number
         care = self._care if reached is None else care_for(self._care, reached + 1)

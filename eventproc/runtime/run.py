@@ -259,11 +259,11 @@ class ProcessorRun:
         await self._drain(until_s, actions.moves.hand_overs if actions else {})
         # What other members handed over meanwhile has no pump: a cycle releases it at once.
         while actions := await self._leaving_cycle(until_s):
-            if self.pumps.running or self.leases.held:
-                return  # The record stays, so other members wait before they steal.
             if actions.is_balanced:
                 await self._try_until(until_s, self._membership.withdraw())
                 return
+            if self.pumps.running or self.leases.held:
+                return  # The record stays, so other members wait before they steal.
             await asyncio.sleep(self._config.rebalance_interval.total_seconds())
 
     async def _leaving_cycle(self, until_s: float) -> Actions | None:

@@ -96,18 +96,14 @@ class MemberRegistry:
 
     def unplaced(self) -> list[int]:
         """Slots whose job waits for a core, or has not reported yet."""
-        with self._changed:
-            return [number for number, slot in enumerate(self._slots) if not slot.is_placed]
+        return self._where(lambda slot: not slot.is_placed)
 
     def silent_slots(self) -> list[int]:
         """Slots without a task, and those without a report for ``SILENCE_MAX_S``."""
-        with self._changed:
-            now_s = self._clock()
-            return [
-                number
-                for number, slot in enumerate(self._slots)
-                if not slot.is_placed or now_s - slot.reported_at_s > SILENCE_MAX_S
-            ]
+        now_s = self._clock()
+        return self._where(
+            lambda slot: not slot.is_placed or now_s - slot.reported_at_s > SILENCE_MAX_S
+        )
 
     def begin_stop(self) -> None:
         """Record that members are asked to stop, and wake ``wait_until_all_serve``."""
@@ -117,13 +113,16 @@ class MemberRegistry:
 
     def cut_short(self) -> list[int]:
         """Slots whose member began to stop and died before it had stopped."""
-        with self._changed:
-            return [
-                number
-                for number, slot in enumerate(self._slots)
-                if slot.was_cut_short
+        return self._where(
+            lambda slot: (
+                slot.was_cut_short
                 or (slot.report is not None and slot.report.phase is Phase.STOPPING)
-            ]
+            )
+        )
+
+    def _where(self, holds: Callable[[_Slot], bool]) -> list[int]:
+        with self._changed:
+            return [number for number, slot in enumerate(self._slots) if holds(slot)]
 
     def wait_until_all_serve(self, timeout_s: float, is_over: Callable[[], bool]) -> bool:
         """Wait until every slot has served, or ``is_over()``; return ``False`` on a time-out."""

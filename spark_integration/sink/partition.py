@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from operator import lt
 
@@ -22,7 +23,6 @@ from spark_integration.sink.records import (
     TaskId,
     covered_to,
     is_handled,
-    without_state,
 )
 from spark_integration.sink.store import Checkpoints, StartedBatch
 
@@ -119,7 +119,7 @@ class SinkPartition:
             return None
         return PartitionReport(
             partition_id=self._identity.partition_id,
-            replaces=without_state(self._found),
+            replaces=self._found and replace(self._found, state=None),
             offset=progress.offset,
             sequence_number=progress.sequence_number,
             state=progress.state,

@@ -7,7 +7,7 @@ Rule 2: the driver's commit replaces exactly the begin record, or fails.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from eventproc.core.checkpoint_rules import (
@@ -204,11 +204,6 @@ def covered_to(found: Checkpoint) -> int:
     if found.sequence_number is not None:
         position = found.sequence_number
     return max([position, *(done.last for done in found.completed)])
-
-
-def without_state(checkpoint: Checkpoint | None) -> Checkpoint | None:
-    """Return the checkpoint without its state, which a report does not need."""
-    return None if checkpoint is None else replace(checkpoint, state=None)
 
 
 def commits(reports: Iterable[TaskReport]) -> list[tuple[TaskId, PartitionReport]]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
+from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -89,19 +90,14 @@ async def _partition_factory(
     if dead_letters is not None:
         await dead_letters.open()
         stack.push_async_callback(dead_letters.close)
-    checkpoints = Checkpoints(store, group, options.patience)
-
-    def make(partition_id: str) -> SinkPartition:
-        return SinkPartition(
-            partition_id,
-            options=options,
-            group=group,
-            task=task,
-            checkpoints=checkpoints,
-            dead_letters=dead_letters,
-        )
-
-    return make
+    return partial(
+        SinkPartition,
+        options=options,
+        group=group,
+        task=task,
+        checkpoints=Checkpoints(store, group, options.patience),
+        dead_letters=dead_letters,
+    )
 
 
 async def _close_failed(partitions: Iterable[SinkPartition]) -> None:

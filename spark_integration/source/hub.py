@@ -6,7 +6,7 @@ two requests leaves no receiver open on the service.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Final, TypeVar
 
 from eventproc.concurrency.tasks import together
@@ -42,14 +42,11 @@ class Hub:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
-        self._name: str | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Namespace and hub, which the query's offset log names."""
-        if self._name is None:
-            self._name = asyncio.run(self._request_once(self._named))
-        return self._name
+        return asyncio.run(self._request_once(_name))
 
     def check(self) -> None:
         """Check, before a query starts, that the consumer group can be read.
@@ -125,9 +122,6 @@ class Hub:
         async with self._options.source.make(options) as source:
             return await request(source)
 
-    async def _named(self, source: EventSource) -> str:
-        return f"{source.fully_qualified_namespace}/{source.eventhub_name}".lower()
-
     async def _find(
         self, source: EventSource, positions: Positions, ends: PartitionEnds
     ) -> dict[str, int]:
@@ -193,6 +187,10 @@ async def _each(
 
     found = await together(*(look_up(*entry) for entry in positions.items()))
     return dict(zip(positions, found, strict=True))
+
+
+async def _name(source: EventSource) -> str:
+    return f"{source.fully_qualified_namespace}/{source.eventhub_name}".lower()
 
 
 async def _partition_ends(source: EventSource) -> PartitionEnds:

@@ -265,3 +265,26 @@ def test_settings_that_cannot_work_are_refused(wrong):
     """With the value and the remedy."""
     with pytest.raises(ConfigurationError, match="give"):
         EventProcessorConfig(**wrong)
+
+
+def test_a_pause_by_the_handler_outlasts_its_pump():
+    """The partition stalled in the call that paused it, and is served again after a back-off."""
+
+    async def story():
+        scene, calls = Scene(), []
+
+        class PausingAndHanging(PartitionHandler):
+            async def process_events(self, context, events):
+                calls.append(len(events))
+                context.pause()
+                await asyncio.Event().wait()
+
+        scene.publish(1)
+        async with scene.processor(
+            PausingAndHanging, stall_timeout=timedelta(seconds=10)
+        ) as processor:
+            await seconds(200)
+            (pump,) = processor.statistics().pumps
+        return calls, pump.is_paused
+
+    assert run_virtual(story()) == ([1], True)

@@ -5,7 +5,7 @@ on disk if a directory is configured, before any receiver is woken.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -256,12 +256,9 @@ class Namespace:
 
     def expire(self) -> None:
         """Drop events beyond the retention in every partition."""
-        for partition in self.partitions():
-            partition.expire()
-
-    def partitions(self) -> Iterable[Partition]:
-        """Every partition of every hub."""
-        return (partition for hub in self.hubs.values() for partition in hub.partitions)
+        for hub in self.hubs.values():
+            for partition in hub.partitions:
+                partition.expire()
 
     @property
     def ages(self) -> bool:

@@ -63,40 +63,30 @@ class PartitionLog:
     def __init__(self, next_sequence_number: int = 0, next_offset: int = 0) -> None:
         self._events: list[StoredEvent] = []
         self._dead = 0  # events at the head of the list that have expired
-        self._next_sequence_number = next_sequence_number
-        self._next_offset = next_offset
+        self.next_sequence_number = next_sequence_number
+        """Sequence number that the next event will get."""
+
+        self.next_offset = next_offset
+        """Offset that the next event will get."""
+
         self._last_offset = -1
         self._last_enqueued_ms = NEVER_MS
-        self._bytes = 0
+        self.byte_count = 0
+        """Bytes of the encoded events that are kept."""
 
     def __len__(self) -> int:
         return len(self._events) - self._dead
 
     @property
-    def byte_count(self) -> int:
-        """Bytes of the encoded events that are kept."""
-        return self._bytes
-
-    @property
     def first_sequence_number(self) -> int:
         """Sequence number of the oldest event; of the next event if the log is empty."""
-        return self._next_sequence_number - len(self)
-
-    @property
-    def next_sequence_number(self) -> int:
-        """Sequence number that the next event will get."""
-        return self._next_sequence_number
-
-    @property
-    def next_offset(self) -> int:
-        """Offset that the next event will get."""
-        return self._next_offset
+        return self.next_sequence_number - len(self)
 
     def properties(self) -> PartitionProperties:
         """Return the log's properties."""
         return PartitionProperties(
             first_sequence_number=self.first_sequence_number,
-            last_sequence_number=self._next_sequence_number - 1,
+            last_sequence_number=self.next_sequence_number - 1,
             last_offset=self._last_offset,
             last_enqueued_ms=self._last_enqueued_ms,
             is_empty=not len(self),
@@ -105,7 +95,7 @@ class PartitionLog:
     def place(self, drafts: Sequence[EventDraft], now_ms: int) -> list[StoredEvent]:
         """Assign sequence numbers and offsets to drafts, without adding them to the log."""
         enqueued_ms = max(now_ms, self._last_enqueued_ms)
-        sequence_number, offset = self._next_sequence_number, self._next_offset
+        sequence_number, offset = self.next_sequence_number, self.next_offset
         placed = []
         for draft in drafts:
             event = store(draft, sequence_number, offset, enqueued_ms)
@@ -120,14 +110,14 @@ class PartitionLog:
             return
         last = events[-1]
         if not len(self):
-            self._next_sequence_number = events[0].sequence_number
-        assert events[0].sequence_number == self._next_sequence_number
+            self.next_sequence_number = events[0].sequence_number
+        assert events[0].sequence_number == self.next_sequence_number
         self._events.extend(events)
-        self._next_sequence_number = last.sequence_number + 1
-        self._next_offset = last.offset + len(last.payload)
+        self.next_sequence_number = last.sequence_number + 1
+        self.next_offset = last.offset + len(last.payload)
         self._last_offset = last.offset
         self._last_enqueued_ms = last.enqueued_ms
-        self._bytes += sum(len(event.payload) for event in events)
+        self.byte_count += sum(len(event.payload) for event in events)
 
     def read(self, sequence_number: int, count_max: int, bytes_max: int) -> list[StoredEvent]:
         """Return the events from ``sequence_number`` on, or from the oldest if that has expired.
@@ -151,14 +141,14 @@ class PartitionLog:
         """
         match position.kind:
             case PositionKind.LATEST:
-                return self._next_sequence_number
+                return self.next_sequence_number
             case PositionKind.SEQUENCE_NUMBER:
                 wanted = position.value + (not position.inclusive)
-                if wanted > max(self._next_sequence_number, 1):
+                if wanted > max(self.next_sequence_number, 1):
                     raise position_beyond_end(
-                        "sequence number", position.value, self._next_sequence_number - 1
+                        "sequence number", position.value, self.next_sequence_number - 1
                     )
-                return min(max(wanted, self.first_sequence_number), self._next_sequence_number)
+                return min(max(wanted, self.first_sequence_number), self.next_sequence_number)
             case PositionKind.OFFSET:
                 if position.value > max(self._last_offset, 0):
                     raise position_beyond_end("offset", position.value, self._last_offset)
@@ -179,7 +169,7 @@ class PartitionLog:
         if retention.events_max is not None:
             dropped += self._drop(max(0, len(self) - retention.events_max))
         if retention.bytes_max is not None:
-            while self._bytes > retention.bytes_max and len(self) > 1:
+            while self.byte_count > retention.bytes_max and len(self) > 1:
                 dropped += self._drop(1)
         if retention.age_max is not None:
             oldest_ms = now_ms - int(retention.age_max / timedelta(milliseconds=1))
@@ -189,12 +179,12 @@ class PartitionLog:
 
     def drop_before(self, sequence_number: int) -> int:
         """Drop the events below ``sequence_number``; return how many."""
-        wanted = min(sequence_number, self._next_sequence_number) - self.first_sequence_number
+        wanted = min(sequence_number, self.next_sequence_number) - self.first_sequence_number
         return self._drop(max(0, wanted))
 
     def _drop(self, count: int) -> int:
         for index in range(self._dead, self._dead + count):
-            self._bytes -= len(self._events[index].payload)
+            self.byte_count -= len(self._events[index].payload)
         self._dead += count
         if 2 * self._dead > len(
             self._events
@@ -202,9 +192,3 @@ class PartitionLog:
             del self._events[: self._dead]
             self._dead = 0
         return count
-
-    def resume(self, *, sequence_number: int, offset: int) -> None:
-        """Continue the numbers of a log whose events have all expired."""
-        assert not len(self)
-        self._next_sequence_number = sequence_number
-        self._next_offset = offset

@@ -69,8 +69,7 @@ class PartitionFile:
         magic, sequence_number, offset, self.created_ms, checksum = _HEAD.unpack_from(raw)
         if magic != _MAGIC or checksum != crc32(raw[: _HEAD.size - 4]):
             raise ConfigurationError(f"{self.path}: is not a log of this emulator; move it away")
-        log = PartitionLog()
-        log.resume(sequence_number=sequence_number, offset=offset)
+        log = PartitionLog(sequence_number, offset)
         events = []
         at = _HEAD.size
         while at + _RECORD.size <= len(raw):

@@ -14,8 +14,9 @@ from eventproc.emulator.amqp.framing import encode_frame
 from eventproc.emulator.amqp.message import drafts_of, read_message
 from eventproc.emulator.amqp.performatives import Attach, Disposition, Flow, Rejected, Transfer
 from eventproc.emulator.amqp.refusal import DECODE_ERROR, RefusedError, message_too_large
+from eventproc.emulator.amqp.values import Value
 from eventproc.emulator.links.address import CBS, Address
-from eventproc.emulator.links.interfaces import LinkSession, ResponseSender
+from eventproc.emulator.links.interfaces import LinkSession
 from eventproc.emulator.links.service_nodes import answer_cbs, answer_management
 
 CREDIT: Final = 1000
@@ -155,7 +156,7 @@ class RequestLink(IncomingLink):
     def __init__(self, session: LinkSession, attach: Attach, address: Address) -> None:
         super().__init__(session, attach)
         self._node = address.hub
-        self._response: tuple[ResponseSender, bytes] | None = None
+        self._response: tuple[Value, bytes] | None = None
 
     def _accept(self, message: bytes, message_format: int) -> None:
         del message_format  # a request is never a batch
@@ -165,11 +166,9 @@ class RequestLink(IncomingLink):
             response = answer_cbs(request, connection.namespace)
         else:
             response = answer_management(request, connection.namespace, connection.now_ms())
-        link = self._session.response_link(self._node, request.property_at(4))
-        self._response = None if link is None else (link, response)
+        self._response = request.property_at(4), response
 
     def _respond(self) -> None:
         if self._response is not None:
-            link, response = self._response
+            self._session.respond(self._node, *self._response)
             self._response = None
-            link.enqueue(response)

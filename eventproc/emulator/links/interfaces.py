@@ -36,14 +36,6 @@ class ClientConnection(Protocol):
         """Write the queued data to the transport."""
 
 
-class ResponseSender(Protocol):
-    """The link on which a service node answers."""
-
-    @abstractmethod
-    def enqueue(self, response: bytes) -> None:
-        """Send a response as soon as there is credit for it."""
-
-
 class LinkSession(Protocol):
     """The session of a link."""
 
@@ -54,8 +46,8 @@ class LinkSession(Protocol):
     """Frames that the client can still receive."""
 
     @abstractmethod
-    def response_link(self, node: str, reply_to: Value) -> ResponseSender | None:
-        """Find the link for a service node's response."""
+    def respond(self, node: str, reply_to: Value, response: bytes) -> None:
+        """Send a service node's response."""
 
     @abstractmethod
     def sent(self, frame_count: int) -> None:

@@ -69,12 +69,13 @@ class Session:
         """The links that are attached."""
         return iter(tuple(self._links.values()))
 
-    def response_link(self, node: str, reply_to: Value) -> ResponseLink | None:
-        """Return the link for a node's response: the one that the request names, else the first."""
+    def respond(self, node: str, reply_to: Value, response: bytes) -> None:
+        """Send a node's response on the link that the request names, else on the first."""
         found = [link for link in self.links if isinstance(link, ResponseLink)]
         found = [link for link in found if link.node == node]
         named = [link for link in found if link.reply_to == reply_to]
-        return next(iter(named or found), None)
+        for link in (named or found)[:1]:
+            link.enqueue(response)
 
     # --- input -----------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@
 
 import asyncio
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,8 +17,9 @@ from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.eventhub import TransportType
 from azure.eventhub.aio import EventHubConsumerClient
+from azure.eventhub.exceptions import AuthenticationError
 
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, SourceUnavailableError, SuspectSettingError
 from eventproc.models import EventPosition
 from eventproc.sources.connection_string import parse_connection_string
 from eventproc.sources.eventhubs.errors import translated
@@ -98,6 +101,21 @@ def make_client(
         user_agent=options.user_agent,
         logging_enable=options.is_wire_logged,
     )
+
+
+@contextmanager
+def answered(what: str) -> Iterator[None]:
+    """Translate what a client raises for a request to a ``SourceError``."""
+    try:
+        with translated(what):
+            yield
+    except SourceUnavailableError as error:
+        if not isinstance(error.__cause__, AuthenticationError):
+            raise
+        raise SuspectSettingError(
+            f"{what}: the token was not accepted. The hub does not exist, the credential is "
+            "refused or the service cannot check it now; Azure's client does not report which"
+        ) from error.__cause__
 
 
 async def close_client(client: Client) -> None:

@@ -4,7 +4,13 @@ import asyncio
 import ssl
 from typing import Annotated, Final, Self
 
-from eventproc.errors import ConfigurationError, DeadLetterError
+from eventproc.errors import (
+    ConfigurationError,
+    DeadLetterError,
+    SourceError,
+    SourceRejectedError,
+    SuspectSettingError,
+)
 from eventproc.models import DeadLetter
 from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, checked
@@ -74,13 +80,13 @@ class EventHubDeadLetterSink(DeadLetterSink):
         self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
         try:
             await self._connected().check()
-        except producer.NoSuchHubError as error:
+        except (SourceRejectedError, SuspectSettingError) as error:
             await self.close()
             raise ConfigurationError(
                 f"event hub {self._hub!r} for dead letters cannot be used: {error}. Check its name "
                 "and that the credential may send"
             ) from error
-        except producer.SendingError as error:
+        except SourceError as error:
             await self.close()
             raise DeadLetterError(f"event hub {self._hub!r} did not answer: {error}") from error
 
@@ -104,7 +110,7 @@ class EventHubDeadLetterSink(DeadLetterSink):
                 try:
                     if await self._connected().send(letter.event, properties):
                         return
-                except producer.SendingError as error:
+                except SourceError as error:
                     await self.close()  # The next attempt makes a new connection.
                     raise DeadLetterError(
                         f"sending a dead letter to event hub {self._hub!r} failed: {error}"

@@ -1,33 +1,25 @@
 """A wrapper around Azure's producer client, for dead letters.
 
-Rule: every exception of Azure's client leaves this module as a ``SendingError``.
+Rule: every exception of Azure's client leaves this module as a ``SourceError``.
 """
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, cast
 
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubProducerClient
-from azure.eventhub.exceptions import AuthenticationError, ConnectError
 
+from eventproc.errors import SourceError
 from eventproc.models import ReceivedEvent
-from eventproc.sources.eventhubs.client import Credential
+from eventproc.sources.eventhubs.client import Credential, answered
 from eventproc.sources.eventhubs.options import EventHubOptions
 
 ANSWERS_MAX: Final = 4
 """Sending may take this many times ``connect_timeout``: several round trips for connection, token,
 link and event."""
-
-
-class SendingError(Exception):
-    """The event may not have been sent. Never leaves the sink."""
-
-
-class NoSuchHubError(SendingError):
-    """The service refuses permanently: the hub does not exist, or the credential is refused."""
 
 
 class Producer:
@@ -58,7 +50,7 @@ class Producer:
 
     async def check(self) -> None:
         """Request the properties of the hub, to check that it exists and can be reached."""
-        async with self._answered():
+        async with self._answered("asking for the properties of"):
             await self._client.get_eventhub_properties()
 
     async def send(self, event: ReceivedEvent, extra_properties: Mapping[str, str | int]) -> bool:
@@ -72,7 +64,7 @@ class Producer:
         for name in ("content_type", "correlation_id", "message_id"):
             if (value := getattr(event, name)) is not None:
                 setattr(data, name, value)
-        async with self._answered():
+        async with self._answered("sending to"):
             batch = await self._client.create_batch(partition_key=event.partition_key)
             try:
                 batch.add(data)
@@ -83,27 +75,13 @@ class Producer:
 
     async def close(self) -> None:
         """Close the connection. Never raises."""
-        with suppress(SendingError):
-            async with self._answered():
+        with suppress(SourceError):
+            async with self._answered("closing the connection to"):
                 await self._client.close()
 
     @asynccontextmanager
-    async def _answered(self) -> AsyncIterator[None]:
-        """Translate exceptions of the client, and a timeout, to ``SendingError``."""
-        with _translated():
+    async def _answered(self, what: str) -> AsyncIterator[None]:
+        """Translate exceptions of the client, and a timeout, to a ``SourceError``."""
+        with answered(f"{what} event hub {self._client.eventhub_name!r}"):
             async with asyncio.timeout(self._answer_max_s):
                 yield
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except SendingError:
-        raise
-    except (AuthenticationError, ConnectError) as error:
-        refused = isinstance(error, AuthenticationError) or "not-found" in str(error)
-        raise (NoSuchHubError if refused else SendingError)(str(error)) from error
-    except Exception as error:
-        # Every exception: the client's wire code raises e.g. AttributeError on unexpected bytes.
-        raise SendingError(str(error) or type(error).__name__) from error

@@ -11,8 +11,8 @@ callback and the receiver's buffer may each hold a third of ``prefetch``.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Final, cast
@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Final, cast
 from azure.eventhub import EventData
 from azure.eventhub.aio import PartitionContext
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
-from azure.eventhub.exceptions import AuthenticationError
 
 from eventproc.errors import (
     ReceiverDisplacedError,
@@ -30,13 +29,15 @@ from eventproc.errors import (
 )
 from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, ReceivedEvent
 from eventproc.ports import PartitionReceiver
-from eventproc.sources.eventhubs.client import CLOSE_MAX_S, Client, close_client, start_of
-from eventproc.sources.eventhubs.direct_path.path import OWNER_LEVEL
-from eventproc.sources.eventhubs.errors import (
-    OffsetRefusedError,
-    error_from,
-    translated,
+from eventproc.sources.eventhubs.client import (
+    CLOSE_MAX_S,
+    Client,
+    answered,
+    close_client,
+    start_of,
 )
+from eventproc.sources.eventhubs.direct_path.path import OWNER_LEVEL
+from eventproc.sources.eventhubs.errors import OffsetRefusedError, error_from
 from eventproc.sources.eventhubs.event import (
     ENQUEUED_TIME,
     OFFSET,
@@ -45,6 +46,7 @@ from eventproc.sources.eventhubs.event import (
     SEQUENCE_NUMBER,
     checked_position,
     sequence_body,
+    to_last_enqueued,
     to_properties,
     to_system_fields,
     to_text,
@@ -75,7 +77,7 @@ class PublicPath:
 
     async def ask_partition_ids(self, client: Client) -> Sequence[str]:
         """Request the ids of the hub's partitions."""
-        with _answered(f"asking event hub {client.eventhub_name!r} for its partitions"):
+        with answered(f"asking event hub {client.eventhub_name!r} for its partitions"):
             return tuple(await client.get_partition_ids())
 
     async def ask_partitions(
@@ -85,7 +87,7 @@ class PublicPath:
         found = []
         for partition_id in partition_ids:
             what = f"asking event hub {client.eventhub_name!r} for its partition {partition_id!r}"
-            with _answered(what):
+            with answered(what):
                 found.append(_properties(await client.get_partition_properties(partition_id)))
         return found
 
@@ -260,6 +262,7 @@ class PublicReceiver(PartitionReceiver):
         return self._error is not None
 
     async def _on_batch(self, context: PartitionContext, batch: list[EventData]) -> None:
+        del context  # this receiver has one partition
         self._called_back_at_s = asyncio.get_running_loop().time()
         self._called_back.set()
         self._is_open = True
@@ -270,7 +273,8 @@ class PublicReceiver(PartitionReceiver):
         except SourceError as error:
             self._end(error)
             return
-        self._note_last_enqueued(context.last_enqueued_event_properties)
+        newest: Any = batch[-1].raw_amqp_message.delivery_annotations
+        self._last_enqueued = to_last_enqueued(newest) or self._last_enqueued
         self._buffer.extend(events)
         self._taken.clear()
         self._arrived.set()
@@ -291,16 +295,6 @@ class PublicReceiver(PartitionReceiver):
     def _note_open_failed(self) -> None:
         if self._error is None and not self._is_open:
             self._on_open_failed()
-
-    def _note_last_enqueued(self, properties: Mapping[str, Any] | None) -> None:
-        number = (properties or {}).get("sequence_number")
-        if properties is not None and isinstance(number, int):
-            offset = properties.get("offset") or b""
-            self._last_enqueued = LastEnqueued(
-                sequence_number=number,
-                offset=offset.decode() if isinstance(offset, bytes) else str(offset),
-                enqueued_time=properties.get("enqueued_time"),
-            )
 
     def _end(self, error: SourceError) -> None:
         """End the receiver. Later calls do not replace the first error."""
@@ -348,21 +342,6 @@ def _body_of(message: AmqpAnnotatedMessage) -> bytes:
     if message.body_type is AmqpMessageBodyType.SEQUENCE:
         return sequence_body(message.body)
     return value_body(message.body)
-
-
-@contextmanager
-def _answered(what: str) -> Iterator[None]:
-    """Translate what the client raises for a management request to a ``SourceError``."""
-    try:
-        with translated(what):
-            yield
-    except SourceUnavailableError as error:
-        if not isinstance(error.__cause__, AuthenticationError):
-            raise
-        raise SuspectSettingError(
-            f"{what}: the token was not accepted. The hub does not exist, the credential is "
-            "refused or the service cannot check it now; Azure's client does not report which"
-        ) from error.__cause__
 
 
 def _properties(answer: Mapping[str, Any]) -> PartitionProperties:

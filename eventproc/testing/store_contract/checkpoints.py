@@ -227,6 +227,7 @@ async def what_is_done_above_comes_back(bench: Bench) -> None:
     for number, completed, delivery_count in (
         (7, (SequenceRange(9, 9), SequenceRange(11, 20)), 0),
         (7, (SequenceRange(9, 20),), 3),
+        (8, (SequenceRange(9, 20),), 3),
         (8, (), 2**31),
         (9, largest, 1),
         (10, (), 0),

@@ -32,6 +32,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *ownership.LEASE,
         *ownership.TURNS,
         *ownership.LEAVING,
+        *ownership.STOP,
         *ownership.BALANCER,
         *sessions.SESSION_LEASES,
         *sessions.SESSION_BALANCER,

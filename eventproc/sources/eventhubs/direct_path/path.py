@@ -1,12 +1,13 @@
 """The direct receive path: Azure's client opens the link, and this package reads from it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final
 
-from eventproc.models import EventPosition, PartitionProperties
+from eventproc.models import EventPosition
 from eventproc.sources.eventhubs.client import Client
 from eventproc.sources.eventhubs.direct_path import azure_internals
-from eventproc.sources.eventhubs.direct_path.receiver import EventHubReceiver, OnPayloads
+from eventproc.sources.eventhubs.direct_path.receiver import EventHubReceiver
 from eventproc.sources.eventhubs.options import EventHubOptions
 
 OWNER_LEVEL: Final = 0
@@ -24,33 +25,23 @@ class DirectPath:
         """Use these options for each receiver."""
         self._options = options
 
-    async def ask_partition_ids(self, client: Client) -> Sequence[str]:
-        """Request the ids of the hub's partitions."""
-        return await azure_internals.ask_partition_ids(client)
-
-    async def ask_partitions(
-        self, client: Client, partition_ids: Sequence[str]
-    ) -> Sequence[PartitionProperties]:
-        """Request the properties of some partitions, all on one connection."""
-        return await azure_internals.ask_partitions(client, partition_ids)
+    ask_partition_ids = staticmethod(azure_internals.ask_partition_ids)
+    ask_partitions = staticmethod(azure_internals.ask_partitions)
 
     async def open_receiver(
         self, client: Client, group: str, partition_id: str, position: EventPosition
     ) -> EventHubReceiver:
         """Open a link and start to read ahead."""
         options = self._options
-
-        async def open_link(on_payloads: OnPayloads) -> azure_internals.PartitionLink:
-            return await azure_internals.PartitionLink.open(
-                client,
-                group,
-                partition_id,
-                position,
-                on_payloads,
-                owner_level=OWNER_LEVEL if options.is_exclusive else None,
-                tracks_last_enqueued=options.tracks_last_enqueued,
-            )
-
+        open_link = partial(
+            azure_internals.PartitionLink.open,
+            client,
+            group,
+            partition_id,
+            position,
+            owner_level=OWNER_LEVEL if options.is_exclusive else None,
+            tracks_last_enqueued=options.tracks_last_enqueued,
+        )
         return await EventHubReceiver.open(
             open_link, room=options.prefetch, room_bytes=options.prefetch_bytes
         )

@@ -134,3 +134,11 @@ def test_only_an_event_delivered_alone_counts_more_than_one_delivery():
     """Deliveries among other events count as one, however many there were."""
     assert [deliveries_of(mark) for mark in range(6)] == [0, 1, 1, 2, 3, 4]
     assert Care(mark=ALONE).events_max == 1
+
+
+def test_an_event_after_one_that_was_delivered_alone_counts_from_the_beginning():
+    """No process died with it yet, however often one died with the event before."""
+    care = care_for(care_at_first(ALONE + 3, 9), 4)
+    following = care_for(care_after(care, 1), 5)
+
+    assert (care.mark, following.mark) == (ALONE + 4, ALONE)

@@ -7,7 +7,14 @@ from datetime import timedelta
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.config import EventProcessorConfig
 from eventproc.logs import get_logger
-from eventproc.models import Member, MemberResult, MemberStatus, OwnershipClaim, WriteOutcome
+from eventproc.models import (
+    LeaseMode,
+    Member,
+    MemberResult,
+    MemberStatus,
+    OwnershipClaim,
+    WriteOutcome,
+)
 from eventproc.ownership.balancer import Balancer
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
@@ -30,16 +37,16 @@ class SlowListing(MemoryCheckpointStore):
 class BalancerFixture:
     """The balancer of one processor, "me", and a store that tests write other records into."""
 
-    def __init__(self, partition_count: int) -> None:
+    def __init__(self, partition_count: int, mode: LeaseMode = LeaseMode.PARTITION) -> None:
         self.scene = Scene()
         self.store = SlowListing(self.scene.account)
         self.partition_ids = [str(number) for number in range(partition_count)]
-        self.config = EventProcessorConfig(uses_store_thread=False)
+        self.config = EventProcessorConfig(uses_store_thread=False, lease_mode=mode)
         clock = asyncio.get_running_loop().time
         self.balancer = Balancer(
             self.store,
             self.scene.group,
-            Member(owner_id="me", incarnation="1"),
+            Member(owner_id="me", incarnation="1", lease_mode=mode),
             config=self.config,
             clock=clock,
             on_lost=lambda _: None,
@@ -66,7 +73,9 @@ class BalancerFixture:
 
     async def join(self, owner_id: str, status=MemberStatus.ACTIVE) -> None:
         """Write a member record of another processor."""
-        member = Member(owner_id=owner_id, incarnation="2", status=status)
+        member = Member(
+            owner_id=owner_id, incarnation="2", status=status, lease_mode=self.config.lease_mode
+        )
         await self.store.announce_member(self.scene.group, member)
 
     async def record(self, partition_id: str, owner_id: str) -> None:
@@ -85,11 +94,11 @@ class BalancerFixture:
         return {p: record.etag for p, record in records.items()}
 
 
-def run(scenario, partition_count=1) -> None:
+def run(scenario, partition_count=1, mode=LeaseMode.PARTITION) -> None:
     """Run a scenario on virtual time."""
 
     async def main() -> None:
-        fixture = BalancerFixture(partition_count)
+        fixture = BalancerFixture(partition_count, mode)
         async with fixture.store:
             await scenario(fixture)
 
@@ -298,3 +307,30 @@ def test_nothing_is_claimed_if_the_own_member_record_could_not_be_written():
         assert (refused.claimed, written.claimed) == ((), ("0",))
 
     run(scenario)
+
+
+def test_nothing_is_claimed_from_a_silent_member_that_renewed_before_it_was_fenced():
+    """With session leases its ownership records do not change when it renews: claims would win."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        await fixture.join("other")
+        await fixture.record("0", "other")
+        announce, refused, claimed = fixture.store.announce_member, [], []
+
+        async def refuse(group, member):
+            if member.status is not MemberStatus.DEAD:
+                return await announce(group, member)
+            refused.append(member.owner_id)
+            return MemberResult(outcome=WriteOutcome.LOST)
+
+        fixture.store.announce_member = refuse
+        for _ in range(12):
+            await seconds(fixture.config.load_balancing_interval.total_seconds())
+            claimed += (await fixture.poll()).claimed
+        assert (set(refused), claimed) == ({"other"}, [])
+
+        fixture.store.announce_member = announce
+        assert (await fixture.poll()).claimed == ("0",)
+
+    run(scenario, mode=LeaseMode.SESSION)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, cast
 
@@ -175,3 +176,28 @@ def test_a_handler_thread_that_is_blocked_does_not_hold_up_stop():
 def test_the_store_has_a_thread_of_its_own_by_default():
     """So a handler that blocks the event loop delays no renewal, unless the setting is changed."""
     assert EventProcessorConfig().uses_store_thread
+
+
+def test_a_call_that_was_cancelled_before_its_turn_is_not_made():
+    """Its events are delivered again, by a later call or by another processor."""
+    release = threading.Event()
+    called: list[str] = []
+
+    class Blocked(BlockingPartitionHandler):
+        def process_events(self, context, events):
+            called.append(events[0])
+            release.wait(10)
+
+    async def scenario():
+        threaded: PartitionHandler = ThreadedHandler(Blocked())
+        context = cast("PartitionContext", FakeContext())
+        for name in ("running", "waiting"):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await threaded.process_events(context, cast("Any", [name]))
+        release.set()
+        await threaded.close(context, CloseReason.SHUTDOWN)
+
+    asyncio.run(scenario())
+
+    assert called == ["running"]

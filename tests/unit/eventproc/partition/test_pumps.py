@@ -1,18 +1,21 @@
-"""Which pumps are started and ended when the owned partitions change."""
+"""Which pumps are started and ended when the owned partitions change, and after a failure."""
 
 import asyncio
+from datetime import timedelta
+from itertools import pairwise
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventproc import Backoff
 from eventproc.config import EventProcessorConfig
 from eventproc.logs import get_logger
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.partition.pumps import Pumps
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import seconds
+from tests.stories.scene import Noting, Scene, seconds
 
 some = st.frozensets(st.sampled_from("abcdef"))
 
@@ -86,3 +89,34 @@ def test_pumps_are_started_and_ended_until_they_match_the_owned_partitions(befor
     assert later == sorted(owned - before)
     assert ended == sorted(before - owned - surplus)
     assert running == before | owned
+
+
+def test_the_back_off_of_a_pump_begins_anew_after_it_served_its_partition():
+    """Failures of long ago say nothing about the next one."""
+
+    async def scenario():
+        scene = Scene()
+        made_at_s: list[float] = []
+
+        class Failing(Noting):
+            def __init__(self):
+                super().__init__(scene)
+                made_at_s.append(asyncio.get_running_loop().time())
+                if len(made_at_s) not in {6, 8}:
+                    raise RuntimeError
+
+        backoff = Backoff(initial=timedelta(seconds=2), maximum=timedelta(seconds=1000))
+        async with scene.processor(Failing, handler_backoff=backoff) as processor:
+            await seconds(120)
+            run = processor._run
+            assert run is not None
+            run.pumps.lose("0")
+            await seconds(120)
+        return made_at_s
+
+    made_at_s = run_virtual(scenario())
+    waits_s = [after - before for before, after in pairwise(made_at_s)]
+
+    assert len(waits_s) == 7
+    assert waits_s[4] >= 16
+    assert waits_s[6] <= 2.5

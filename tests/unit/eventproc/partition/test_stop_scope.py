@@ -215,3 +215,17 @@ def test_a_wait_that_turns_its_cancellation_into_a_timeout_is_stopped():
         return type(waiting.exception())
 
     assert run_virtual(scenario()) is StoppedError
+
+
+def test_the_first_reason_to_end_stands():
+    """A second end changes neither the reason nor the budget of the calls under way."""
+
+    async def scenario():
+        fixture = ScopeFixture()
+        calling = asyncio.create_task(fixture.call())
+        await seconds(5)
+        fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=7))
+        fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=1))
+        return await calling, fixture.scope.reason
+
+    assert run_virtual(scenario()) == (12.0, CloseReason.HANDED_OVER)

@@ -140,3 +140,24 @@ def test_failures_of_a_store_call_are_logged_when_they_begin_and_end(caplog):
         ("INFO", "store_call_recovered"),
         ("ERROR", "store_call_failed"),
     ]
+
+
+def test_a_cancellation_that_a_store_swallows_still_cancels_its_caller():
+    """Otherwise a loop around the call would go on, and ``stop`` would wait for it for ever."""
+    group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+
+    class Swallowing(MemoryCheckpointStore):
+        async def list_members(self, group):
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return await super().list_members(group)
+
+    async def scenario():
+        async with GuardedStore(Swallowing(), get_logger("eventproc.test")) as guarded:
+            call = asyncio.create_task(guarded.list_members(group))
+            await seconds(1)
+            call.cancel()
+            await asyncio.wait([call])
+        return call.cancelled()
+
+    assert run_virtual(scenario())

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from eventproc.models import (
 )
 from spark_integration.errors import (
     FencedError,
+    HandlerFailedError,
     OrderLostError,
 )
 from spark_integration.sink.records import TaskReport, commit_update, commits, parse_writer
@@ -296,3 +298,62 @@ async def test_begin_records_keep_the_delivery_count():
         await harness.partition(RecordingHandler()).take(rows(2, 4))
 
     assert (await harness.position())[2] == 3
+
+
+async def test_a_row_that_comes_twice_is_refused():
+    """Also if it ends one Arrow batch and begins the next, as after a join."""
+    harness, seen = await sink_harness(), RecordingHandler()
+    partition = harness.partition(seen)
+    await partition.take(rows(0, 3))
+    with pytest.raises(OrderLostError, match="row 2 came after 2"):
+        await partition.take(rows(2, 5))
+
+    assert seen.numbers == [0, 1, 2]
+
+
+async def test_completed_ranges_above_the_last_row_stay_in_the_checkpoint():
+    """A processor with key lanes has handled them, and a later batch leaves them out."""
+    harness, seen = await sink_harness(), RecordingHandler()
+    await harness.write(2, completed=(SequenceRange(4, 4), SequenceRange(8, 9)))
+    partition = harness.partition(seen)
+    await partition.take(rows(3, 6))
+    await harness.commit(partition)
+    found = await harness.read()
+
+    assert seen.numbers == [3, 5]
+    assert found is not None
+    assert found.completed == (SequenceRange(8, 9),)
+
+
+async def test_a_batch_repeated_after_its_commit_may_give_the_partition_to_another_task():
+    """The checkpoint covers all rows; only a batch that is not committed has one task for each."""
+    harness, seen = await sink_harness(), RecordingHandler()
+    partition = harness.partition(RecordingHandler())
+    await partition.take(rows(0, 5))
+    await harness.commit(partition)
+    again = harness.partition(seen, replace(TASK, task=1))
+    await again.take(rows(0, 5))
+
+    assert seen.numbers == []
+    assert again.repeated_count == 5
+
+
+class FailsToClose(RecordingHandler):
+    """Raises an error in each ``close``."""
+
+    async def close(self, context: Any, reason: CloseReason) -> None:
+        await super().close(context, reason)
+        raise OSError("the file is gone")
+
+
+async def test_a_handler_whose_close_failed_is_not_closed_again():
+    """The task fails then, and a failed task closes the handlers that are still open."""
+    harness, handler = await sink_harness(), FailsToClose()
+    partition = harness.partition(handler)
+    await partition.take(rows(0, 3))
+    with pytest.raises(HandlerFailedError, match="the file is gone"):
+        await partition.finish(CloseReason.SHUTDOWN)
+    report = await partition.finish(CloseReason.HANDLER_FAILED)
+
+    assert report is None
+    assert handler.closed == [CloseReason.SHUTDOWN]
