@@ -9,6 +9,9 @@ from tests.simulation.invariants import Call, Holding
 from tests.simulation.lanes import LaneInvariants
 from tests.simulation.moves import MoveInvariants
 
+BACKLOG = 6
+"""So many events in one call are a backlog."""
+
 HURRIED_FRACTION = 0.3
 """A lease is renewed at a third of its life; clocks differ by some percent."""
 
@@ -60,7 +63,8 @@ class SmallInvariants(MoveInvariants):
 
     _awaited: list[Call] = field(default_factory=list)
     """Calls that have to end before nothing is delivered again: those that got events which were
-    handled before, or by another processor, and those which were slow."""
+    handled before, or by another processor, those which were slow, and those with a backlog, which
+    may take longer than ``shutdown_timeout``."""
 
     _moved: set[str] = field(default_factory=set)
 
@@ -112,7 +116,8 @@ class SmallInvariants(MoveInvariants):
         partition_id = call.context.partition_id
         numbers = [event.sequence_number for event in events]
         handled: Mapping[int, int] = self.handled.get(partition_id, {})
-        if self._others(partition_id, call.actor) or any(map(handled.get, numbers)):
+        is_again = self._others(partition_id, call.actor) or any(map(handled.get, numbers))
+        if is_again or len(numbers) > BACKLOG:
             self._awaited.append(call)
         start = self._starts.get(partition_id)
         if start is not None and start.actor is call.actor:
@@ -186,14 +191,12 @@ class SmallInvariants(MoveInvariants):
         if partition_id not in self._moved:  # A move begins a new state.
             super()._check_state(partition_id, number, state)
 
-    def handling_of_others(self) -> list[str]:
-        """Return the calls under way whose processor trusts a lease that names another owner."""
+    def handling_of_others(self, partition_id: str) -> list[str]:
+        """Return the processors that handle a partition and trust a lease that names another."""
         return [
-            f"{call.actor.name} handles {call.context.partition_id}"
-            for calls in self._calls.values()
-            for call in calls
-            if self._is_trusting(call)
-            and not self.is_held(call.context.partition_id, call.actor.name)
+            call.actor.name
+            for call in self._calls.get(partition_id, ())
+            if self._is_trusting(call) and not self.is_held(partition_id, call.actor.name)
         ]
 
 

@@ -13,6 +13,8 @@ async def adopt_too_late(world: SmallWorld, rng: Random) -> None:
 
     It must not write over its successor's checkpoint.
     """
+    if world.is_session:
+        return  # Its session is renewed, so nobody takes over.
     await two_processors(world)
     world.behaviour.seconds_per_event = BUSY_S
     late_s = rng.uniform(1.1, 1.6) * world.expiration_s

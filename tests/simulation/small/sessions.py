@@ -33,6 +33,8 @@ async def blind(world: SmallWorld, rng: Random) -> None:
 
     It does not see what is stolen from it, so it stops by its own clock, also in a long call.
     """
+    if not world.is_session:
+        return
     await two_processors(world)
     world.behaviour.seconds_per_event = 3 * world.expiration_s
     await asyncio.sleep(3)
@@ -65,6 +67,8 @@ async def blind(world: SmallWorld, rng: Random) -> None:
 
 async def late_renewals(world: SmallWorld, rng: Random) -> None:
     """The answers to session renewals come late; then no renewal arrives any more."""
+    if not world.is_session:
+        return
     await two_processors(world)
     world.behaviour.seconds_per_event = rng.choice([BUSY_S, 3])
     node = _owning(world, rng)
@@ -82,6 +86,8 @@ async def late_renewals(world: SmallWorld, rng: Random) -> None:
 
 async def die_while_others_hang(world: SmallWorld, rng: Random) -> None:
     """A processor dies, and of the others only one still polls: that one fences it in time."""
+    if not world.is_session:
+        return
     await two_processors(world)
     if len(world.ours) < 3:
         world.join(3 - len(world.ours))
@@ -106,6 +112,8 @@ async def renew_at_last(world: SmallWorld, rng: Random) -> None:
 
     Either that renewal is refused, or it keeps everything.
     """
+    if not world.is_session:
+        return
     await two_processors(world)
     world.shares()
     node = _owning(world, rng)

@@ -188,7 +188,7 @@ async def edit_record(world: SmallWorld, rng: Random) -> None:
         world.operator.edit_ownership(partition_id, rng.choice([None, "stranger", *others]))
     if not world.is_session:
         await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1)
-        others_handle = world.invariants.handling_of_others()
+        others_handle = world.invariants.handling_of_others(partition_id)
         world.expect(not others_handle, f"an edited record is not noticed: {others_handle}")
     await asyncio.sleep(0.5 * world.expiration_s)
 
