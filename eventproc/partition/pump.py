@@ -46,7 +46,7 @@ RECEIVE_WAIT_MIN: Final = timedelta(seconds=0.01)
 
 CALL_BUDGET_FRACTION: Final = 0.6
 """The part of the shutdown time-out for calls under way. The handler's ``close`` then has half of
-the rest, and the last checkpoint the other half."""
+what they may leave, and the last checkpoint everything that is left."""
 
 
 class PartitionPump:
@@ -72,6 +72,7 @@ class PartitionPump:
         self._rng = rng
         self._log = log
         self._budget = config.shutdown_timeout
+        self._close_until_s: float | None = None
         self._stop_scope = StopScope(remaining_s)
         self.counters = DeliveryCounters()
         """The live counters; they change while the pump runs."""
@@ -154,6 +155,7 @@ class PartitionPump:
         All of that takes at most *within*, by default the shutdown time-out.
         """
         self._budget = within or self._budget
+        self._close_until_s = asyncio.get_running_loop().time() + self._budget.total_seconds()
         self._stop_scope.end(reason, call_budget=self._budget * CALL_BUDGET_FRACTION)
 
     def lose(self) -> None:
@@ -328,12 +330,15 @@ class PartitionPump:
         await self._lanes.end()
         reason = self._stop_scope.conclude()
         part_s = self._budget.total_seconds() * (1 - CALL_BUDGET_FRACTION) / 2
+        now_s = asyncio.get_running_loop().time()
+        until_s = now_s + 2 * part_s if self._close_until_s is None else self._close_until_s
         if self._is_initialized:
             await self._calls.close(self._context, reason, budget_s=part_s)
         if reason is not CloseReason.OWNERSHIP_LOST:
             self._guard.settle(reason)
             try:
-                async with asyncio.timeout(part_s):
+                least_s = asyncio.get_running_loop().time() + part_s
+                async with asyncio.timeout_at(max(until_s, least_s)):
                     await self._context.checkpoint()
             except TimeoutError:
                 number = self._context.sequence_number

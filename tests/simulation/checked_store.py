@@ -53,8 +53,10 @@ class CheckedStore(MemoryCheckpointStore):
         return [result]
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        """Report to the invariants that a member was fenced."""
+        """Report the write to the invariants, also if another member was fenced."""
         result = await super().announce_member(group, member)
+        if result.member is not None:
+            self.invariants.announced(self.actor, result.member)
         if member.status is MemberStatus.DEAD and result.outcome is WriteOutcome.WON:
             stored = self.account.records(group).ownership_by_partition
             self.invariants.processor_fenced(member.owner_id, stored)
@@ -92,3 +94,14 @@ class CheckedConnection(StoreConnection):
             return await super().claim_ownership(group, claims)
         each = [super(CheckedConnection, self).claim_ownership(group, [claim]) for claim in claims]
         return [result for (result,) in await asyncio.gather(*each)]
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        """Report to the invariants that a checkpoint is sent, and that it was answered."""
+        invariants = self._checked.invariants
+        invariants.sent(self.actor, update)
+        try:
+            return await super().update_checkpoint(group, update)
+        finally:
+            invariants.answered(update)

@@ -11,12 +11,13 @@ The names in a violation are those of the tests' report:
 - *steals*, *hasty*: two steals in a cycle; a steal from a cooperative owner who had time left;
 - *pace*: two claims in a cycle, where the strategy allows one;
 - *given*: a partition is handed over during a call of its handler;
+- *flight*: a pump sends a checkpoint before the one that it sent last was answered;
 - *budget*, *left*: a stop takes too long, or leaves something behind;
 - *hang*: a call that hangs is not cut off in time;
 - *deaths*: more processes die of one event than the policy allows.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,6 +25,7 @@ from datetime import timedelta
 from eventproc.handler import PartitionContext
 from eventproc.models import (
     CheckpointUpdate,
+    Member,
     OwnershipClaim,
     PartitionOwnership,
     ReceivedEvent,
@@ -103,6 +105,7 @@ class Invariants:
     _stolen_at_s: dict[tuple[str, Actor], float] = field(default_factory=dict)
     _stolen_count: int = 0
     _replaced: set[str] = field(default_factory=set)
+    _in_flight: Counter[str] = field(default_factory=Counter)
     _writers: dict[str, list[str]] = field(default_factory=dict)
     _covered: dict[str, int] = field(default_factory=dict)
     """For each partition, the position below which every event was handled."""
@@ -199,6 +202,9 @@ class Invariants:
         """A member was fenced, so its ownership records are no leases any more."""
         self.dead_etags |= {o.etag for o in stored.values() if o.owner_id == owner_id}
 
+    def announced(self, actor: Actor, member: Member) -> None:
+        """*actor* wrote a member record."""
+
     def is_held(self, partition_id: str, owner_id: str) -> bool:
         """Whether the owner itself wrote the record, and not a member that handed over too late."""
         holding = self._holding.get(partition_id)
@@ -224,6 +230,16 @@ class Invariants:
             self.report("given", f"{actor.name} handed over {partition_id} during a call")
 
     # Checkpoints.
+
+    def sent(self, actor: Actor, update: CheckpointUpdate) -> None:
+        """A checkpoint is sent: by each pump at most one at a time."""
+        self._in_flight[update.writer] += 1
+        if self._in_flight[update.writer] > 1 and not actor.is_foreign:
+            self.report("flight", f"{actor.name} sends two checkpoints of {update.partition_id}")
+
+    def answered(self, update: CheckpointUpdate) -> None:
+        """A checkpoint that was sent is answered, or its sender waits for the answer no more."""
+        self._in_flight[update.writer] -= 1
 
     def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
         """A checkpoint was stored."""

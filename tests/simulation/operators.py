@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from checkpointstores.memory import MemoryAccount
-from eventproc.models import CheckpointUpdate, ConsumerGroup
+from eventproc.models import CheckpointUpdate, ConsumerGroup, ReceivedEvent
 from tests.simulation.actor import Actor
 from tests.simulation.checked_store import CheckedStore
 from tests.simulation.invariants import Invariants
@@ -20,17 +20,22 @@ class Operator:
         self._invariants = invariants
         self._store = CheckedStore(account, Actor("operator"), invariants)
 
-    async def rewrite_checkpoint(self, partition_id: str) -> None:
-        """Rewrite a checkpoint unchanged, as another program may."""
+    async def rewrite_checkpoint(
+        self, partition_id: str, event: ReceivedEvent | None = None
+    ) -> None:
+        """Rewrite a checkpoint, as another program may: unchanged, or moved on to an *event*."""
         found = await self._store.read_checkpoint(self._group, partition_id)
         if found is None or found.offset is None or found.sequence_number is None:
+            return
+        if event is not None and event.sequence_number <= found.sequence_number:
             return
         await self._store.update_checkpoint(
             self._group,
             CheckpointUpdate(
                 partition_id=partition_id,
-                offset=found.offset,
-                sequence_number=found.sequence_number,
+                offset=found.offset if event is None else event.offset,
+                sequence_number=(found.sequence_number if event is None else event.sequence_number),
+                delivery_count=found.delivery_count,
                 replaces=found,
                 writer=self._store.actor.name,
             ),
@@ -59,6 +64,12 @@ class Operator:
             last_modified=self._account.now(),
         )
         self._invariants.edited(partition_id)
+
+    def rewrite_ownerships(self) -> None:
+        """Write every ownership record again, unchanged, as a move of its checkpoint does."""
+        ownerships = self._account.records(self._group).ownership_by_partition
+        for partition_id, found in ownerships.items():
+            ownerships[partition_id] = replace(found, etag=self._account.new_etag())
 
     def delete_member(self, owner_id: str) -> None:
         """Delete a member record: until it is back, its owner looks like a foreign client."""

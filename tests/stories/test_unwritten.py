@@ -222,3 +222,28 @@ def test_events_that_are_counted_after_they_were_stored_are_not_due():
         return checkpointer.unwritten_age_s
 
     assert run_virtual(scenario()) == 0
+
+
+def test_the_last_checkpoint_has_all_the_time_that_calls_left():
+    """No call is under way, so an outage of half the shutdown time-out loses no progress."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor(
+            lambda: Noting(scene),
+            ownership_expiration=timedelta(hours=1),
+            shutdown_timeout=timedelta(seconds=10),
+            receiver_backoff=Backoff(maximum=timedelta(seconds=1)),
+        )
+        await processor.start()
+        await seconds(5)
+        scene.store_by_owner["a"].is_out = True
+        scene.publish(3)
+        await seconds(1)
+        stopping = asyncio.create_task(processor.stop())
+        await seconds(5)
+        scene.store_by_owner["a"].is_out = False
+        await stopping
+        return scene.checkpointed(), processor.statistics().abandoned
+
+    assert run_virtual(story()) == (2, ())

@@ -36,7 +36,7 @@ MEMORY = guards_in(
         suites=("liveness", "safety"),
         without_it="in a group whose members restart all the time, free partitions are served by "
         "nobody",
-        words="return is_new and now_s - self.unstable_since_s < UNSTABLE_CYCLES_MAX * rebalance_s",
+        words="return is_new and not is_long",
         mutated="return is_new",
     ),
     Guard(

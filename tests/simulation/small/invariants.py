@@ -7,7 +7,7 @@ from eventproc.models import CheckpointUpdate, PartitionOwnership, ReceivedEvent
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Call, Holding
 from tests.simulation.lanes import LaneInvariants
-from tests.simulation.moves import MoveInvariants
+from tests.simulation.small.members import MemberInvariants
 
 BACKLOG = 6
 """So many events in one call are a backlog."""
@@ -39,7 +39,7 @@ class Start:
 
 
 @dataclass
-class SmallInvariants(MoveInvariants):
+class SmallInvariants(MemberInvariants):
     """Invariants that hold where it is known what happens."""
 
     restart_count: int = 0
@@ -111,6 +111,13 @@ class SmallInvariants(MoveInvariants):
         """Note what a pump delivers."""
         super().begun(call, events)
         self._note_delivery(call, events)
+
+    def dead_lettered(self, actor: Actor, partition_id: str, event: ReceivedEvent) -> None:
+        """An event that was given up is not delivered again."""
+        super().dead_lettered(actor, partition_id, event)
+        start = self._starts.get(partition_id)
+        if start is not None and start.actor is actor:
+            start.delivered.add(event.sequence_number)
 
     def _note_delivery(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
         partition_id = call.context.partition_id
@@ -192,9 +199,15 @@ class SmallInvariants(MoveInvariants):
             super()._check_state(partition_id, number, state)
 
     def handling_of_others(self, partition_id: str) -> list[str]:
+<<<<<<< HEAD
         """Return the processors that handle a partition and trust a lease that names another."""
         return [
             call.actor.name
+=======
+        """Return the calls under way whose processor trusts a lease that names another owner."""
+        return [
+            f"{call.actor.name} handles {partition_id}"
+>>>>>>> main
             for call in self._calls.get(partition_id, ())
             if self._is_trusting(call) and not self.is_held(partition_id, call.actor.name)
         ]

@@ -47,10 +47,10 @@ async def slow_claims(world: SmallWorld, rng: Random) -> None:
 
     for node in world.ours:
         node.connection.fate = slow
-    await asyncio.sleep(rng.uniform(0, 1) * world.expiration_s)
+    await asyncio.sleep(rng.uniform(0, 0.4) * world.expiration_s)
     (new,) = world.join()
     new.connection.fate = slow
-    await asyncio.sleep(world.expiration_s)
+    await asyncio.sleep(world.expiration_s / 2)
     await world.settle("join while claims are slow")
     if world.is_cooperative:
         world.expect_free(cost, "join while claims are slow")
@@ -70,7 +70,7 @@ async def rest(world: SmallWorld, rng: Random) -> None:
         )
     world.invariants.hurried.clear()
     count = world.invariants.write_count
-    await asyncio.sleep(rng.uniform(1.5, 2.5) * world.expiration_s)
+    await asyncio.sleep(rng.uniform(1, 1.5) * world.expiration_s)
     for node in world.ours:
         node.connection.fate = None
     world.expect(

@@ -70,9 +70,9 @@ async def _refuse(
     cost = world.cost()
     second = world.start(node.owner_id, is_supervised=False, deployment_id=world.deployment_id)
     second.connection.fate = fate_of_second
-    for _ in range(3):
+    for _ in range(6):
         if not second.is_over:
-            await asyncio.sleep(world.expiration_s)
+            await asyncio.sleep(0.5 * world.expiration_s)
     if not second.is_over:
         second.connection.fate = None
         await asyncio.sleep(world.expiration_s)

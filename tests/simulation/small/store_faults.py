@@ -117,16 +117,12 @@ async def lost_answers(world: SmallWorld, rng: Random) -> None:
 
 
 async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
-    """A processor leaves, and a few of its requests or answers are lost: nothing is repeated.
-
-    Of checkpoints only one is lost: the time for the last one is a fifth of what is left of
-    ``shutdown_timeout``, and here that may be too short for a third attempt.
-    """
+    """A processor leaves, and a few of its requests or answers are lost: nothing is repeated."""
     await two_processors(world)
     cost = world.cost()
     left = world.choose(rng)
     method = rng.choice(["update_checkpoint", "claim_ownership", "withdraw_member"])
-    count = 1 if method == "update_checkpoint" else rng.randint(1, 2)
+    count = rng.randint(1, 2)
     is_carried_out = rng.random() < 0.6
 
     def lost(called: str, fate: Fate) -> Fate:

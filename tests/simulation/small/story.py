@@ -11,27 +11,47 @@ from datetime import timedelta
 from random import Random
 from typing import Any, Final
 
-from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
+from eventproc import (
+    Backoff,
+    CheckpointPolicy,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+    LoadBalancingStrategy,
+)
 from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
 from tests.simulation.small import (
+<<<<<<< HEAD
     lease_faults,
     planned,
     process_faults,
     sessions,
     shared_ids,
     store_faults,
+=======
+    checkpoints,
+    leaving,
+    planned,
+    process_faults,
+    store_faults,
+    suspects,
+>>>>>>> main
 )
 from tests.simulation.small.world import SmallLanesWorld, SmallWorld
+from tests.simulation.stories import DEATHS_UNCOUNTED
 from tests.simulation.world import CLOCK_RATE_MAX
 
 EXPIRATION_S: Final = 12.0
 STEPS_MAX: Final = 3
 HEALED_WITHIN_S: Final = 90.0
 STORED_WITHIN_S: Final = 45.0
+DELIVERIES_MAX: Final = 3
+STALL_S: Final = 24.0
+"""More than any call with one event takes that comes to its end."""
 
 SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, None]]]] = {
     function.__name__: function
@@ -39,23 +59,32 @@ SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, N
         *planned.PLANNED,
         *store_faults.STORE_FAULTS,
         *process_faults.PROCESS_FAULTS,
+<<<<<<< HEAD
         *shared_ids.SHARED_IDS,
         *lease_faults.LEASE_FAULTS,
         *sessions.SESSIONS,
+=======
+        *leaving.LEAVING,
+        *checkpoints.CHECKPOINTS,
+        *suspects.SUSPECTS,
+>>>>>>> main
     )
 }
 NEVER_STATIC: Final = {
     function.__name__
-    for module in (planned, store_faults, process_faults)
+    for module in (planned, store_faults, process_faults, leaving, checkpoints, suspects)
     for function in module.NEVER_STATIC
 }
+COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
+NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
+NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS
 
 ONLY_SESSION: Final = {function.__name__ for function in sessions.SESSIONS}
 NEVER_SESSION: Final = {"foreign", "adopt_too_late"}
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
-    *("lanes", "static", "manual"),
+    *("lanes", "static", "manual", "deliveries", "stall"),
 )
 CONDITION_RATE: Final = 0.25
 SESSION_RATE: Final = 0.4
@@ -90,18 +119,31 @@ def draw(seed: int) -> SmallStory:
     if rng.random() < SESSION_RATE:
         conditions.append("session")
     strategy = rng.choice([*LoadBalancingStrategy, LoadBalancingStrategy.COOPERATIVE])
+<<<<<<< HEAD
     unfit = NEVER_STATIC if "static" in conditions else set[str]()
     unfit = unfit | (NEVER_SESSION if "session" in conditions else ONLY_SESSION)
     known = [name for name in SITUATIONS if name not in unfit]
     enabled = [name for name in known if rng.random() < 0.5] or known
     count = rng.randint(1, STEPS_MAX)
+=======
+    enabled = [name for name in SITUATIONS if rng.random() < 0.5]
+    names = rng.choices(enabled, k=rng.randint(1, STEPS_MAX))
+    if not COOPERATIVE.isdisjoint(names):
+        strategy = LoadBalancingStrategy.COOPERATIVE
+    if strategy is LoadBalancingStrategy.COOPERATIVE:
+        names = [name for name in names if name not in NEVER_COOPERATIVE]
+    needed = {condition for name in names for condition in NEEDS.get(name, ())}
+    conditions += [c for c in sorted(needed) if c not in conditions]
+    if "static" in conditions:
+        names = [name for name in names if name not in NEVER_STATIC]
+>>>>>>> main
     return SmallStory(
         seed=seed,
         partition_count=rng.choice([1, 2, 3, 4, 6]),
         processor_count=rng.randint(1, 3),
         strategy=strategy,
         conditions=tuple(conditions),
-        steps=tuple((number, rng.choice(enabled)) for number in range(count)),
+        steps=tuple(enumerate(names)),
     )
 
 
@@ -127,7 +169,12 @@ def _config(story: SmallStory) -> EventProcessorConfig:
         handler_backoff=Backoff(maximum=timedelta(seconds=1)),
         receiver_backoff=Backoff(maximum=timedelta(seconds=1)),
         checkpoint_policy=policy,
-        batch_size_max=rng.choice([1, 3, 300]),
+        batch_size_max=1 if has("stall") else rng.choice([1, 3, 300]),
+        failure_policy=FailurePolicy(
+            action=FailureAction.DEAD_LETTER,
+            deliveries_max=DELIVERIES_MAX if has("deliveries") else None,
+        ),
+        stall_timeout=timedelta(seconds=STALL_S) if has("stall") else None,
         static_membership=has("static"),
         **(lanes if has("lanes") else {}),
     )
@@ -147,6 +194,8 @@ def _world(story: SmallStory) -> SmallWorld:
     delay_s = rng.choice([0.2, 0.4]) if has("slow store") else 0.03
     world.usual_faults = StoreFaults(delay_max=timedelta(seconds=delay_s))
     world.usual_seconds_per_event = 0.3 if has("busy") else 0.0
+    world.invariants.is_quick = not has("slow store")
+    world.invariants.deaths_max = DELIVERIES_MAX + DEATHS_UNCOUNTED
     world.is_early = has("early receivers")
     world.fails = has("failing")
     world.behaviour.failure_rate = 0.1 if has("failing") else 0.0

@@ -1,6 +1,7 @@
 """A small world: what one situation may cost is checked against what it has to cost."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
@@ -13,7 +14,7 @@ from eventproc.models import (
 from eventproc.ports import EventSource
 from eventproc.simulation.other_systems.external import ClientProfile
 from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
-from eventproc.sources.memory import MemoryEventSource
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Violation
@@ -27,6 +28,8 @@ PLANNED_S = 9.0
 """Within so many seconds a planned change is over, without any lease that expires."""
 
 LOOK_S = 0.25
+
+QUICK_S = 0.1
 
 BUSY_S = 0.3
 """Seconds for each event in a situation in which handlers are busy."""
@@ -46,7 +49,19 @@ class Cost:
     restart_count: int
 
 
-class EarlySource(MemoryEventSource):
+class CountedSource(MemoryEventSource):
+    """Counts the links that it opens, by partition."""
+
+    def __init__(self, hub: MemoryHub, opened: Counter[str]) -> None:
+        super().__init__(hub)
+        self._opened = opened
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        self._opened[partition_id] += 1
+        return await super().open_receiver(consumer_group, partition_id, position)
+
+
+class EarlySource(CountedSource):
     """Begins some events before the position that it was asked for, as some services may."""
 
     async def open_receiver(self, consumer_group, partition_id, position):
@@ -75,6 +90,11 @@ class SmallWorld(World):
         return self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
 
     @property
+    def is_quick(self) -> bool:
+        """Whether requests to the store take little time."""
+        return self.usual_faults.delay_max.total_seconds() < QUICK_S
+
+    @property
     def is_session(self) -> bool:
         return self.config.lease_mode is LeaseMode.SESSION
 
@@ -100,7 +120,8 @@ class SmallWorld(World):
         return counts.get(number, 0)
 
     def make_source(self) -> EventSource:
-        return EarlySource(self.hub) if self.is_early else super().make_source()
+        make = EarlySource if self.is_early else CountedSource
+        return make(self.hub, self.invariants.opened)
 
     def join(self, count: int = 1) -> list[CheckedNode]:
         """Start processors of the newest deployment."""

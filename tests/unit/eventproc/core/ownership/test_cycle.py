@@ -230,8 +230,14 @@ def test_ownership_is_read_when_something_may_have_changed(partitions, members):
 
 @pytest.mark.parametrize(
     ("partitions", "members"),
-    [("0:me 1", "me"), ("0:me 1:x", "me"), ("0:me> 1:b", "me b"), ("0:me 1:b*", "me b")],
-    ids=["something to do", "a foreign member", "handing over", "a contradicted lease"],
+    [
+        ("0:me 1", "me"),
+        ("0:me 1:x", "me"),
+        ("0:me> 1:b", "me b"),
+        ("0:me 1:b*", "me b"),
+        ("0:b 1:b", "me=leaving b"),
+    ],
+    ids=["something to do", "a foreign member", "handing over", "a contradicted lease", "leaving"],
 )
 def test_ownership_is_read_again_after_a_poll_that_left_something_to_do(partitions, members):
     """Also if the member records are unchanged."""

@@ -17,13 +17,28 @@ def test_a_membership_is_stable_after_it_lasted_for_the_interval():
 
     assert seen.is_unstable(10.9, SECOND)
     assert not seen.is_unstable(11.0, SECOND)
-    assert observe_members(seen, one, SECOND, 10.5) == seen
+    again = observe_members(seen, one, SECOND, 10.5)
+    assert again == replace(seen, seen_s=10.5)
 
     flapping = [observe_members(seen, two, SECOND, 20.0)]
     for number in range(1, 11):
         members = one if number % 2 else two
         flapping.append(observe_members(flapping[-1], members, SECOND, 20.0 + number / 2))
     assert [now.is_unstable(now.since_s, SECOND) for now in flapping] == [True] * 10 + [False]
+
+
+def test_the_wait_ends_if_every_poll_shows_other_members():
+    """Polls are further apart than a membership has to last, so each might have lasted."""
+    now = observe_members(None, frozenset("a"), SECOND, 10.0)
+    are_unstable = []
+    for number in range(1, 7):
+        now = observe_members(now, frozenset(f"a{number}"), SECOND, 10 + 1.25 * number)
+        are_unstable.append(now.is_unstable(now.since_s, SECOND))
+    lasting = observe_members(now, now.members, SECOND, 20.0)
+    changed = observe_members(lasting, frozenset("a"), SECOND, 21.25)
+
+    assert are_unstable == [True] * 3 + [False] * 3
+    assert changed.is_unstable(21.25, SECOND)
 
 
 def waiting(memory: GroupMemory, partitions: str, now_s: float) -> GroupMemory:

@@ -1,0 +1,225 @@
+"""Leaving and joining at the last moment: while a partition is on its way, or the plan changes."""
+
+import asyncio
+from dataclasses import replace
+from random import Random
+
+from eventproc.models import MemberStatus
+from eventproc.testing.faults import Fate
+from tests.simulation.nodes import CheckedNode
+from tests.simulation.small.world import PLANNED_S, SmallWorld, two_processors
+
+DRAINED_S = 2.0
+"""Less than the time that calls have to end while a partition is drained."""
+
+GIVEN_S = 0.45
+"""Seconds until a new owner that polled serves a partition which it was given."""
+
+CLAIMED_S = 5.0
+"""Within so many seconds a free partition is claimed, even if members change all the time."""
+
+
+async def leave_served(world: SmallWorld, rng: Random) -> None:
+    """One leaves just after another one polled: its partitions go to their next owners by name.
+
+    They are served all the while, but for the time in which the other one may not know of it. In
+    some worlds one joins just before the partitions are drained.
+    """
+    await two_processors(world)
+    released_count = world.invariants.released_count
+    left = world.choose(rng)
+    await _until_polled(world, rng.choice([node for node in world.ours if node is not left]))
+    served = asyncio.create_task(_longest_unserved_s(world, PLANNED_S))
+    world.leave(left)
+    is_alone = rng.random() < 0.6
+    if not is_alone:
+        await asyncio.sleep(rng.uniform(0.9, 1.2))
+        world.join()
+    await world.until_gone(left)
+    unserved_s = await served
+    delay_s = min(1.1 * world.interval_s, world.shutdown_s / 3)
+    noticed_s = 1.1 * world.interval_s - delay_s + GIVEN_S
+    if world.is_quick and is_alone:
+        world.expect(unserved_s <= noticed_s, f"a partition was not served for {unserved_s} s")
+    if world.is_quick:
+        _expect_none_released(world, released_count)
+
+
+def _expect_none_released(world: SmallWorld, before: int) -> None:
+    count = world.invariants.released_count - before
+    world.expect(not count, f"{count} partitions were released that could be handed over")
+
+
+async def _until_polled(world: SmallWorld, node: CheckedNode) -> None:
+    """Wait until a processor reads the members."""
+    polled = asyncio.Event()
+
+    def note(called: str, fate: Fate) -> Fate:
+        if called == "list_members":
+            polled.set()
+        return fate
+
+    node.connection.fate = note
+    await polled.wait()
+    node.connection.fate = None
+
+
+async def _longest_unserved_s(world: SmallWorld, for_s: float) -> float:
+    """Return for how long, at most, some partition was served by no processor."""
+    longest_s, until_s = 0.0, world.now_s + for_s
+    since_s = dict.fromkeys(world.hub.partition_ids(), world.now_s)
+    while world.now_s < until_s:
+        served = {p for node in world.nodes if not node.is_gone for p in node.served}
+        since_s.update(dict.fromkeys(served, world.now_s))
+        longest_s = max(longest_s, world.now_s - min(since_s.values()))
+        await asyncio.sleep(0.1)
+    return longest_s
+
+
+async def leave_while_given(world: SmallWorld, rng: Random) -> None:
+    """A new processor leaves while a partition is on its way to it: others serve that at once."""
+    await world.catch_up()
+    late_s = rng.uniform(0.4, 0.9)
+    released_count = world.invariants.released_count
+    for node in world.ours:
+        node.connection.fate = _late("claim_ownership", late_s)
+    world.behaviour.seconds_per_event = 0.3
+    (new,) = world.join()
+    await _until_recorded(world, new, MemberStatus.ACTIVE)
+    for _ in range(int(PLANNED_S / 0.02)):
+        if new.owner_id in world.invariants.given_to:
+            break
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(rng.uniform(0, 0.5) * late_s)
+    world.leave(new)
+    await world.until_gone(new)
+    for node in world.ours:
+        node.connection.fate = None
+    await world.settle("it left while it was given a partition")
+    if world.is_quick:
+        _expect_none_released(world, released_count)
+
+
+async def leave_while_draining(world: SmallWorld, rng: Random) -> None:
+    """A new processor leaves while partitions are drained for it: they stay where they are."""
+    await world.catch_up()
+    giver = world.choose(rng)
+    world.behaviour.seconds_per_event = DRAINED_S
+    (new,) = world.join()
+    await _until_recorded(world, new, MemberStatus.ACTIVE)
+    await _until_polled(world, giver)
+    for partition_id in world.hub.partition_ids():
+        world.hub.publish(b"", partition_id=partition_id)
+    await asyncio.sleep(rng.uniform(0.3, 0.6))
+    world.leave(new)
+    await world.until_gone(new)
+    world.behaviour.seconds_per_event = world.usual_seconds_per_event
+    await world.settle("it left while partitions were drained for it")
+
+
+def _late(method: str, late_s: float):
+    def late(called: str, fate: Fate) -> Fate:
+        return replace(fate, way_there_s=late_s) if called == method else fate
+
+    return late
+
+
+async def _until_recorded(world: SmallWorld, node: CheckedNode, status: MemberStatus) -> None:
+    """Wait until the member record of a processor has a status."""
+    began_s = world.now_s
+    while world.now_s - began_s < PLANNED_S:
+        found = world.records().member_by_owner.get(node.owner_id)
+        if found is not None and found.status is status:
+            return
+        await asyncio.sleep(0.05)
+
+
+async def churn(world: SmallWorld, rng: Random) -> None:
+    """Members come and go all the time; partitions without an owner are claimed nevertheless."""
+    await world.catch_up()
+    partition_ids = list(world.hub.partition_ids())
+    # With few partitions, all of them may be planned for those that come and go.
+    is_enough = len(partition_ids) >= len(world.ours) + 2
+    passing = world.join()
+    began_s, is_freed = world.now_s, False
+    while world.now_s - began_s < CLAIMED_S:
+        passing += world.join()
+        await asyncio.sleep(rng.uniform(0.1, 0.12))
+        world.leave(passing[-2])
+        await asyncio.sleep(rng.uniform(0.05, 0.08))
+        if is_freed and world.owner_by_partition():
+            break
+        if not is_freed and world.now_s - began_s > 0.5:
+            is_freed = True
+            for partition_id in partition_ids:
+                world.operator.edit_ownership(partition_id, None)
+    if world.is_quick and is_enough:
+        world.expect(world.owner_by_partition(), "nothing is claimed while members change")
+    world.leave(passing[-1])
+    for node in passing:
+        await world.until_gone(node)
+    if world.is_session:  # Their former owners may notice only at their next full poll.
+        await asyncio.sleep(world.expiration_s)
+
+
+async def outage_while_joining(world: SmallWorld, rng: Random) -> None:
+    """The store is unreachable during a rebalance: after it, owners have time to hand over."""
+    await world.catch_up()
+    cost = world.cost()
+    world.behaviour.seconds_per_event = DRAINED_S
+    await asyncio.sleep(2 * DRAINED_S)
+    world.join()
+    await asyncio.sleep(rng.uniform(0.4, 2))
+    for node in world.nodes:
+        node.connection.is_out = True
+    await asyncio.sleep(rng.uniform(0.6, 1.5) * world.expiration_s)
+    for node in world.nodes:
+        node.connection.is_out = False
+    await asyncio.sleep(world.config.handoff_timeout.total_seconds())
+    world.expect(
+        world.cost().stolen_count == cost.stolen_count, "an owner had no time after the outage"
+    )
+    world.behaviour.seconds_per_event = world.usual_seconds_per_event
+    await world.settle("after an outage of a rebalance")
+
+
+async def late_withdrawal(world: SmallWorld, rng: Random) -> None:
+    """A processor is restarted, and the request that deletes its first record arrives late."""
+    await two_processors(world)
+    left = world.choose(rng)
+    left.connection.fate = _late("withdraw_member", rng.uniform(0.5, 6))
+    world.leave(left)
+    await world.until_gone(left)
+    new = world.start(left.owner_id, is_supervised=False, deployment_id=world.deployment_id)
+    await asyncio.sleep(1)
+    await _stays_member(world, new, 6)
+    await world.settle("restarted before its record was deleted", PLANNED_S + world.expiration_s)
+
+
+async def _stays_member(world: SmallWorld, node: CheckedNode, for_s: float) -> None:
+    """Check that the member record of a live processor does not vanish."""
+    until_s = world.now_s + for_s
+    while world.now_s < until_s and not node.is_over:
+        is_there = node.owner_id in world.records().member_by_owner
+        world.expect(is_there, f"the member record of {node.owner_id} vanished")
+        await asyncio.sleep(0.1)
+
+
+async def rest_for_long(world: SmallWorld, rng: Random) -> None:
+    """Nothing changes for many expirations: every member stays one."""
+    await two_processors(world)
+    await asyncio.sleep(world.expiration_s * 9.9)
+    world.shares()
+    node = world.choose(rng)
+    await _stays_member(world, node, 1.3 * world.expiration_s)
+    world.expect(not world.invariants.moves, "partitions moved at rest")
+
+
+LEAVING = (
+    *(leave_served, leave_while_given, leave_while_draining, churn, outage_while_joining),
+    *(late_withdrawal, rest_for_long),
+)
+COOPERATIVE = (leave_served, leave_while_given, leave_while_draining, outage_while_joining)
+"""Situations in which partitions are handed over."""
+NEVER_STATIC = (leave_served, leave_while_given, leave_while_draining, churn, late_withdrawal)
+"""Situations in which a processor stops for good: with static membership it keeps its leases."""

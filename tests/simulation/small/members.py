@@ -1,0 +1,78 @@
+"""What members may do by their status: one that leaves takes nothing, and is given nothing."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from eventproc.models import Member, MemberStatus, OwnershipClaim, PartitionOwnership
+from tests.simulation.actor import Actor
+from tests.simulation.moves import MoveInvariants
+
+KNOWN_AFTER_S = 1.0
+"""Seconds after which every member has read that another one leaves, if the store is quick: they
+poll four times in a second while something has to change."""
+
+
+@dataclass
+class MemberInvariants(MoveInvariants):
+    """Checks claims and hand-overs against the status of members; counts releases.
+
+    - *leaver*: a processor claims while it leaves, or gets a partition though all know that.
+    """
+
+    is_quick: bool = True
+    """Whether requests have taken no longer than usual, so that all know what was written."""
+
+    released_count: int = 0
+    """How often an owner gave a partition up without naming the next owner."""
+
+    given_to: set[str] = field(default_factory=set)
+    """The processors to which another one asked to hand a partition over."""
+
+    opened: Counter[str] = field(default_factory=Counter)
+    """How many links were opened, by partition."""
+
+    _leaving_since_s: dict[str, float] = field(default_factory=dict)
+
+    def announced(self, actor: Actor, member: Member) -> None:
+        """Note since when a processor leaves."""
+        super().announced(actor, member)
+        if member.status is MemberStatus.LEAVING:
+            self._leaving_since_s.setdefault(member.owner_id, self.now_s())
+        else:
+            self._leaving_since_s.pop(member.owner_id, None)
+
+    def asked(
+        self,
+        actor: Actor,
+        claims: Collection[OwnershipClaim],
+        stored: Mapping[str, PartitionOwnership],
+    ) -> None:
+        """Note to which processors partitions are handed over."""
+        super().asked(actor, claims, stored)
+        for claim in claims:
+            if claim.owner_id not in {None, actor.name}:
+                self.given_to.add(str(claim.owner_id))
+
+    def owned(
+        self,
+        actor: Actor,
+        before: PartitionOwnership | None,
+        after: PartitionOwnership,
+        *,
+        was_live: bool,
+    ) -> None:
+        """A processor that leaves takes nothing, and is given nothing."""
+        super().owned(actor, before, after, was_live=was_live)
+        former = None if before is None else before.owner_id
+        self.released_count += after.owner_id is None and former == actor.name
+        if after.owner_id in {None, former} or not self.is_quick or actor.is_foreign:
+            return
+        since_s = self._leaving_since_s.get(str(after.owner_id), float("inf"))
+        left_for_s = self.now_s() - since_s
+        if left_for_s > KNOWN_AFTER_S:
+            self.report(
+                "leaver",
+                f"{actor.name} gives {after.partition_id} to {after.owner_id}, which has been "
+                f"leaving for {left_for_s:.3f} s",
+            )
