@@ -199,15 +199,9 @@ class SmallInvariants(MemberInvariants):
             super()._check_state(partition_id, number, state)
 
     def handling_of_others(self, partition_id: str) -> list[str]:
-<<<<<<< HEAD
-        """Return the processors that handle a partition and trust a lease that names another."""
-        return [
-            call.actor.name
-=======
         """Return the calls under way whose processor trusts a lease that names another owner."""
         return [
             f"{call.actor.name} handles {partition_id}"
->>>>>>> main
             for call in self._calls.get(partition_id, ())
             if self._is_trusting(call) and not self.is_held(partition_id, call.actor.name)
         ]

@@ -12,8 +12,8 @@ from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.world import BUSY_S, LOOK_S, SmallWorld, two_processors
 
 FENCED_EXPIRATIONS = 1.5
-"""Expirations after which a member fences a silent one though it is not the first: after 1.25 it has
-the duty, and it reads the records at least every half."""
+"""Expirations after which a member that is not the first fences a silent one: after 1.25 it has the
+duty, and it reads the records at least every half."""
 
 LOST_S = 0.5
 

@@ -25,21 +25,15 @@ from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
 from tests.simulation.small import (
-<<<<<<< HEAD
+    checkpoints,
     lease_faults,
+    leaving,
     planned,
     process_faults,
     sessions,
     shared_ids,
     store_faults,
-=======
-    checkpoints,
-    leaving,
-    planned,
-    process_faults,
-    store_faults,
     suspects,
->>>>>>> main
 )
 from tests.simulation.small.world import SmallLanesWorld, SmallWorld
 from tests.simulation.stories import DEATHS_UNCOUNTED
@@ -59,15 +53,12 @@ SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, N
         *planned.PLANNED,
         *store_faults.STORE_FAULTS,
         *process_faults.PROCESS_FAULTS,
-<<<<<<< HEAD
         *shared_ids.SHARED_IDS,
         *lease_faults.LEASE_FAULTS,
         *sessions.SESSIONS,
-=======
         *leaving.LEAVING,
         *checkpoints.CHECKPOINTS,
         *suspects.SUSPECTS,
->>>>>>> main
     )
 }
 NEVER_STATIC: Final = {
@@ -77,10 +68,9 @@ NEVER_STATIC: Final = {
 }
 COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
-NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS
-
-ONLY_SESSION: Final = {function.__name__ for function in sessions.SESSIONS}
-NEVER_SESSION: Final = {"foreign", "adopt_too_late"}
+NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS | {
+    function.__name__: ("session",) for function in sessions.SESSIONS
+}
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
@@ -119,13 +109,6 @@ def draw(seed: int) -> SmallStory:
     if rng.random() < SESSION_RATE:
         conditions.append("session")
     strategy = rng.choice([*LoadBalancingStrategy, LoadBalancingStrategy.COOPERATIVE])
-<<<<<<< HEAD
-    unfit = NEVER_STATIC if "static" in conditions else set[str]()
-    unfit = unfit | (NEVER_SESSION if "session" in conditions else ONLY_SESSION)
-    known = [name for name in SITUATIONS if name not in unfit]
-    enabled = [name for name in known if rng.random() < 0.5] or known
-    count = rng.randint(1, STEPS_MAX)
-=======
     enabled = [name for name in SITUATIONS if rng.random() < 0.5]
     names = rng.choices(enabled, k=rng.randint(1, STEPS_MAX))
     if not COOPERATIVE.isdisjoint(names):
@@ -136,7 +119,6 @@ def draw(seed: int) -> SmallStory:
     conditions += [c for c in sorted(needed) if c not in conditions]
     if "static" in conditions:
         names = [name for name in names if name not in NEVER_STATIC]
->>>>>>> main
     return SmallStory(
         seed=seed,
         partition_count=rng.choice([1, 2, 3, 4, 6]),
