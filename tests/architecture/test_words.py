@@ -24,7 +24,7 @@ PRIVATE_WORDS_IN_TESTS = PRIVATE_WORDS | {
 
 CHECKED_TESTS = (
     *("tests/architecture/", "tests/contract/", "tests/integration/", "tests/mutation/"),
-    *("tests/simulation/test_", "tests/spark/", "tests/stories/", "tests/unit/"),
+    *("tests/simulation/", "tests/spark/", "tests/stories/", "tests/unit/"),
 )
 """Tests whose names are checked."""
 

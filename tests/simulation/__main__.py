@@ -64,8 +64,8 @@ def _show(suite: str, seed: int) -> int:
     except Violation as violation:
         print(violation)
         return 1
-    for at_s, what, owner_id in world.invariants.history:
-        print(f"{at_s:10.3f}  {owner_id}: {what}")
+    for at_s, what, subject in world.invariants.history:
+        print(f"{at_s:10.3f}  {subject}: {what}")
     return 0
 
 

@@ -17,7 +17,7 @@ class Actor:
     """Whether it hands over by itself, so that stealing from it at once is a violation."""
 
     is_foreign: bool = False
-    """Whether it is a foreign client, for which only some invariants hold."""
+    """Whether it is a foreign member, for which only some invariants hold."""
 
     steal_count: int = 0
     """Steals that it requested since its last poll."""

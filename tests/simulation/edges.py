@@ -13,7 +13,7 @@ from random import Random
 from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
 from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
-from tests.simulation.faults import HAPPENINGS, Fault
+from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.invariants import Violation
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.world import CLOCK_RATE_MAX, World
@@ -89,7 +89,7 @@ def _known(kind: str) -> Callable[[World, CheckedNode, Random], Coroutine[object
     async def happen(world: World, node: CheckedNode, rng: Random) -> None:
         duration_s = rng.uniform(0.3, 2) * EXPIRATION_S
         which = rng.randrange(1 << 30)
-        await HAPPENINGS[kind](world, Fault(at_s=0, kind=kind, which=which, duration_s=duration_s))
+        await FAULTS[kind](world, Fault(at_s=0, kind=kind, which=which, duration_s=duration_s))
 
     return happen
 
@@ -135,7 +135,7 @@ async def live_at_the_edge(seed: int) -> World:
     try:
         for number in range(rng.randint(2, 3)):
             world.start(f"n{number}")
-        # After two had one name it is told from no answer whose write met whose.
+        # First, because after two had one owner id, a lost answer hides which of them wrote.
         troubles = [_unanswered, rng.choice(OFTEN), *rng.choices(TROUBLES, k=TROUBLE_COUNT)]
         for trouble in troubles:
             await world.until("is_balanced", HEALED_WITHIN_S)
@@ -152,5 +152,5 @@ async def live_at_the_edge(seed: int) -> World:
         raise Violation("\n".join(dict.fromkeys(found))) from violation
     finally:
         world.stop_publishing()
-        world.bury()
+        world.clean_up()
     return world

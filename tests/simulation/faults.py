@@ -66,7 +66,7 @@ def _partition(world: World, fault: Fault) -> str:
     return ids[fault.which // 7 % len(ids)]
 
 
-# Who is there.
+# Processors start and stop.
 
 
 async def _join(world: World, _: Fault) -> None:
@@ -309,14 +309,14 @@ async def _slow(world: World, fault: Fault) -> None:
     world.behaviour.seconds_per_event = 0.0
 
 
-async def _deaf(world: World, fault: Fault) -> None:
+async def _ignore_cancellation(world: World, fault: Fault) -> None:
     """Handlers are slow, and ignore cancellation."""
-    world.behaviour.is_deaf = world.behaviour.was_deaf = True
+    world.behaviour.ignores_cancellation = world.behaviour.ever_ignored_cancellation = True
     world.behaviour.seconds_per_event = fault.duration_s / 3
     await asyncio.sleep(fault.duration_s)
     world.behaviour.seconds_per_event = 0.0
     await asyncio.sleep(fault.duration_s / 3)
-    world.behaviour.is_deaf = False
+    world.behaviour.ignores_cancellation = False
 
 
 async def _failing(world: World, fault: Fault) -> None:
@@ -336,7 +336,7 @@ async def _poison(world: World, fault: Fault) -> None:
         world.behaviour.poison.discard(event)
 
 
-HAPPENINGS: dict[str, Callable[[World, Fault], Coroutine[object, object, None]]] = {
+FAULTS: dict[str, Callable[[World, Fault], Coroutine[object, object, None]]] = {
     function.__name__.lstrip("_"): function
     for function in (
         _join,
@@ -367,7 +367,7 @@ HAPPENINGS: dict[str, Callable[[World, Fault], Coroutine[object, object, None]]]
         _displace,
         _break_links,
         _slow,
-        _deaf,
+        _ignore_cancellation,
         _failing,
         _poison,
     )

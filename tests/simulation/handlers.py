@@ -19,10 +19,10 @@ class Behaviour:
     checkpoint_rate: float = 0.0
     """How often a handler asks for a checkpoint after an event."""
 
-    is_deaf: bool = False
+    ignores_cancellation: bool = False
     """Whether they ignore cancellation."""
 
-    was_deaf: bool = False
+    ever_ignored_cancellation: bool = False
     """Whether they ever ignored cancellation: such a call may still be under way."""
 
     poison: set[tuple[str, int]] = field(default_factory=set)
@@ -37,7 +37,9 @@ class Behaviour:
     kill: Callable[[Actor], None] = lambda _: None
     """Kills the process of an actor."""
 
-    async def suffer(self, actor: Actor, place: tuple[str, int], invariants: Invariants) -> None:
+    async def apply_failure(
+        self, actor: Actor, place: tuple[str, int], invariants: Invariants
+    ) -> None:
         """Apply the failure that an event causes."""
         if place in self.deadly:
             invariants.died(actor, place)
@@ -85,21 +87,21 @@ class CountingHandler(PartitionHandler):
         if behaviour.failure_rate and chance() < behaviour.failure_rate:
             raise RuntimeError("failed on purpose")
         place = (context.partition_id, event.sequence_number)
-        await behaviour.suffer(self._actor, place, self._invariants)
+        await behaviour.apply_failure(self._actor, place, self._invariants)
         self._invariants.done(context.partition_id, event)
         if behaviour.checkpoint_rate and chance() < behaviour.checkpoint_rate:
             await context.checkpoint(event)
 
     async def _take_time(self, context: PartitionContext, seconds: float) -> None:
-        if self._behaviour.is_deaf:
-            await _sleep_deaf(seconds)
+        if self._behaviour.ignores_cancellation:
+            await _sleep_through_cancellation(seconds)
             return
         await asyncio.sleep(seconds)
-        if not self._behaviour.was_deaf:
+        if not self._behaviour.ever_ignored_cancellation:
             self._invariants.went_on(self._actor, context)
 
 
-async def _sleep_deaf(seconds: float) -> None:
+async def _sleep_through_cancellation(seconds: float) -> None:
     time = asyncio.get_running_loop().time
     until_s = time() + seconds
     while (left_s := until_s - time()) > 0:

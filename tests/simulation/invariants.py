@@ -8,7 +8,7 @@ The names in a violation are those of the tests' report:
 - *back*, *former*, *gap*, *state*: a checkpoint goes back, comes from a former owner, covers what
   was not handled, or carries another state than that of its events;
 - *order*: the events of a partition come out of order;
-- *steals*, *hasty*: two steals in a cycle; a steal from a cooperative owner who had time left;
+- *steals*, *early*: two steals in a cycle; a steal from a cooperative owner that had time left;
 - *pace*: two claims in a cycle, where the strategy allows one;
 - *given*: a partition is handed over during a call of its handler;
 - *flight*: a pump sends a checkpoint before the one that it sent last was answered;
@@ -79,7 +79,7 @@ class Invariants:
     """Whether every processor sees the member records: none was deleted, no listing is stale."""
 
     is_mixed: bool = False
-    """Whether foreign clients write checkpoints, which have no state."""
+    """Whether foreign members write checkpoints, which have no state."""
 
     hang_max_s: float = float("inf")
     """How many seconds a call may hang."""
@@ -110,9 +110,9 @@ class Invariants:
     _covered: dict[str, int] = field(default_factory=dict)
     """For each partition, the position below which every event was handled."""
 
-    def note(self, what: str, who: str) -> None:
+    def note(self, what: str, subject: str) -> None:
         """Add a line to the history."""
-        self.history.append((round(self.now_s(), 9), what, who))
+        self.history.append((round(self.now_s(), 9), what, subject))
 
     def report(self, kind: str, what: str) -> None:
         """Add a violation."""
@@ -163,7 +163,7 @@ class Invariants:
         had_s = self.now_s() - victim.since_s
         if had_s < self.handoff_timeout.total_seconds() * CLOCK_RATE_MARGIN:
             self.report(
-                "hasty",
+                "early",
                 f"{actor.name} steals {partition_id} from {victim.actor.name} after {had_s} s",
             )
 
@@ -355,7 +355,7 @@ class Invariants:
 
     def dead_lettered(self, actor: Actor, partition_id: str, event: ReceivedEvent) -> None:
         """An event was given up, and its dead letter is stored."""
-        self.note("buried", f"{actor.name}: {partition_id}/{event.sequence_number}")
+        self.note("dead letter", f"{actor.name}: {partition_id}/{event.sequence_number}")
         self._dead_lettered.setdefault(partition_id, set()).add(event.sequence_number)
         self.done(partition_id, event)
 

@@ -119,7 +119,7 @@ class KeyedHandler(PartitionHandler):
                 if behaviour.failure_rate and chance() < behaviour.failure_rate:
                     raise RuntimeError("failed on purpose")
                 place = (context.partition_id, event.sequence_number)
-                await behaviour.suffer(self._actor, place, self._invariants)
+                await behaviour.apply_failure(self._actor, place, self._invariants)
                 self._invariants.done(context.partition_id, event)
                 if chance() < 0.5:
                     context.done(event)

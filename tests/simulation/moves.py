@@ -81,7 +81,7 @@ async def change_and_rest(seed: int) -> World:
         await world.end()
     finally:
         world.stop_publishing()
-        world.bury()
+        world.clean_up()
     return world
 
 

@@ -33,7 +33,7 @@ class CheckedNode(Node):
     @property
     def statistics(self) -> ProcessorStatistics:
         """The statistics of an ``EventProcessor``."""
-        assert isinstance(self.processor, EventProcessor), "foreign clients have no statistics"
+        assert isinstance(self.processor, EventProcessor), "foreign members have no statistics"
         return self.processor.statistics()
 
     @property

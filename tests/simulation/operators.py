@@ -72,6 +72,6 @@ class Operator:
             ownerships[partition_id] = replace(found, etag=self._account.new_etag())
 
     def delete_member(self, owner_id: str) -> None:
-        """Delete a member record: until it is back, its owner looks like a foreign client."""
+        """Delete a member record: until it is back, its owner looks like a foreign member."""
         self._account.records(self._group).member_by_owner.pop(owner_id, None)
         self._invariants.is_membership_visible = False

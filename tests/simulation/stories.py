@@ -23,7 +23,7 @@ from eventproc import (
 from eventproc.models import LeaseMode
 from eventproc.simulation.other_systems.systems import SYSTEMS
 from eventproc.testing import StoreFaults
-from tests.simulation.faults import HAPPENINGS, NOISES, Fault
+from tests.simulation.faults import FAULTS, NOISES, Fault
 from tests.simulation.invariants import Violation
 from tests.simulation.troubles import TROUBLES
 from tests.simulation.world import CLOCK_RATE_MAX, World
@@ -34,7 +34,7 @@ NOTICED_AFTER = 1.5
 """Expirations until every processor knows that one is dead, with clock rates and a poll."""
 
 HANG_FACTOR = 1.2
-"""The watchdog looks eight times in a stall time-out; who is asked to stop has its budget, too."""
+"""The watchdog looks eight times in a stall time-out; a cancelled call has its budget, too."""
 
 DEATHS_UNCOUNTED = 1
 """More than ``deliveries_max`` processes may die of an event: two have it among others, and that
@@ -60,9 +60,9 @@ FOREIGN = (
 )
 
 
-TROUBLE_NEVER_WITH = {"slow", "deaf", "delete_checkpoint", "operator", "poison"}
-"""What lets a call take long for good reasons, what begins the counting anew, and what is tried for
-ever: that is a stall as well, which goes from one to the next."""
+TROUBLE_NEVER_WITH = {"slow", "ignore_cancellation", "delete_checkpoint", "operator", "poison"}
+"""Faults that are not combined with troubles: calls that are slow without a stall, counts that
+begin anew, and an event that is retried for ever: a stall of one owner after another."""
 
 SESSION_RATE = 0.25
 """The fraction of groups with session leases."""
@@ -96,7 +96,7 @@ class Story:
     """The store's faults from then on."""
 
     foreign: tuple[str, ...] = ()
-    """Foreign clients in the group, by system name."""
+    """Foreign members in the group, by system name."""
 
     faults: tuple[Fault, ...] = ()
 
@@ -107,7 +107,7 @@ def draw(seed: int, mode: Mode) -> Story:
     config = _draw_config(rng)
     until_s = rng.choice([60, 120, 240])
     count = rng.randint(1, 10)
-    kinds = rng.sample(list(HAPPENINGS), rng.randint(1, 5))
+    kinds = rng.sample(list(FAULTS), rng.randint(1, 5))
     foreign = rng.choices(FOREIGN, k=rng.choice([0, 0, 0, 0, 1, 2]))
     if not foreign and rng.random() < SESSION_RATE:
         config = replace(config, lease_mode=LeaseMode.SESSION)
@@ -186,7 +186,7 @@ def world_of(story: Story, make: type[World] = World) -> World:
     return world
 
 
-async def tell(story: Story, make: type[World] = World) -> World:
+async def play_story(story: Story, make: type[World] = World) -> World:
     """Play a story, and check its mode's properties.
 
     Raises:
@@ -203,7 +203,7 @@ async def tell(story: Story, make: type[World] = World) -> World:
         raise Violation("\n".join(dict.fromkeys(found))) from violation
     finally:
         world.stop_publishing()
-        world.bury()
+        world.clean_up()
     return world
 
 
@@ -217,7 +217,7 @@ async def _happen(story: Story, world: World) -> None:
     for fault in story.faults:
         await asyncio.sleep(max(0.0, fault.at_s - world.now_s))
         world.invariants.note(fault.kind, str(fault.which))
-        script_event = HAPPENINGS.get(fault.kind) or TROUBLES[fault.kind]
+        script_event = FAULTS.get(fault.kind) or TROUBLES[fault.kind]
         under_way.append(asyncio.create_task(script_event(world, fault)))
     if story.mode is Mode.SAFETY:
         await asyncio.sleep(story.config.ownership_expiration.total_seconds())
@@ -235,16 +235,16 @@ async def _settle(story: Story, world: World) -> None:
     world.set_faults(story.lasting)
     world.calm_since_s = world.now_s
     if not any(not node.actor.is_foreign for node in world.there):
-        world.start("last")  # A group of foreign clients only has no guarantee to balance.
-    # Who died a moment ago is missed by nobody yet, and counted among the owners until then.
+        world.start("last")  # A group of foreign members only has no guarantee to balance.
+    # A processor that died a moment ago counts as an owner until its records expire.
     await asyncio.sleep(story.config.ownership_expiration.total_seconds() * NOTICED_AFTER)
-    if not world.there:  # By stale listings two of one name may both take the other for it.
+    if not world.there:  # With stale listings, two processors with one owner id may both end.
         world.start("last")
     await world.until("is_at_rest", HEALED_WITHIN_S)
     world.stop_publishing()
     await world.until("is_all_handled", HEALED_WITHIN_S)
     if story.config.stall_timeout is not None:
-        # What hung to the last was passed on from one to the next: that is to be made good.
+        # A call that hung moved its partition from owner to owner; the group balances again.
         await world.until("is_at_rest", HEALED_WITHIN_S)
     await world.rest(QUIET_INTERVALS)
 

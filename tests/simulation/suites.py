@@ -9,49 +9,51 @@ from tests.simulation.lanes import LanesWorld, key_selector, with_lanes
 from tests.simulation.moves import change_and_rest
 from tests.simulation.planned import come_and_go
 from tests.simulation.small import story as small
-from tests.simulation.stories import Mode, draw, tell, with_troubles
+from tests.simulation.stories import Mode, draw, play_story, with_troubles
 from tests.simulation.world import World
 
 
-async def _tell_safety(seed: int) -> World:
-    return await tell(draw(seed, Mode.SAFETY))
+async def _play_safety(seed: int) -> World:
+    return await play_story(draw(seed, Mode.SAFETY))
 
 
-async def _tell_liveness(seed: int) -> World:
-    return await tell(draw(seed, Mode.LIVENESS))
+async def _play_liveness(seed: int) -> World:
+    return await play_story(draw(seed, Mode.LIVENESS))
 
 
 def _mode(seed: int) -> Mode:
     return Mode.LIVENESS if seed % 2 else Mode.SAFETY
 
 
-async def _tell_lanes(seed: int) -> World:
-    return await tell(with_lanes(draw(seed, _mode(seed)), seed), LanesWorld)
+async def _play_lanes(seed: int) -> World:
+    return await play_story(with_lanes(draw(seed, _mode(seed)), seed), LanesWorld)
 
 
 async def _plan_lanes(seed: int) -> World:
     return await come_and_go(seed, LanesWorld, key_concurrency=4, key_selector=key_selector)
 
 
-async def _tell_troubled(seed: int) -> World:
-    return await tell(with_troubles(draw(seed, _mode(seed)), seed))
+async def _play_troubled(seed: int) -> World:
+    return await play_story(with_troubles(draw(seed, _mode(seed)), seed))
 
 
-async def _tell_troubled_lanes(seed: int) -> World:
-    return await tell(with_troubles(with_lanes(draw(seed, _mode(seed)), seed), seed), LanesWorld)
+async def _play_troubled_lanes(seed: int) -> World:
+    return await play_story(
+        with_troubles(with_lanes(draw(seed, _mode(seed)), seed), seed), LanesWorld
+    )
 
 
 SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
     "small": small.play,
-    "safety": _tell_safety,
-    "liveness": _tell_liveness,
+    "safety": _play_safety,
+    "liveness": _play_liveness,
     "planned": come_and_go,
     "moves": change_and_rest,
     "edges": live_at_the_edge,
-    "lanes": _tell_lanes,
+    "lanes": _play_lanes,
     "planned-lanes": _plan_lanes,
-    "troubled": _tell_troubled,
-    "troubled-lanes": _tell_troubled_lanes,
+    "troubled": _play_troubled,
+    "troubled-lanes": _play_troubled_lanes,
 }
 
 

@@ -6,7 +6,7 @@ from eventproc import EventProcessorConfig, LoadBalancingStrategy
 from eventproc.testing.processes import run_processes
 from tests.simulation.faults import Fault
 from tests.simulation.small import story as small
-from tests.simulation.stories import Mode, Story, tell
+from tests.simulation.stories import Mode, Story, play_story
 from tests.simulation.suites import play
 
 
@@ -46,7 +46,7 @@ STORIES = {
 @pytest.mark.parametrize("name", STORIES)
 def test_stories_that_once_failed_pass(name):
     """All invariants hold."""
-    run_processes(tell(STORIES[name]))
+    run_processes(play_story(STORIES[name]))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.simulation.invariants import Invariants
 from tests.simulation.nodes import CheckedNode
 
 FOREIGN_PATIENCE_INTERVALS: Final = 12
-"""Intervals for which a foreign client may stay idle before it claims its share."""
+"""Intervals for which a foreign member may stay idle before it claims its share."""
 
 
 class GroupView(Fleet):
@@ -89,7 +89,7 @@ class GroupView(Fleet):
     def is_balanced(self) -> bool:
         """Whether every partition is owned and served by nodes that are there, by ours evenly.
 
-        Foreign clients follow their own rules: Azure's Python one never sees partitions that were
+        Foreign members follow their own rules: Azure's Python one never sees partitions that were
         added later, and stops at the floor.
         """
         if any(n.leaving.is_set() and not n.is_gone for n in self.nodes):
@@ -105,7 +105,7 @@ class GroupView(Fleet):
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it is balanced, foreign clients are idle, and no processor is on standby."""
+        """Whether it is balanced, foreign members are idle, and no processor is on standby."""
         patience = FOREIGN_PATIENCE_INTERVALS if self.invariants.is_mixed else 0
         still_s = patience * self.config.load_balancing_interval.total_seconds()
         since_s = max(self.invariants.moved_at_s, self.calm_since_s)

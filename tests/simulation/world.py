@@ -130,7 +130,7 @@ class World(GroupView):
         return node
 
     def start_foreign(self, owner_id: str, profile: ClientProfile) -> CheckedNode:
-        """Start a process with a foreign client."""
+        """Start a process with a foreign member."""
         self.invariants.is_mixed = True
         process, connection, rng = self._prepare(owner_id, is_foreign=True)
         processor = ForeignProcessor(
@@ -183,7 +183,7 @@ class World(GroupView):
         return node
 
     async def _handle_as_foreign(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
-        self.invariants.note(f"{partition_id} gets {events[0].sequence_number}", "a foreigner")
+        self.invariants.note(f"{partition_id} gets {events[0].sequence_number}", "a foreign member")
         for event in events:
             self.invariants.done(partition_id, event)
 
@@ -235,11 +235,8 @@ class World(GroupView):
             self.invariants.report("failed", f"{node.owner_id} ended without a reason")
         if was_well and self._is_well(node) and not is_duplicate:
             self._check_left(node)
-        was_paused = node.process.pause_count > pause_count
-        if (
-            not was_paused
-            and took_s > self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S
-        ):
+        budget_s = self.config.shutdown_timeout.total_seconds() + BUDGET_TOLERANCE_S
+        if took_s > budget_s and node.process.pause_count == pause_count:
             self.invariants.report("budget", f"{node.owner_id} stopped in {took_s} s")
         return is_duplicate
 
@@ -262,9 +259,8 @@ class World(GroupView):
         is_lossy = faults.silence or faults.throttle_rate or faults.stale_rate
         is_lossy = is_lossy or node.connection.fate is not None
         is_kept = self.config.static_membership or node.actor.is_foreign
-        return not (
-            is_slow or is_lossy or node.connection.is_out or self.behaviour.was_deaf or is_kept
-        )
+        is_out, is_deferred = node.connection.is_out, self.behaviour.ever_ignored_cancellation
+        return not (is_slow or is_lossy or is_out or is_deferred or is_kept)
 
     def _check_left(self, node: CheckedNode) -> None:
         """Check that a stopped processor owns nothing."""
@@ -300,7 +296,8 @@ class World(GroupView):
     def set_faults(self, faults: StoreFaults) -> None:
         """Set the faults of every connection.
 
-        With session leases a listing alone decides who is alive, so it must not be stale.
+        With session leases a listing alone decides which members are alive, so it must not
+        be stale.
         """
         if self.config.lease_mode is LeaseMode.SESSION:
             faults = replace(faults, stale_rate=0)
@@ -332,10 +329,8 @@ class World(GroupView):
 
     async def until_gone(self, node: CheckedNode) -> None:
         """Wait until a node that leaves has left, or is killed over it."""
-        while not node.is_gone:  # noqa: ASYNC110
-            await asyncio.sleep(
-                POLL_S
-            )  # waiting on the task does not work: a killed one never ends
+        while not node.is_gone:  # noqa: ASYNC110 - the task of a killed one never ends
+            await asyncio.sleep(POLL_S)
 
     async def rest(self, intervals: int) -> None:
         """Let time pass, during which no partition may move."""
@@ -378,7 +373,7 @@ class World(GroupView):
         if self.invariants.violations:
             raise Violation("\n".join(self.invariants.violations[:10]))
 
-    def bury(self) -> None:
+    def clean_up(self) -> None:
         """Run killed processes to their end, to clean up."""
         for node in self.nodes:
             if node.process.is_killed:

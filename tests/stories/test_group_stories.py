@@ -35,7 +35,7 @@ def run_world(
             await world.end()
         finally:
             world.stop_publishing()
-            world.bury()
+            world.clean_up()
         return world
 
     return run_processes(whole())

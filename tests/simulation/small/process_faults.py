@@ -1,10 +1,10 @@
-"""Faults of processes and handlers, and foreign clients."""
+"""Faults of processes and handlers, and foreign members."""
 
 import asyncio
 from dataclasses import replace
 from random import Random
 
-from tests.simulation.faults import HAPPENINGS, Fault
+from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.small.world import BUSY_S, PLANNED_S, SmallWorld, two_processors
 
 
@@ -35,7 +35,7 @@ async def pause_while_changing(world: SmallWorld, rng: Random) -> None:
         which=rng.randrange(1 << 30),
         duration_s=rng.uniform(0.5, 1.6) * world.expiration_s,
     )
-    await HAPPENINGS["pause_at_step"](world, fault)
+    await FAULTS["pause_at_step"](world, fault)
     await asyncio.sleep(0.5 * world.expiration_s)
 
 
@@ -76,7 +76,7 @@ async def hang_on(world: SmallWorld, rng: Random) -> None:
     """A handler ignores cancellation: its partition is taken after ``handoff_timeout``."""
     await world.catch_up()
     handoff_s = world.config.handoff_timeout.total_seconds()
-    world.behaviour.is_deaf = world.behaviour.was_deaf = True
+    world.behaviour.ignores_cancellation = world.behaviour.ever_ignored_cancellation = True
     world.behaviour.seconds_per_event = 5 * handoff_s
     await asyncio.sleep(3.5)
     cost = world.cost()
@@ -99,7 +99,7 @@ async def hang_on(world: SmallWorld, rng: Random) -> None:
         await asyncio.sleep(0.4)
         if left.connection.fate is None:
             world.expect(world.cost().stolen_count == cost.stolen_count, "a leaver is stolen from")
-    world.behaviour.is_deaf = False
+    world.behaviour.ignores_cancellation = False
     await asyncio.sleep(world.behaviour.seconds_per_event)
 
 
@@ -128,7 +128,7 @@ async def leave_slowly(world: SmallWorld, rng: Random) -> None:
 
 
 async def foreign(world: SmallWorld, rng: Random) -> None:
-    """A foreign client claims one partition and then nothing: others serve the rest."""
+    """A foreign member claims one partition and then nothing: others serve the rest."""
     await world.catch_up()
     partition_ids = list(world.hub.partition_ids())
     if len(partition_ids) < 2 or world.is_session:
@@ -146,10 +146,10 @@ async def foreign(world: SmallWorld, rng: Random) -> None:
         world.crash(node)
     await asyncio.sleep(3.5 * world.expiration_s)
     live = world.owner_by_partition()
-    world.expect(len(live) == len(partition_ids), "a foreign client's share is read by nobody")
+    world.expect(len(live) == len(partition_ids), "a foreign member's share is not read")
     served = {p for n in world.ours for p in n.served}
     mine = {p for p, owner_id in live.items() if owner_id == node.owner_id}
-    world.expect(served | mine == set(partition_ids), "a foreign client's share is read by nobody")
+    world.expect(served | mine == set(partition_ids), "a foreign member's share is not read")
     if not node.process.is_killed:
         world.leave(node)
         await world.until_gone(node)

@@ -18,7 +18,7 @@ NOTICED_POLLS = 1.5
 
 
 async def outage(world: SmallWorld, rng: Random) -> None:
-    """Nobody reaches the store for some time: nothing moves afterwards."""
+    """No processor reaches the store for some time: nothing moves afterwards."""
     await two_processors(world)
     world.shares()
     for node in world.nodes:
@@ -138,7 +138,7 @@ async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
     await world.settle("left although requests were lost")
     world.expect_free(cost, "left although requests were lost")
     names = set(world.owner_by_partition().values())
-    world.expect(left.owner_id not in names, "who left is still an owner")
+    world.expect(left.owner_id not in names, "a processor that left is still an owner")
 
 
 async def slow_leave(world: SmallWorld, rng: Random) -> None:

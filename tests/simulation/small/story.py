@@ -186,7 +186,7 @@ def _world(story: SmallStory) -> SmallWorld:
     return world
 
 
-async def tell(
+async def play_story(
     story: SmallStory, watch: Callable[[SmallWorld], object] = lambda _: None
 ) -> SmallWorld:
     """Play a story; *watch* gets the world before anything happens in it.
@@ -214,7 +214,7 @@ async def tell(
     finally:
         world.heal()  # A handler that ignores cancellation would never end.
         world.stop_publishing()
-        world.bury()
+        world.clean_up()
     return world
 
 
@@ -232,7 +232,7 @@ async def _finish(world: SmallWorld) -> None:
 
 def play(seed: int) -> Coroutine[Any, Any, SmallWorld]:
     """Play the story of a seed."""
-    return tell(draw(seed))
+    return play_story(draw(seed))
 
 
 def shrunk(story: SmallStory) -> SmallStory:
@@ -265,7 +265,7 @@ def _without_one(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 def failure_of(story: SmallStory) -> str | None:
     """Play a story; return what was violated, or ``None``."""
     try:
-        run_processes(tell(story))
+        run_processes(play_story(story))
     except Exception as error:  # noqa: BLE001 - any error is a failure
         return str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
     return None
@@ -275,11 +275,14 @@ def report(story: SmallStory) -> str:
     """Play a story; describe it, what happened in it, and what was violated."""
     worlds: list[SmallWorld] = []
     try:
-        run_processes(tell(story, worlds.append))
+        run_processes(play_story(story, worlds.append))
     except Exception as error:  # noqa: BLE001 - it is reported
         violation = f"{type(error).__name__}: {error}"
     else:
         violation = "every invariant held"
     history = worlds[0].invariants.history if worlds else []
-    lines = [f"{at_s:10.3f}  {who + ': ' if who else ''}{what}" for at_s, what, who in history]
+    lines = [
+        f"{at_s:10.3f}  {subject + ': ' if subject else ''}{what}"
+        for at_s, what, subject in history
+    ]
     return "\n".join([f"small {story.seed}: {story}", *lines, violation])

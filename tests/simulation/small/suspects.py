@@ -79,11 +79,11 @@ async def steal_links(world: SmallWorld, rng: Random) -> None:
             )
 
 
-async def lose_while_deaf(world: SmallWorld, rng: Random) -> None:
+async def lose_during_long_call(world: SmallWorld, rng: Random) -> None:
     """A lease is lost during a call that goes on, and the partition has a new owner by the plan."""
     await world.catch_up()
     handoff_s = world.config.handoff_timeout.total_seconds()
-    world.behaviour.is_deaf = world.behaviour.was_deaf = True
+    world.behaviour.ignores_cancellation = world.behaviour.ever_ignored_cancellation = True
     world.behaviour.seconds_per_event = 3 * handoff_s
     await asyncio.sleep(3.5)
     if rng.random() < 0.3 and len(world.ours) > 1:
@@ -97,7 +97,7 @@ async def lose_while_deaf(world: SmallWorld, rng: Random) -> None:
         await asyncio.sleep(rng.uniform(0, 2.5))
         world.operator.rewrite_ownerships()
         await asyncio.sleep(handoff_s)
-    world.behaviour.is_deaf = False
+    world.behaviour.ignores_cancellation = False
     await asyncio.sleep(world.behaviour.seconds_per_event)
 
 
@@ -165,10 +165,10 @@ def _late_claims(late_s: float):
 
 
 SUSPECTS = (
-    *(deadly_event, hang_once, sleep_offline, steal_links, lose_while_deaf),
+    *(deadly_event, hang_once, sleep_offline, steal_links, lose_during_long_call),
     *(return_fenced, replace_promptly),
 )
-NEVER_STATIC = (lose_while_deaf,)
+NEVER_STATIC = (lose_during_long_call,)
 NEVER_COOPERATIVE = (steal_links,)
 """Situations in which partitions are stolen."""
 NEEDS: dict[str, tuple[str, ...]] = {

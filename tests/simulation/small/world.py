@@ -131,7 +131,7 @@ class SmallWorld(World):
         ]
 
     def start_lazy(self, partition_id: str) -> CheckedNode:
-        """Start a foreign client that claims one partition, and never another one."""
+        """Start a foreign member that claims one partition, and never another one."""
 
         def claim_one(seen: ObservedGroup, _: Random) -> Decision:
             return Decision(claims=() if partition_id in seen.mine else (partition_id,))
@@ -152,7 +152,7 @@ class SmallWorld(World):
 
     @property
     def ours(self) -> list[CheckedNode]:
-        """The processors that should own a share, without foreign clients."""
+        """The processors that should own a share, without foreign members."""
         return [node for node in self.there if not node.actor.is_foreign]
 
     def choose(self, rng: Random) -> CheckedNode:
@@ -177,7 +177,7 @@ class SmallWorld(World):
     def expect_free(self, before: Cost, what: str) -> None:
         """Check that since *before* nothing was stolen, restarted or delivered again."""
         if self.invariants.is_mixed:
-            return  # A foreign client steals, and its checkpoints may go back.
+            return  # A foreign member steals, and its checkpoints may go back.
         after = self.cost()
         stolen_count = after.stolen_count - before.stolen_count
         duplicate_count = after.duplicate_count - before.duplicate_count
@@ -215,7 +215,7 @@ class SmallWorld(World):
             await asyncio.sleep(LOOK_S)
 
     def shares(self) -> "Shares":
-        """Return who owns what, to count the moves from here."""
+        """Return the owners of partitions, to count the moves from here."""
         self.invariants.moves.clear()
         return Shares(
             dict.fromkeys(self.hub.partition_ids()) | self.owner_by_partition(),
@@ -242,7 +242,7 @@ class SmallWorld(World):
             if node.process.is_paused and not node.process.is_killed:
                 node.process.resume()
         self.behaviour.seconds_per_event = self.usual_seconds_per_event
-        self.behaviour.is_deaf = False
+        self.behaviour.ignores_cancellation = False
         self.invariants.healed()
 
     @property
@@ -258,7 +258,7 @@ class SmallWorld(World):
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Who owned what."""
+    """The owners of partitions at one moment."""
 
     owners: Mapping[str, str | None]
     counts: Mapping[str, int]

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import suppress
+from contextvars import Context, ContextVar
 
 import pytest
 
@@ -140,3 +141,19 @@ def test_a_group_of_tasks_is_cancelled_in_the_order_of_its_creation():
         run_virtual(scenario())
 
     assert ended == list(range(40))
+
+
+@pytest.mark.parametrize("run", [run_virtual, run_processes])
+def test_a_call_runs_in_the_context_that_it_was_given_even_in_an_empty_one(run):
+    """An empty context is false as a condition, but it is not the caller's."""
+    variable = ContextVar("variable", default="unset")
+
+    async def scenario():
+        variable.set("the caller's")
+        loop, found = asyncio.get_running_loop(), []
+        loop.call_soon(lambda: found.append(variable.get()), context=Context())
+        loop.call_later(1, lambda: found.append(variable.get()), context=Context())
+        await asyncio.sleep(2)
+        return found
+
+    assert run(scenario()) == ["unset", "unset"]
