@@ -74,4 +74,4 @@ def test_a_process_whose_successor_renews_its_session_yields():
         steps=((0, "replace_paused"),),
     )
 
-    run_processes(small.tell(story))
+    run_processes(small.play_story(story))
