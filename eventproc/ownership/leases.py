@@ -175,9 +175,21 @@ class Leases:
     async def compare(
         self, contradicted: Sequence[Lease], snapshot: OwnershipSnapshot, asked_at_s: float
     ) -> None:
-        """Renew each lease that a listing contradicts: the conditional write shows who is right."""
-        if contradicted:
-            await self._renew(contradicted, snapshot.by_partition)
+        """Renew each lease that a listing contradicts: the conditional write shows who is right.
+
+        If a write was under way that the listing shows already, that one has shown it.
+        """
+        stored = snapshot.by_partition
+        names = [lease.partition_id for lease in contradicted]
+        async with self._turns.take(names):
+            leases = [self._lease_by_partition[p] for p in names if p in self._lease_by_partition]
+        doubted = [
+            lease
+            for lease in leases
+            if lease.is_contradicted(self._owner_id, stored.get(lease.partition_id), asked_at_s)
+        ]
+        if doubted:
+            await self._renew(doubted, stored)
         self._compared_at_s = asked_at_s
 
     async def keep(self) -> None:

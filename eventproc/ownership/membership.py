@@ -163,6 +163,8 @@ class Membership:
 
     def note(self, present: MembershipSnapshot, asked_at_s: float) -> None:
         """Note what a listing that was requested at *asked_at_s* shows of the own record."""
+        known_at_s = max(self.own.entered_at_s, self.own.sent_at_s, self.own.read_at_s)
+        self.own = replace(self.own, read_at_s=asked_at_s, unread_s=asked_at_s - known_at_s)
         mine = self._mine(present)
         if mine is None:
             return

@@ -16,6 +16,9 @@ class CheckedNode(Node):
 
     actor: Actor
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
+    has_started: bool = False
+    """Whether its start returned, so that it may claim partitions."""
+
     is_over: bool = False
     """Whether the processor ended by itself, or never started."""
 

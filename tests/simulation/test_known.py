@@ -2,9 +2,10 @@
 
 import pytest
 
-from eventproc import EventProcessorConfig
+from eventproc import EventProcessorConfig, LoadBalancingStrategy
 from eventproc.testing.processes import run_processes
 from tests.simulation.faults import Fault
+from tests.simulation.small import story as small
 from tests.simulation.stories import Mode, Story, play_story
 from tests.simulation.suites import play
 
@@ -60,3 +61,17 @@ def test_stories_that_once_failed_pass(name):
 def test_seeds_that_once_failed_pass(suite, number):
     """Like the stories above, but drawn from the seed."""
     play(suite, number)
+
+
+def test_a_process_whose_successor_renews_its_session_yields():
+    """It was paused for less than its lease, and its successor's record is new again."""
+    story = small.SmallStory(
+        seed=52192,
+        partition_count=1,
+        processor_count=2,
+        strategy=LoadBalancingStrategy.GREEDY,
+        conditions=("session",),
+        steps=((0, "replace_paused"),),
+    )
+
+    run_processes(small.play_story(story))

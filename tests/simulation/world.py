@@ -211,9 +211,9 @@ class World(GroupView):
             except (StoreError, SourceError, ConfigurationError):
                 await asyncio.sleep(START_AGAIN_AFTER_S)
                 continue
+            node.has_started = True
             await _until_either(node.leaving, processor._finished)
-            is_duplicate = await self._stop(node)
-            if is_duplicate:
+            if await self._stop(node):
                 self._end_by_itself(node, is_supervised=is_supervised)
             return
 

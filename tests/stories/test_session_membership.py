@@ -250,3 +250,43 @@ def test_two_holders_of_an_owner_id_may_overwrite_each_other_a_few_times():
             await fixture.refresh(membership, owns=True, is_trusted=True)
 
     run(story)
+
+
+def test_a_holder_yields_to_a_newcomer_that_has_joined_and_renewed_its_record():
+    """The record is newer than the wait, but the holder read nothing for longer than that."""
+
+    async def story(fixture):
+        holder = await entered(fixture)
+        newcomer = fixture.membership("2", mode=LeaseMode.SESSION)
+        await newcomer.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+        async with kept(newcomer):
+            await seconds(ANSWER_WITHIN.total_seconds())
+        assert record(fixture).last_modified > fixture.scene.account.now() - ANSWER_WITHIN
+
+        with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
+            await fixture.refresh(holder, owns=True, is_trusted=True)
+        assert fixture.incarnation() == "2"
+
+    run(story)
+
+
+def test_a_holder_that_polls_stays_although_it_wrote_its_record_long_ago():
+    """What counts is how long it read nothing."""
+
+    async def story(fixture):
+        holder = await entered(fixture)
+        for _ in range(4):
+            await seconds(10)
+            await fixture.refresh(holder, is_trusted=True)
+        newcomer = fixture.membership("2", mode=LeaseMode.SESSION)
+        entering = asyncio.create_task(
+            newcomer.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+        )
+        await seconds(5)
+        await fixture.refresh(holder, is_trusted=True)
+
+        with pytest.raises(DuplicateOwnerError):
+            await entering
+        assert fixture.incarnation() == "1"
+
+    run(story)

@@ -58,6 +58,12 @@ class OwnRecord:
     answered_at_s: float = float("-inf")
     """When its answer came: a listing requested after this must show the record."""
 
+    read_at_s: float = float("-inf")
+    """When the newest listing was requested."""
+
+    unread_s: float = 0.0
+    """For how long before that this processor had neither read nor written a member record."""
+
     answer_within: timedelta | None = None
     """How long a live holder of this owner id takes to object to another one."""
 
@@ -178,8 +184,9 @@ def member_step(
     if found is not None and own.is_rival(found):
         is_stale = now_s > trusted_until_s(own.sent_at_s, rules.expiration)
         is_over = is_stale or own.member.status is LEAVING
+        renews = rules.lease_mode is LeaseMode.SESSION or not owns_something
         if (is_over and not is_trusted) or own.rivals.must_yield(
-            own.member, found, present, own.answer_within
+            own.member, found, present, own.answer_within, is_late=renews and _is_late(own, rules)
         ):
             return MemberStep(yields_because="it was taken while this processor was away")
         return MemberStep(write=write, rival=found.incarnation)
@@ -190,6 +197,18 @@ def member_step(
     is_due = renewal_due_at_s(own.sent_at_s, rules.expiration) <= now_s
     is_needed = is_due and not owns_something and rules.lease_mode is not LeaseMode.SESSION
     return MemberStep(write=write if is_needed else None)
+
+
+def _is_late(own: OwnRecord, rules: Rules) -> bool:
+    """Whether another incarnation that renews its record may have waited, joined and renewed it.
+
+    The age of its record does not show that. But it wrote the record after this processor had last
+    read the group.
+    """
+    if own.answer_within is None:
+        return False
+    longest_s = max(own.answer_within.total_seconds(), renewal_due_at_s(0, rules.expiration))
+    return own.unread_s > longest_s
 
 
 def members_to_forget(

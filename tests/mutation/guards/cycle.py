@@ -180,10 +180,8 @@ RIVALS = guards_in(
     Guard(
         name="of two processes with one owner id, a displaced one that returns stays",
         without_it="two processes with one owner id write over each other for ever",
-        words="""        if other.incarnation in self.displaced:
-            return True
-""",
-        mutated="",
+        words="if other.incarnation in self.displaced or is_late:",
+        mutated="if is_late:",
     ),
     Guard(
         name="a process that waited long enough for an answer keeps the owner id",

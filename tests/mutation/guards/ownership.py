@@ -90,8 +90,8 @@ LEASES = guards_in(
     Guard(
         name="a lease that a listing contradicts is verified by a renewal",
         without_it="a processor whose partition was stolen notices it only at its next renewal",
-        words="""        if contradicted:
-            await self._renew(contradicted, snapshot.by_partition)
+        words="""        if doubted:
+            await self._renew(doubted, stored)
 """,
         mutated="",
     ),

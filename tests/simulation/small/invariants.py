@@ -9,6 +9,12 @@ from tests.simulation.invariants import Call, Holding
 from tests.simulation.lanes import LaneInvariants
 from tests.simulation.small.members import MemberInvariants
 
+BACKLOG = 6
+"""So many events in one call are a backlog."""
+
+HURRIED_FRACTION = 0.3
+"""A lease is renewed at a third of its life; clocks differ by some percent."""
+
 
 class Start:
     """Where a pump began: at its first checkpoint, which repeats the position that it adopted."""
@@ -42,12 +48,23 @@ class SmallInvariants(MemberInvariants):
     moved_to: dict[str, int] = field(default_factory=dict)
     """For each partition whose checkpoint an operator moved, the position, until it is adopted."""
 
+    taken: list[tuple[Actor, str]] = field(default_factory=list)
+    """Each record that one process wrote over that of another process with the same owner id."""
+
+    hurried: list[str] = field(default_factory=list)
+    """Each record that its owner wrote again long before it was due."""
+
+    write_count: int = 0
+    """How often an ownership record was written."""
+
+    _written_at_s: dict[str, tuple[Actor, float]] = field(default_factory=dict)
     _starts: dict[str, Start] = field(default_factory=dict)
     """Where the newest pump of each partition began."""
 
     _awaited: list[Call] = field(default_factory=list)
     """Calls that have to end before nothing is delivered again: those that got events which were
-    handled before, or by another processor, and those which were slow."""
+    handled before, or by another processor, those which were slow, and those with a backlog, which
+    may take longer than ``shutdown_timeout``."""
 
     _moved: set[str] = field(default_factory=set)
 
@@ -61,6 +78,10 @@ class SmallInvariants(MemberInvariants):
     ) -> None:
         """An owner whose record expired does not trust its lease any more."""
         holding = self._holding.get(after.partition_id)
+        is_other = holding is not None and holding.actor is not actor
+        if holding is not None and is_other and holding.actor.name == actor.name:
+            self.taken.append((actor, after.partition_id))
+        self._note_write(actor, after.partition_id)
         is_taken = after.owner_id == actor.name and not actor.is_foreign and not was_live
         if is_taken and holding is not None and holding.actor.name != actor.name:
             for call in self._calls.get(after.partition_id, ()):
@@ -71,6 +92,16 @@ class SmallInvariants(MemberInvariants):
                         "still trusts its lease",
                     )
         super().owned(actor, before, after, was_live=was_live)
+
+    def _note_write(self, actor: Actor, partition_id: str) -> None:
+        self.write_count += 1
+        writer, at_s = self._written_at_s.get(partition_id, (actor, float("-inf")))
+        self._written_at_s[partition_id] = actor, self.now_s()
+        if (
+            writer is actor
+            and self.now_s() - at_s < HURRIED_FRACTION * self.expiration.total_seconds()
+        ):
+            self.hurried.append(f"{actor.name} wrote {partition_id} after {self.now_s() - at_s} s")
 
     @staticmethod
     def _is_trusting(call: Call) -> bool:
@@ -92,7 +123,8 @@ class SmallInvariants(MemberInvariants):
         partition_id = call.context.partition_id
         numbers = [event.sequence_number for event in events]
         handled: Mapping[int, int] = self.handled.get(partition_id, {})
-        if self._others(partition_id, call.actor) or any(map(handled.get, numbers)):
+        is_again = self._others(partition_id, call.actor) or any(map(handled.get, numbers))
+        if is_again or len(numbers) > BACKLOG:
             self._awaited.append(call)
         start = self._starts.get(partition_id)
         if start is not None and start.actor is call.actor:

@@ -1,10 +1,9 @@
-"""Faults of processes and handlers, foreign members, and two processes with one owner id."""
+"""Faults of processes and handlers, and foreign members."""
 
 import asyncio
 from dataclasses import replace
 from random import Random
 
-from eventproc.testing.faults import Fate
 from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.small.world import BUSY_S, PLANNED_S, SmallWorld, two_processors
 
@@ -125,73 +124,6 @@ async def leave_slowly(world: SmallWorld, rng: Random) -> None:
     await world.until_gone(left)
 
 
-# Two processes with one owner id.
-
-
-async def twin(world: SmallWorld, rng: Random) -> None:
-    """A second process starts with the owner id of a live one: it is refused, at no cost.
-
-    While its reads take longer than the live one takes to renew its member record, every write of
-    the second one is out of date: it does not start, and it is refused once reads are quick.
-    """
-    await two_processors(world)
-    world.behaviour.seconds_per_event = BUSY_S
-    world.shares()
-    cost, node = world.cost(), world.choose(rng)
-    second = world.start(node.owner_id, is_supervised=False, deployment_id=world.deployment_id)
-    count = rng.choice([0, 1, 2])
-
-    def lost(called: str, fate: Fate) -> Fate:
-        nonlocal count
-        if called != "announce_member" or count == 0:
-            return fate
-        count -= 1
-        return replace(fate, is_answered=False, silence_s=rng.uniform(0.2, 2))
-
-    second.connection.fate = lost
-    if rng.random() < 0.4 and not world.is_session:  # A session is renewed meanwhile.
-        slow_s = rng.uniform(0.5, 1.5) * world.interval_s
-        second.connection.fate = lambda called, fate: (
-            replace(fate, way_back_s=slow_s) if called.startswith("list") else fate
-        )
-    for _ in range(3):
-        if not second.is_over:
-            await asyncio.sleep(world.expiration_s)
-    if not second.is_over:
-        second.connection.fate = None
-        await asyncio.sleep(world.expiration_s)
-    world.expect(
-        second.is_over and not node.is_over, "the wrong one of two with one owner id ended"
-    )
-    world.expect_free(cost, "a second process with one owner id")
-    world.expect(not world.invariants.moves, "a second process moved partitions")
-
-
-async def replace_paused(world: SmallWorld, rng: Random) -> None:
-    """Another process takes the owner id of a paused one, which ends when it is resumed."""
-    await two_processors(world)
-    world.behaviour.seconds_per_event = BUSY_S
-    node = world.choose(rng)
-    node.process.pause()
-    await asyncio.sleep(rng.uniform(0.2, 0.7) * world.expiration_s)
-    second = world.start(node.owner_id, is_supervised=False, deployment_id=world.deployment_id)
-    for _ in range(4):
-        if not second.served:
-            await asyncio.sleep(0.5 * world.expiration_s)
-    await asyncio.sleep(rng.uniform(0, 0.5) * world.expiration_s)
-    if not second.served:
-        return
-    world.shares()
-    node.process.resume()
-    if rng.random() < 0.3:
-        await asyncio.sleep(rng.uniform(0, 1))
-        node.leaving.set()
-    await asyncio.sleep(world.expiration_s)
-    world.expect(node.is_over or node.is_gone, "a displaced process goes on")
-    world.expect(not second.is_over, "a displaced process ended its successor")
-    world.expect(not world.invariants.moves, "a displaced process moved partitions")
-
-
 # Others.
 
 
@@ -236,6 +168,6 @@ async def break_links(world: SmallWorld, rng: Random) -> None:
 
 PROCESS_FAULTS = (
     *(pause, pause_while_changing, crash, hang_on, long_calls, leave_slowly),
-    *(twin, replace_paused, foreign, break_links),
+    *(foreign, break_links),
 )
 NEVER_STATIC = (hang_on, leave_slowly)

@@ -26,9 +26,12 @@ from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
 from tests.simulation.small import (
     checkpoints,
+    lease_faults,
     leaving,
     planned,
     process_faults,
+    sessions,
+    shared_ids,
     store_faults,
     suspects,
 )
@@ -50,6 +53,9 @@ SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, N
         *planned.PLANNED,
         *store_faults.STORE_FAULTS,
         *process_faults.PROCESS_FAULTS,
+        *shared_ids.SHARED_IDS,
+        *lease_faults.LEASE_FAULTS,
+        *sessions.SESSIONS,
         *leaving.LEAVING,
         *checkpoints.CHECKPOINTS,
         *suspects.SUSPECTS,
@@ -62,7 +68,9 @@ NEVER_STATIC: Final = {
 }
 COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
-NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS
+NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS | {
+    function.__name__: ("session",) for function in sessions.SESSIONS
+}
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),

@@ -187,6 +187,11 @@ class SmallWorld(World):
             self.expect(not duplicate_count, f"{what}: {duplicate_count} events came twice")
             self.expect(not restart_count, f"{what}: {restart_count} pumps were made again")
 
+    def expect_nothing_taken(self, actor: Actor, what: str) -> None:
+        """Check that a process wrote over no record of another one with its owner id."""
+        taken = [p for writer, p in self.invariants.taken if writer is actor]
+        self.expect(not taken, f"{what} changed records of {taken}")
+
     async def settle(self, what: str, within_s: float = PLANNED_S) -> None:
         """Wait until the group is balanced, and served."""
         began_s = self.now_s

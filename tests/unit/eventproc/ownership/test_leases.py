@@ -250,6 +250,26 @@ def test_a_listing_that_contradicts_a_lease_is_verified_by_a_write():
     assert run_virtual(scenario()) == (0, ["1"], {"0"})
 
 
+def test_a_listing_that_shows_a_renewal_under_way_causes_no_other_write():
+    """Its answer, which comes later, shows that the lease is ours."""
+
+    async def scenario():
+        fixture = LeasesFixture()
+        await fixture.claim("0")
+        fixture.slow_store.answer_s = 2.0
+        await seconds(25)
+        renewing = asyncio.create_task(fixture.leases.renew_due())
+        await seconds(1)
+        async with fixture.store:
+            asked_at_s = asyncio.get_running_loop().time()
+            listed = await fixture.store.list_ownership(fixture.scene.group)
+            await fixture.compare(listed, asked_at_s)
+        await renewing
+        return fixture.leases.write_count, fixture.lost
+
+    assert run_virtual(scenario()) == (2, [])
+
+
 @pytest.mark.parametrize(
     "faults", [StoreFaults(answer_lost_rate=1.0), StoreFaults(throttle_rate=1.0)]
 )

@@ -21,7 +21,7 @@ def must_yield(rivals: Rivals, me: str, other: Member, resolution_s: float = 0.0
     present = MembershipSnapshot(
         members=(other,), as_of=NOW, resolution=timedelta(seconds=resolution_s)
     )
-    return rivals.must_yield(incarnation(me), other, present, ANSWER_WITHIN)
+    return rivals.must_yield(incarnation(me), other, present, ANSWER_WITHIN, is_late=False)
 
 
 @pytest.mark.parametrize(("age_s", "is_late"), [(12.0, False), (13.0, False), (13.1, True)])
