@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any
 
 from eventproc import EventProcessorConfig
 from eventproc.core.progress import PartitionProgress
@@ -27,21 +28,23 @@ class CallsThatIgnoreCancellation:
         self.ended_at_s.append(loop.time())
 
 
+def lanes_of(calls: Any) -> KeyLanes:
+    """Two lanes in a partition of which only the calls matter."""
+    parts: Any = SimpleNamespace(
+        of_lane=lambda _: None, progress=PartitionProgress(), stop=SimpleNamespace(reason=None)
+    )
+    config = EventProcessorConfig(
+        key_concurrency=2, key_selector=lambda event: str(event.sequence_number)
+    )
+    return KeyLanes(parts, calls, checkpointer=parts, scope=parts, config=config, on_failure=print)
+
+
 def test_lanes_have_ended_only_when_every_call_has_returned():
     """Also if the wait is cancelled, twice: until then a handler works on the partition."""
     calls = CallsThatIgnoreCancellation()
 
     async def scenario():
-        lanes = KeyLanes(
-            SimpleNamespace(of_lane=lambda note: None, busy_since_s=None),
-            calls,
-            checkpointer=SimpleNamespace(progress=PartitionProgress()),
-            scope=SimpleNamespace(stop=SimpleNamespace(reason=None)),
-            config=EventProcessorConfig(
-                key_concurrency=2, key_selector=lambda event: event.sequence_number
-            ),
-            on_failure=lambda error: None,
-        )
+        lanes = lanes_of(calls)
         await lanes.take(events(range(2)))
         ending = asyncio.ensure_future(lanes.end())
         for _ in range(2):
