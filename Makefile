@@ -57,7 +57,7 @@ test: $(parts) ## run the tests: each real part once (eight minutes on two cores
 	@$(run)/$(pytest) -m 'not long'
 
 .PHONY: test-long
-test-long: $(parts) ## run the tests that take long: clusters, outages, storms, demos
+test-long: $(parts) ## run the tests that take long: clusters, outages, storms, demos, more seeds
 	@$(run)/$(pytest) -m long
 
 .PHONY: coverage

@@ -44,7 +44,10 @@ class Balancer:
         on_lost: Callable[[str], None],
         log: Logger,
     ) -> None:
-        """Write nothing yet; *on_lost* is called with each partition whose lease is lost."""
+        """Create the parts; ``membership.enter`` has to be called before the first cycle.
+
+        *on_lost* is called with the id of each partition whose lease is lost.
+        """
         self._store = store
         self._group = group
         expiration = config.ownership_expiration
@@ -75,7 +78,7 @@ class Balancer:
         self._memory = GroupMemory()
         self._cycle_lock = asyncio.Lock()
         self._unknown_claims = ConditionLogger(log, "claim_outcome_unknown", "claim_recovered")
-        """Whether the outcome of the newest claims is unknown."""
+        """Logs when outcomes of claims begin to be unknown, and when they are known again."""
 
     async def cycle(
         self, partition_ids: Collection[str], busy: Collection[str], running: Collection[str]
@@ -101,7 +104,7 @@ class Balancer:
     async def _read(
         self, partition_ids: tuple[str, ...], busy: frozenset[str], running: frozenset[str]
     ) -> Listing:
-        """Read ownership after members: a processor that starts is then seen in one at least."""
+        """Read members, then ownership: a processor that starts is seen in at least one of them."""
         asked_at_s = self._clock()
         present = await self._store.list_members(self._group)
         self.membership.note(present, asked_at_s)
@@ -133,7 +136,8 @@ class Balancer:
         for member in actions.fenced:
             is_known &= await self._fence(member)
         results = await self._claim(actions) if is_known else []
-        # Asked after reading: a record that was not known here may be that of a new processor.
+        # Asked after the listing was read: a record without a lease here may be that of a newer
+        # process with this owner id.
         if actions.transfers and await self.membership.is_sole_holder():
             await self.leases.write(actions.transfers)
         for member in actions.forgotten:

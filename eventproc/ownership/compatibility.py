@@ -1,9 +1,10 @@
 """Whether this processor may join the group: checked once, after it wrote its member record.
 
 Two processors with different lease modes would claim each other's partitions. Two with different
-offset formats would begin at different events, and skip or repeat those in between. Neither
-shows as an error, so ``start`` refuses both. ``partition/start.py`` checks the format of each
-checkpoint again before it begins, because an Azure SDK processor joins without any check.
+offset formats would read one checkpoint as different positions, and skip or repeat the events in
+between. Neither would cause an error, so ``start`` refuses both. ``partition/start.py`` checks the
+format of each checkpoint again before it begins, because an Azure SDK processor joins without any
+check.
 """
 
 from collections.abc import Collection, Sequence

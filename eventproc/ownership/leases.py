@@ -51,12 +51,12 @@ class Leases:
         Args:
             store: Where the records are.
             group: The consumer group of the records.
-            membership: Its owner id is written into them. If it is a session, that is trusted
-                instead of each record, and the records are not renewed.
-            expiration: After what time without a renewal a record has no live owner.
+            membership: Gives the owner id that is written. With session leases its record is
+                renewed instead of these, and a lease is trusted only while the session is.
+            expiration: How long after its last write a record has a live owner.
             clock: This processor's monotonic clock, in seconds.
             on_lost: Called with the id of each partition whose lease is lost.
-            log: Where transitions are logged.
+            log: Gets failed renewals and lost leases.
         """
         self._store = store
         self._group = group
@@ -102,8 +102,9 @@ class Leases:
     def trusted_until_s(self, partition_id: str) -> float:
         """Until when, on this processor's clock, the lease of the partition may be trusted.
 
-        The handlers' thread calls this, too. The store's thread removes or doubts a lease before
-        it extends the trust, so this reads in the opposite order: the lease last.
+        Called in the handlers' thread, too. The store's thread first removes or doubts a lease, and
+        then extends the trust in the session. This reads them in the opposite order, the lease
+        last, so it never combines a new trust with a lease that is lost.
         """
         is_session, compared_at_s = self._membership.is_session, self._compared_at_s
         by_session_s = self._membership.trusted_until_s()
@@ -111,7 +112,7 @@ class Leases:
         if lease is None:
             return float("-inf")
         by_record_s = trusted_until_s(lease.sent_at_s, self._expiration)
-        # Trust in the session does not show that a record is still ours: only reading it does.
+        # A trusted session does not show that a record is still ours: only reading it does.
         if not is_session:
             return by_record_s
         if lease.is_doubtful:
@@ -143,8 +144,9 @@ class Leases:
     async def transfer(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
         """End a lease and write another owner into its record; with ``None``, release it.
 
-        After an unknown outcome the record is read, and if it still names this processor the write
-        is repeated once. If that is unknown, too, a later cycle claims or hands over again.
+        After an unknown outcome the record is read. If it still names this processor, the write is
+        repeated once. If that outcome is unknown, too, a later cycle finds the partition recorded
+        as this processor's, and claims it or hands it over.
         """
         async with self._turns.take([partition_id]):
             lease = self._lease_by_partition.pop(partition_id, None)
@@ -162,7 +164,11 @@ class Leases:
             return result.outcome
 
     async def verify(self, partition_id: str) -> bool:
-        """Return whether a renewal proves the partition ours; raise ``StoreError`` if unknown."""
+        """Renew the lease; return whether the partition is still ours.
+
+        Raises:
+            StoreError: the outcome of the renewal is unknown.
+        """
         lease = self._lease_by_partition.get(partition_id)
         if lease is None:
             return False
@@ -177,7 +183,8 @@ class Leases:
     ) -> None:
         """Renew each lease that a listing contradicts: the conditional write shows who is right.
 
-        If a write was under way that the listing shows already, that one has shown it.
+        A listing may show a renewal whose answer has not come yet. So writes under way are waited
+        for, and only leases that are still contradicted are renewed.
         """
         stored = snapshot.by_partition
         names = [lease.partition_id for lease in contradicted]
@@ -202,7 +209,8 @@ class Leases:
     def lose_all(self) -> None:
         """Drop all leases, because another processor fenced this one.
 
-        Writes under way give no lease, either: their partitions may have been claimed since.
+        Writes under way give no lease, either: other processors may have claimed their partitions
+        since.
         """
         self._epoch += 1
         for partition_id in list(self._lease_by_partition):
@@ -210,10 +218,10 @@ class Leases:
             self._on_lost(partition_id)
 
     def doubt_all(self) -> None:
-        """Trust no lease until its record was renewed.
+        """Trust no lease until its own record was renewed.
 
-        For a session that was not renewed in time: other processors may have taken partitions
-        without fencing this one first, if an operator deleted its member record.
+        Called when the session is renewed too late: if an operator had deleted the member record,
+        other processors may have taken partitions without fencing this one first.
         """
         for partition_id, lease in self._lease_by_partition.items():
             self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
@@ -301,9 +309,9 @@ class Leases:
     async def _resolve_doubtful(self, partition_ids: Collection[str]) -> set[str]:
         """Return the partitions that are still ours although a write with an old ETag was refused.
 
-        An earlier write of unknown outcome had taken effect. Each record is renewed with its
-        current ETag before its lease is trusted. If another processor uses this owner id, that
-        write may have been the other's: the lease is lost, and the partition claimed again.
+        Then an earlier write of unknown outcome has taken effect, and the record is renewed with
+        its current ETag before the lease is trusted. But if another processor uses this owner id,
+        that write may have been the other's: the lease is lost, and a cycle claims again.
         """
         if not partition_ids:
             return set()

@@ -1,8 +1,8 @@
 """This processor's member record: it joins the group, and makes sure that its owner id is unique.
 
-A processor writes its member record before it computes its first plan, so that the others count
-it. While it owns partitions, its ownership records show that it is alive, and the member record is
-not renewed: a balanced group writes no member records.
+A processor writes its member record before it computes its first plan, so that the plans of the
+others include it. While it owns partitions, its ownership records show that it is alive, and the
+member record is not renewed: a balanced group writes no member records.
 
 With session leases the member record keeps every lease of the processor alive. It is then renewed
 all the time, and trusted like a lease (``core/ownership/lease_mode.py``).
@@ -10,12 +10,13 @@ all the time, and trusted like a lease (``core/ownership/lease_mode.py``).
 Two processors with one ``owner_id`` would each consider the other's leases their own. So a
 processor that starts and finds a fresh record under its id writes its own incarnation into the
 member record, and waits for longer than a cycle takes. A live holder of the id reads the other
-incarnation in its next cycle and writes its own back; the start then fails. If the holder is dead
-the record stays as it is, and the start goes on.
+incarnation in its next cycle and writes its own back; the start then fails. If the holder is dead,
+the record stays as it is, and the start continues.
 
-A holder that could not reach the store for longer than that wait is too late: it finds that the
-other processor has joined, and yields. If both consider the id theirs, exactly one yields
-(``core/ownership/rivals.py``).
+A holder that was away for longer than that wait is too late: the other processor has joined, and
+the holder yields. It sees that from the age of the other's record; or, if the other one renews its
+record, from the time for which it has read nothing itself. If both consider the id theirs, exactly
+one yields (``core/ownership/rivals.py``).
 """
 
 import asyncio
@@ -217,7 +218,7 @@ class Membership:
             await asyncio.sleep(pause_s)
 
     async def _renew_session(self) -> None:
-        """Renew the session; if the write fails, read the record and renew what is there."""
+        """Renew the session; if the write fails, read the record and write over it once."""
         is_done = self._is_withdrawn
         with suppress(StoreError):
             is_done = is_done or await self._write_anew(attempts_max=2)
@@ -249,8 +250,8 @@ class Membership:
     async def _write_anew(self, attempts_max: int) -> bool:
         """Write the record; if that fails, read it and write over it; return whether it was done.
 
-        If this processor was fenced, all its leases are lost first. Another processor's record
-        stays.
+        If the record shows that this processor was fenced, all its leases are lost first. A record
+        of another incarnation is not written over.
         """
         is_done = await self._write(self.own.member)
         for _ in range(attempts_max - 1):

@@ -3,8 +3,8 @@
 Rule 1: at most one write is in flight, and each carries the newest position, so progress made
 during a write is stored by a single next write.
 Rule 2: every write is conditional on the checkpoint that was read or written last. If the store
-holds another one, ownership decides: an owner continues with the new ETag. If an operator moved it,
-the pump stops, and its successor begins at the moved position.
+has another one, the pump continues with that one's ETag as long as its lease proves to be valid. If
+an operator moved the checkpoint, the pump stops, and the next one begins at the moved position.
 Rule 3: a failing store loses no progress: the newest position is kept and written again.
 """
 
@@ -98,8 +98,8 @@ class Checkpointer:
 
         Raises:
             OwnershipLostError: another processor owns the partition by now.
-            StoreError: the outcome is not known, or the store refused; call again. If the error is
-                also ``refusal``, a retry fails until an operator has acted.
+            StoreError: the outcome is not known, or the store refused; call again. If ``refusal``
+                is the same error, that succeeds only after an operator has acted.
         """
         attempt = 0
         try:
@@ -203,7 +203,9 @@ class Checkpointer:
     async def flush(self, *, is_of_call: bool = False) -> None:
         """Return when all progress made before the call is stored; retry until it is.
 
-        It ends a back-off. *is_of_call*: a cancellation that a handler suppressed ends the retries.
+        If another caller waits to repeat a failed write, that wait ends at once. *is_of_call*: a
+        handler calls this, so the retries end when its call was cancelled, even if it suppressed
+        the ``CancelledError``.
 
         Raises:
             OwnershipLostError: another processor owns the partition; nothing more is stored.

@@ -27,7 +27,7 @@ class CallContext(PartitionContext):
     ) -> None:
         """Create the context; *on_done* is called after events were noted as done.
 
-        Its argument is by how many events the next checkpoint covers more.
+        Its argument is how many more events the next checkpoint covers.
         """
         self._identity = identity
         self._progress = progress

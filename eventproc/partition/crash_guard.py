@@ -1,7 +1,7 @@
 """Finds events that kill the process, by a delivery count stored with the checkpoint.
 
-``core.deliveries`` has the rules; this module carries them out: the count is stored before the
-events that it covers are given to the handler. Without events nothing is stored.
+``core.deliveries`` has the rules, and this module carries them out. The count is stored before the
+events that it covers are given to the handler.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,7 +25,7 @@ GiveUp = Callable[[ReceivedEvent, int], Awaitable[None]]
 
 
 class CrashGuard:
-    """Passes received events to the handler, and stores delivery counts before, while needed."""
+    """Passes received events to the handler; stores the delivery count first where needed."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class Outcome:
     is_done: bool = False
     error: Exception | None = None
     report: FailureReport = field(default_factory=FailureReport)
-    """Of which events it is known that they failed."""
+    """Which events are known to have failed."""
 
 
 DONE: Final = Outcome(is_done=True)
@@ -159,7 +159,7 @@ class HandlerCalls:
         await self._handler.process_events(context, part)
 
     async def report_error(self, context: CallContext, error: Exception, attempt: int) -> None:
-        """Call the handler's ``process_error``: with its own error, or one of the checkpoint."""
+        """Call the handler's ``process_error``: with an error of its own or of the checkpoint."""
         outcome = await self._call(context, lambda: self._handler.process_error(context, error))
         if (second := outcome.error) is not None:
             log = self._log.warning if attempt == 1 else self._log.debug

@@ -1,4 +1,4 @@
-"""Runs handlers of ordinary functions in daemon threads: one for each context of a handler."""
+"""Runs handlers of ordinary functions in daemon threads: one for each partition or key lane."""
 
 import asyncio
 import queue
@@ -80,7 +80,7 @@ class ThreadedHandler(PartitionHandler):
 
 
 class ThreadContext(BlockingPartitionContext):
-    """The context in a handler's thread; it ignores most effects of a cancelled call.
+    """The context in a handler's thread. Most of what a cancelled call does has no effect.
 
     When a call is cancelled, the state from before it is restored, and its events are delivered
     again with that state. So a cancelled call that still runs may not change the state (its events
@@ -120,7 +120,7 @@ class ThreadContext(BlockingPartitionContext):
     def settle(self) -> None:
         """Return when a cancelled call cannot change anything any more.
 
-        It may have read ``is_cancelled`` before the cancellation, and act on it after.
+        The call may have read ``is_cancelled`` before the cancellation, and act on it afterwards.
         """
         with self._changing:
             return

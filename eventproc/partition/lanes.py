@@ -33,7 +33,7 @@ class Lanes(ABC):
     @property
     @abstractmethod
     def is_idle(self) -> bool:
-        """Whether no event is left that ``take`` returned without completing."""
+        """Whether every event that was taken is done."""
 
     @property
     @abstractmethod
@@ -66,7 +66,7 @@ class SerialLane(Lanes):
 
     @property
     def room(self) -> int:
-        """As many as there are: a batch is received when the one before it is done."""
+        """No limit: a batch is received when the one before it is done."""
         return sys.maxsize
 
     @property
@@ -76,7 +76,7 @@ class SerialLane(Lanes):
 
     @property
     def busy_since_s(self) -> float | None:
-        """As the call under way has it."""
+        """That of the call under way."""
         return self._context.busy_since_s
 
     async def take(self, events: Sequence[ReceivedEvent]) -> None:
@@ -136,7 +136,7 @@ class KeyLanes(Lanes):
 
     @property
     def busy_since_s(self) -> float | None:
-        """As the slowest call has it."""
+        """The earliest of all calls under way."""
         contexts = (self._context, *self._lanes)  # The partition's: ``on_idle`` and the like.
         return min((c.busy_since_s for c in contexts if c.busy_since_s is not None), default=None)
 
@@ -164,8 +164,8 @@ class KeyLanes(Lanes):
     async def end(self) -> None:
         """Wait for the calls of all lanes, and cancel them if this wait is cancelled.
 
-        A call that ignores its cancellation is waited for, too: the partition is not another
-        processor's while a handler works on it.
+        A call that ignores its cancellation is waited for, too: the partition may not be handed
+        over while a handler works on it.
         """
         cancellation: asyncio.CancelledError | None = None
         while self._tasks:

@@ -45,8 +45,8 @@ RECEIVE_WAIT_MIN: Final = timedelta(seconds=0.01)
 """The shortest wait: a timer that fires a little early must not cause a busy loop."""
 
 CALL_BUDGET_FRACTION: Final = 0.6
-"""The part of the shutdown time-out for calls under way. The handler's ``close`` then has half of
-what they may leave, and the last checkpoint everything that is left."""
+"""The part of the shutdown time-out for calls under way. Half of the rest is for the handler's
+``close``. The last checkpoint has everything that is left then, and at least the other half."""
 
 
 class PartitionPump:
@@ -324,7 +324,7 @@ class PartitionPump:
             self._stop_scope.give_up(CloseReason.HANDLER_FAILED)
 
     async def _close(self) -> None:
-        """Close the handler, then write the last checkpoint; each within its part of the budget."""
+        """Close the handler, then write the last checkpoint, in what is left of the budget."""
         self._stop_scope.conclude()  # From here on, lanes begin no new calls.
         await self._reader.close()
         await self._lanes.end()

@@ -2,10 +2,11 @@
 
 Rule 1: a partition never has two pumps. A new one starts only when the former one has closed.
 Rule 2: a lease is transferred only after its pump has closed, with its last checkpoint stored.
-Rule 3: a failed pump is not restarted at full speed, here or elsewhere. A partition that the
-failure policy stopped stays owned and is not served. A pump that raised an error, or whose source
-refused, is restarted after a back-off. A stalled partition is transferred to another member, if
-there is one, and is served here again only after a back-off.
+Rule 3: a pump that failed is not started again at once, here or in another processor:
+- A partition that the failure policy stopped stays owned, and is not served until ``resume``.
+- A pump that raised an error, or whose source refused, is restarted after a back-off.
+- A stalled partition is transferred to another member, if there is one; here it is served again
+  only after a back-off.
 """
 
 import asyncio
@@ -255,7 +256,7 @@ class Pumps:
         )
 
     async def _end(self, partition_id: str, reason: CloseReason) -> None:
-        """End a partition's pump, letting its calls finish, and wait until it has closed."""
+        """End a partition's pump: let its calls finish, and wait until it has closed."""
         pump = self._pump_by_partition.get(partition_id)
         task = self._task_by_partition.get(partition_id)
         if pump is not None:
@@ -292,8 +293,8 @@ class Pumps:
 
         Args:
             owned: Partitions whose lease this processor holds.
-            targets: The owner that each lease goes to; a partition that is not named is released.
-                ``None``: this processor keeps the leases.
+            targets: The new owner of each partition; one that is not named is released. ``None``:
+                this processor keeps all leases.
             within: The time for all of that.
         """
         self._drain_budget = within * DRAIN_FRACTION

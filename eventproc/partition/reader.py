@@ -37,7 +37,7 @@ consumer group that was just created, may take a while to be known to the whole 
 
 
 class PartitionReader:
-    """Receives from one partition, over as many links in turn as that takes."""
+    """Receives from one partition, and opens a new link when the former one has failed."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class PartitionReader:
         self._failure = ConditionLogger(self._log, "receiver_failed", "receiver_recovered")
         self._rejections_in_row = 0
         self.newest_received: int | None = None
-        """The last event that was received; set to the position that receiving begins after, so
-        that a gap is noticed."""
+        """Sequence number of the last event received, and before that of the position to begin
+        after: a higher first number shows that events are missing."""
 
         self._last_enqueued_known: LastEnqueued | None = None
         pause_switch.on_pause = self._interrupt

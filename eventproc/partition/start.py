@@ -38,8 +38,8 @@ async def begin(
     """Adopt the checkpoint, restore the progress from it, and return where to begin receiving.
 
     Args:
-        checkpointer: Adopts the checkpoint; its progress takes over what that contains.
-        reader: Receives the position, so that it notices gaps.
+        checkpointer: Adopts the checkpoint; its progress is restored from that.
+        reader: Is told the position, so that it notices missing events.
         scope: Cuts the waits, and logs refusals and a state that does not belong to its position.
         initial_position: Where to begin without a checkpoint.
         wait_s: Seconds to wait after the n-th failed attempt to adopt.

@@ -1,8 +1,9 @@
 """Ends the waits and handler calls of a pump when it stops or when its lease is not trusted.
 
-Rule 1: when the pump stops, waits end at once. Calls of the handler, one or one for each lane, may
-finish within a common budget, unless the partition is lost: then they are cancelled at once.
-Rule 2: a call that lasts longer than the trust in the lease is cancelled, and the pump goes on.
+Rule 1: when the pump stops, waits end at once. Handler calls under way (with key lanes there may be
+several) may finish until one budget for all of them is over. If the partition is lost, they are
+cancelled at once.
+Rule 2: a call that lasts longer than the trust in the lease is cancelled, and the pump continues.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ TRUST_CHECK_MAX_S: Final = 1.0
 which the machine is suspended, and the lease does."""
 
 TRUST_CHECK_MIN_S: Final = 0.001
-"""The shortest time between two checks: within less, a coarse clock may not move."""
+"""The shortest time between two checks: in a shorter one, a coarse clock may not advance."""
 
 
 class StoppedError(Exception):
@@ -78,13 +79,13 @@ class StopScope:
             )
 
     def lose(self) -> None:
-        """Stop at once, with calls under way: another processor owns the partition."""
+        """Stop at once and cancel calls under way: another processor owns the partition."""
         self.reason = CloseReason.OWNERSHIP_LOST
         self._cut(self._waits)
         self._cut(self._calls)
 
     def give_up(self, reason: CloseReason) -> None:
-        """Stop at once, with calls under way, although this processor owns the partition."""
+        """Stop at once and cancel calls under way, although this processor owns the partition."""
         self.reason = self.reason or reason
         self._cut(self._waits)
         self._cut(self._calls)
@@ -135,7 +136,7 @@ class StopScope:
                 del self._calls[scope]
 
     async def until_trusted(self) -> bool:
-        """Wait until the lease is trusted; return whether it was not when called."""
+        """Wait until the lease is trusted; return whether that needed a wait."""
         self.check()
         if self._remaining_s() > 0:
             return False

@@ -245,7 +245,8 @@ class ProcessorRun:
     async def _leave_group(self, until_s: float) -> None:
         """Announce the leave, drain, hand over every partition, and delete the member record.
 
-        Cycles do that: with the status *leaving*, everything that this processor owns is surplus.
+        Cycles decide the hand-overs: with the status *leaving*, everything that this processor
+        owns is surplus.
         """
         await self._try_until(
             self._announced_by_s(), self._membership.change_to(MemberStatus.LEAVING)
@@ -257,7 +258,7 @@ class ProcessorRun:
         elif self._is_rebalancing:
             await asyncio.sleep(self._late_hand_over_wait_s())
         await self._drain(until_s, actions.moves.hand_overs if actions else {})
-        # What other members handed over meanwhile has no pump: a cycle releases it at once.
+        # What other members handed over meanwhile has no pump: a cycle transfers it at once.
         while actions := await self._leaving_cycle(until_s):
             if actions.is_balanced:
                 await self._try_until(until_s, self._membership.withdraw())
@@ -287,9 +288,9 @@ class ProcessorRun:
                 await self.pumps.drain(self.leases.held, targets, timedelta(seconds=left_s))
 
     async def _try_until(self, until_s: float, work: Coroutine[object, object, _T]) -> _T | None:
-        """On the store's loop: run the coroutine; ``None`` if it cannot be done by that time.
+        """On the store's loop: run the coroutine, and return its result.
 
-        Nor if another processor has this one's owner id.
+        ``None`` if the store fails, the time is over, or another processor has this owner id.
         """
         with suppress(StoreError, TimeoutError, DuplicateOwnerError):
             async with asyncio.timeout_at(until_s):
