@@ -136,6 +136,14 @@ def test_another_error_of_the_link_does_not_ask_for_the_ownership_record():
     assert run_virtual(received(SourceUnavailableError("broken"), 3, is_lost)) == [1, 2, 3]
 
 
+async def ask(reader: PartitionReader, call: str) -> None:
+    """Ask for the partition's properties, or for events."""
+    if call == "properties":
+        await reader.properties_with_retries()
+    else:
+        await reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
+
+
 @pytest.mark.parametrize("call", ["next", "properties"])
 @pytest.mark.parametrize("other_error_after", [None, REJECTIONS_MAX - 1])
 def test_refusals_in_a_row_end_the_partition(call, other_error_after):
@@ -159,10 +167,7 @@ def test_refusals_in_a_row_end_the_partition(call, other_error_after):
         source = Refusing(scene.hub)
         reader = reader_of(scene, source)
         with pytest.raises(PartitionStoppedError) as raised:
-            if call == "next":
-                await reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
-            else:
-                await reader.properties_with_retries()
+            await ask(reader, call)
         return raised.value.reason, source.asked_count, asyncio.get_running_loop().time()
 
     asked = REJECTIONS_MAX + (0 if other_error_after is None else other_error_after + 1)
@@ -287,10 +292,7 @@ def test_a_stop_ends_every_wait_of_a_reader_at_once(during):
             0.5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
         )
         with pytest.raises(StoppedError):
-            if during == "properties":
-                await reader.properties_with_retries()
-            else:
-                await reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
+            await ask(reader, during)
         return asyncio.get_running_loop().time()
 
     assert run_virtual(scenario()) == 0.5
