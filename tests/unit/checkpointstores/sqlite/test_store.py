@@ -328,3 +328,31 @@ async def test_a_cancelled_write_does_not_affect_concurrent_writes(tmp_path):
 
     assert {getattr(result, "outcome", None) for result in results[1::2]} == {WriteOutcome.WON}
     assert listed >= {str(number) for number in range(1, 20, 2)}
+
+
+async def test_a_store_whose_opening_failed_can_be_opened_later(tmp_path):
+    """For example after the directory was made. Until then it counts as not open."""
+    folder = tmp_path / "later"
+    store = SqliteCheckpointStore(folder / "store.db")
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        await store.open()
+    with pytest.raises(RuntimeError, match="the store is not open"):
+        await store.list_ownership(GROUP)
+    folder.mkdir()
+    async with store:
+        [claim] = await store.claim_ownership(GROUP, [CLAIM])
+
+    assert claim.outcome is WriteOutcome.WON
+
+
+async def test_no_claims_need_no_write(tmp_path):
+    """So they have no unknown outcome either while another process has the file locked."""
+    path = tmp_path / "store.db"
+    async with SqliteCheckpointStore(path, busy_timeout=timedelta(milliseconds=1)) as store:
+        other = hold_the_lock(path)
+        results = await store.claim_ownership(GROUP, [])
+        [after] = await store.claim_ownership(GROUP, [CLAIM])
+        other.close()
+
+    assert results == []
+    assert after.outcome is WriteOutcome.UNKNOWN
