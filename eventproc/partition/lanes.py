@@ -162,13 +162,21 @@ class KeyLanes(Lanes):
                 await asyncio.wait(self._tasks)
 
     async def end(self) -> None:
-        """Wait for the calls of all lanes."""
-        try:
-            while self._tasks:
+        """Wait for the calls of all lanes, and cancel them if this wait is cancelled.
+
+        A call that ignores its cancellation is waited for, too: the partition is not another
+        processor's while a handler works on it.
+        """
+        cancellation: asyncio.CancelledError | None = None
+        while self._tasks:
+            try:
                 await asyncio.wait(self._tasks)
-        finally:
-            for task in self._tasks:
-                task.cancel()
+            except asyncio.CancelledError as error:
+                cancellation = error
+                for task in self._tasks:
+                    task.cancel()
+        if cancellation is not None:
+            raise cancellation
 
     def _note_done(self, done_count: int) -> None:
         self._checkpointer.note(done_count)

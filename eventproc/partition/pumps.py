@@ -260,8 +260,6 @@ class Pumps:
         task = self._task_by_partition.get(partition_id)
         if pump is not None:
             pump.end(reason, within=self._drain_budget)
-        elif task is not None:
-            task.cancel()
         if task is not None:
             await asyncio.wait([task])
 

@@ -66,6 +66,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *stores.SQLITE,
         *stores.BLOB,
         *stores.BLOB_CLIENT,
+        *stores.BLOB_LISTING,
         *stores.BLOB_RECORDS,
         *stores.BLOB_CHECKPOINT,
         *stores.BLOB_ERRORS,

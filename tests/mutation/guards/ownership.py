@@ -172,6 +172,12 @@ BALANCER = guards_in(
         words="results = await self._claim(actions) if is_known else []",
         mutated="results = await self._claim(actions)",
     ),
+    Guard(
+        name="nothing is claimed if a silent member renewed before it was fenced",
+        without_it="a partition has two owners: the former one's session never ended",
+        words="            is_known &= await self._fence(member)\n",
+        mutated="            await self._fence(member)\n",
+    ),
     suites=("moves", "safety", "planned"),
 )
 

@@ -131,6 +131,18 @@ BLOB_CLIENT = guards_in(
     ),
 )
 
+BLOB_LISTING = guards_in(
+    "checkpointstores/blob/store.py",
+    ["tests/unit/checkpointstores/blob/test_store.py"],
+    Guard(
+        name="blob: a listing of several pages is as old as its first page",
+        without_it="an owner on the first page that renewed meanwhile is judged expired",
+        words="as_of = as_of or self._time_of(page)",
+        mutated="as_of = self._time_of(page)",
+        is_simulated=False,
+    ),
+)
+
 BLOB_RECORDS = guards_in(
     "checkpointstores/blob/records.py",
     [CONTRACT, "tests/contract/test_blob_opening.py", "tests/contract/test_blob_formats.py"],
