@@ -6,6 +6,7 @@ import pickle
 import sqlite3
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -217,7 +218,7 @@ async def test_a_write_of_unknown_outcome_reports_why(tmp_path):
         other.close()
         [again] = await store.claim_ownership(GROUP, [CLAIM])
 
-    results = [*claims, announced, updated]
+    results: list[Any] = [*claims, announced, updated]
     assert [result.claim.partition_id for result in claims] == ["0", "1"]
     assert {result.outcome for result in results} == {WriteOutcome.UNKNOWN}
     for result in results:
