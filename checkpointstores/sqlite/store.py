@@ -31,7 +31,7 @@ from checkpointstores.sqlite.file import (
 )
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.errors import ConfigurationError, StoreCorruptError, StoreError
-from eventproc.logs import get_logger
+from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
@@ -59,7 +59,7 @@ class _QueuedWrite(Generic[T]):
     def __init__(self, work: Callable[[sqlite3.Connection, int], T]) -> None:
         self._work = work
         self.result: T | None = None
-        self.error: ValueError | OverflowError | None = None
+        self.error: Exception | None = None
 
     def run(self, db: sqlite3.Connection, now_us: int) -> None:
         """Run the write in a savepoint. A value that SQLite cannot store fails this write only."""
@@ -137,9 +137,7 @@ class SqliteCheckpointStore(CheckpointStore):
         self._busy_timeout = busy_timeout
         self._file: _OpenFile | None = None
         self._thread: ThreadPoolExecutor | None = None
-        self._failure: type[StoreError] | None = None
-        """The type of the last write's error, if it failed; a new type is logged once."""
-
+        self._unknown = ConditionLogger(_log, "store_write_unknown", "store_write_known_again")
         self._queue: deque[_QueuedWrite[Any]] = deque()
 
     def __repr__(self) -> str:
@@ -179,24 +177,29 @@ class SqliteCheckpointStore(CheckpointStore):
         if not claims:
             return []
         # One transaction for all: each still wins or loses by its own etag.
-        results = await self._write(
-            lambda db, now_us: [records.claim(db, group, claim, now_us) for claim in claims]
-        )
-        if results is None:
-            return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
-        return results
+        try:
+            return await self._write(
+                lambda db, now_us: [records.claim(db, group, claim, now_us) for claim in claims]
+            )
+        except StoreError as error:
+            unknown = WriteOutcome.UNKNOWN
+            return [ClaimResult(claim=claim, outcome=unknown, error=error) for claim in claims]
 
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
         members, as_of = await self._read(lambda db: records.list_members(db, group))
         return MembershipSnapshot(members=members, as_of=as_of)
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        result = await self._write(lambda db, now_us: records.announce(db, group, member, now_us))
-        return result or MemberResult(outcome=WriteOutcome.UNKNOWN)
+        try:
+            return await self._write(lambda db, now_us: records.announce(db, group, member, now_us))
+        except StoreError as error:
+            return MemberResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        result = await self._write(lambda db, _: records.withdraw(db, group, member))
-        return result or WriteOutcome.UNKNOWN
+        try:
+            return await self._write(lambda db, _: records.withdraw(db, group, member))
+        except StoreError:
+            return WriteOutcome.UNKNOWN
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         checkpoints, _ = await self._read(lambda db: records.list_checkpoints(db, group))
@@ -213,10 +216,12 @@ class SqliteCheckpointStore(CheckpointStore):
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
         require_partition_id(update.partition_id)
-        result = await self._write(
-            lambda db, now_us: records.update_checkpoint(db, group, update, now_us)
-        )
-        return result or CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+        try:
+            return await self._write(
+                lambda db, now_us: records.update_checkpoint(db, group, update, now_us)
+            )
+        except StoreError as error:
+            return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
     # --- the thread ------------------------------------------------------------------------------
 
@@ -267,8 +272,12 @@ class SqliteCheckpointStore(CheckpointStore):
 
         return await self._in_thread(read)
 
-    async def _write(self, work: Callable[[sqlite3.Connection, int], T]) -> T | None:
-        """Run *work* in a transaction; ``None`` if it is not known whether it was written."""
+    async def _write(self, work: Callable[[sqlite3.Connection, int], T]) -> T:
+        """Run *work* in a transaction.
+
+        Raises:
+            StoreError: it is not known whether it was written.
+        """
         queued = _QueuedWrite(work)
         self._queue.append(queued)
         # The first call to reach the thread runs all queued writes in one transaction, with one
@@ -276,6 +285,7 @@ class SqliteCheckpointStore(CheckpointStore):
         await self._in_thread(self._write_queued)
         if queued.error is not None:
             raise queued.error
+        assert queued.result is not None, "every write returns its outcome"
         return queued.result
 
     def _write_queued(self) -> None:
@@ -291,17 +301,7 @@ class SqliteCheckpointStore(CheckpointStore):
                     queued.run(db, now_us)
         except StoreError as error:
             for queued in batch:
-                queued.result = None
-            self._note_failure(error)
-            return
-        if self._failure is not None:
-            self._failure = None
-            _log.info("store_write_known_again", path=str(self._path))
-
-    def _note_failure(self, error: StoreError) -> None:
-        if self._failure is type(error):
-            return
-        self._failure = type(error)
-        # Only a ``StoreUnavailableError`` may end by itself.
-        log = _log.error if isinstance(error, StoreCorruptError) else _log.warning
-        log("store_write_unknown", path=str(self._path), error=str(error))
+                queued.error = error
+            self._unknown.note(is_error=error.is_final, path=str(self._path), error=str(error))
+        else:
+            self._unknown.end(path=str(self._path))

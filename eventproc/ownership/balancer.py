@@ -164,9 +164,13 @@ class Balancer:
         if not actions.moves.taken:
             return []
         results = await self.leases.claim(actions.moves.taken)
-        unknown = [r.claim.partition_id for r in results if r.outcome is WriteOutcome.UNKNOWN]
+        unknown = [result for result in results if result.outcome is WriteOutcome.UNKNOWN]
         if unknown:
-            self._unknown_claims.note(partition_ids=unknown)
+            error = unknown[0].error
+            self._unknown_claims.note(
+                partition_ids=[result.claim.partition_id for result in unknown],
+                error=None if error is None else str(error),
+            )
         else:
             self._unknown_claims.end()
         return results

@@ -38,7 +38,6 @@ from eventproc.core.ownership.member_status import (
 from eventproc.errors import (
     DuplicateOwnerError,
     StoreError,
-    StoreRejectedError,
     StoreUnavailableError,
 )
 from eventproc.logs import ConditionLogger, Logger
@@ -104,7 +103,7 @@ class Membership:
         Raises:
             DuplicateOwnerError: a live processor wrote its own incarnation back, or wrote first
                 in every attempt.
-            StoreRejectedError: the store refuses the record permanently.
+            StoreError: the store refuses the record, and an operator has to act (``is_final``).
             StoreUnavailableError: the record could not be written.
         """
         self._is_withdrawn = False
@@ -150,7 +149,7 @@ class Membership:
             if await self._write_over(mine):
                 return is_taken
             assert self._newest is not None, "a record was written"
-            if isinstance(self._newest.error, StoreRejectedError):
+            if self._newest.error is not None and self._newest.error.is_final:
                 raise self._newest.error
         assert self._newest is not None, "a record was written"
         if self._newest.outcome is WriteOutcome.LOST:

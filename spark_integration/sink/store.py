@@ -1,6 +1,7 @@
 """Reads checkpoints for the sink, and writes begin records and commits.
 
-Rule 1: a write whose outcome is unknown does not count as won; the checkpoint is read again.
+Rule 1: a write whose outcome is unknown does not count as won. It is repeated, and if the repeated
+write loses, the checkpoint is read: it may be the first write's.
 Rule 2: a write that lost against another writer's is not repeated over it.
 """
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from eventproc.config import Backoff
-from eventproc.errors import StoreError, StoreRejectedError, StoreUnavailableError
+from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
@@ -74,15 +75,12 @@ class Checkpoints:
 
         async def attempt() -> StartedBatch:
             nonlocal found, is_unsure, is_replay
-            if is_unsure:
-                found = await self.read(partition_id, me)
             while not is_handled(first, found):
-                if found is None or found.writer != me.writer:
+                is_begun = found is not None and found.writer == me.writer
+                if not (is_begun and is_unsure):  # Else it may be this attempt's own record.
                     is_replay = found is not None and found.delivery_count > 0
-                elif not is_unsure:
-                    is_replay = found.delivery_count > 0  # Another attempt at this task.
                 update = begin_update(partition_id, found, first, me)
-                if update is None or (found is not None and found.writer == me.writer):
+                if update is None or is_begun:
                     return StartedBatch(found, is_replay=is_replay)
                 result = await self._store.update_checkpoint(self._group, update)
                 if result.outcome is WriteOutcome.WON:
@@ -101,7 +99,7 @@ class Checkpoints:
         Raises:
             FencedError: another writer has written since the begin record.
             StoreUnavailableError: no answer within ``operationTimeout``.
-            StoreRejectedError: the store refuses the write.
+            StoreError: the store refuses the write, and a retry does not help.
         """
         await self._attempts(self._commit, update)
 
@@ -118,7 +116,7 @@ class Checkpoints:
 
 def _unknown(update: CheckpointUpdate, error: StoreError | None) -> StoreError:
     """Return the error for a write with an unknown outcome: the store's, if it refused it."""
-    if isinstance(error, StoreRejectedError):
+    if error is not None and error.is_final:
         return error
     return StoreUnavailableError(
         f"it is unknown whether the checkpoint of partition {update.partition_id!r} was moved to "

@@ -2,9 +2,10 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from eventproc.errors import ConfigurationError
-from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
+from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
 from eventproc.testing.store_contract.bench import (
     Bench,
     claim_one,
@@ -231,9 +232,19 @@ async def slashes_are_refused(bench: Bench) -> None:
         require(not accepted, f"a group named {name!r} must be refused")
     group = bench.new_group()
     for partition_id in ("a/b", "a\\b", "", ".."):
-        accepted = False
-        with suppress(ValueError):
-            await claim_one(bench.store, group, partition_id, "a", None)
-            accepted = True
-        require(not accepted, f"a claim on partition {partition_id!r} must be refused")
+        update = CheckpointUpdate(
+            partition_id=partition_id, offset="1", sequence_number=1, replaces=None, writer="w"
+        )
+        for what, call in (
+            ("a claim on", partial(claim_one, bench.store, group, partition_id, "a", None)),
+            ("reading", partial(bench.store.read_checkpoint, group, partition_id)),
+            ("a checkpoint of", partial(bench.store.update_checkpoint, group, update)),
+        ):
+            accepted = False
+            with suppress(ValueError):
+                await call()
+                accepted = True
+            require(not accepted, f"{what} partition {partition_id!r} must be refused")
     require(await owners(bench.store, group) == {}, "what was refused must not be written")
+    listed = await bench.store.list_checkpoints(group)
+    require(not listed, "a checkpoint that was refused must not be written")

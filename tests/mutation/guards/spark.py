@@ -224,7 +224,7 @@ SINK_RECORDS = guards_in(
 
 SINK_STORE = guards_in(
     "spark_integration/sink/store.py",
-    BY_PARTITION,
+    [*BY_PARTITION, "tests/unit/spark_integration/sink/test_store.py"],
     Guard(
         name="Spark sink: a lost write is not repeated over the record of another driver",
         without_it="a driver that was paused moves checkpoints back",
@@ -243,16 +243,15 @@ SINK_STORE = guards_in(
     Guard(
         name="|| a handler repeats the effects of the first attempt without knowing it",
         without_it="what the first attempt did is done again without a word",
-        words="                    is_replay = found.delivery_count > 0  "
-        "# Another attempt at this task.\n",
-        mutated="                    is_replay = False\n",
+        words="                if not (is_begun and is_unsure):",
+        mutated="                if not is_begun:",
         is_simulated=False,
     ),
     Guard(
         name="Spark sink: a task's own begin record, whose answer was lost, is not a replay",
         without_it="an outage of the store makes new events look repeated",
-        words="                elif not is_unsure:\n",
-        mutated="                else:\n",
+        words="                if not (is_begun and is_unsure):",
+        mutated="                if True:",
         is_simulated=False,
     ),
     Guard(

@@ -5,7 +5,7 @@ import logging
 import pickle
 import sqlite3
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,12 +19,10 @@ from eventproc.errors import (
     StoreUnavailableError,
 )
 from eventproc.models import (
-    Checkpoint,
     CheckpointUpdate,
     ConsumerGroup,
     Member,
     OwnershipClaim,
-    SequenceRange,
     WriteOutcome,
 )
 
@@ -198,14 +196,61 @@ async def test_after_later_damage_reads_raise_and_writes_have_an_unknown_outcome
     assert "restore a backup" in logged[0].__dict__["error"]
 
 
-def test_each_kind_of_write_failure_is_logged_once(tmp_path, caplog):
-    """A busy file that is damaged later needs an operator."""
-    store = SqliteCheckpointStore(tmp_path / "store.db")
-    for error in (StoreUnavailableError("busy"), StoreCorruptError("damaged")):
-        store._note_failure(error)
-        store._note_failure(error)
+def hold_the_lock(path):
+    """Begin a write as another process does, and leave it unfinished."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    return other
 
-    assert [r.levelname for r in caplog.records] == ["WARNING", "ERROR"]
+
+async def test_a_write_of_unknown_outcome_reports_why(tmp_path):
+    """Also each of several that shared a transaction. Afterwards writes are won again."""
+    path = tmp_path / "store.db"
+    async with SqliteCheckpointStore(path, busy_timeout=timedelta(milliseconds=1)) as store:
+        other = hold_the_lock(path)
+        member = Member(owner_id="a", incarnation="1")
+        claims, announced, updated, withdrawn = await asyncio.gather(
+            store.claim_ownership(GROUP, [CLAIM, replace(CLAIM, partition_id="1")]),
+            store.announce_member(GROUP, member),
+            store.update_checkpoint(GROUP, an_update("0")),
+            store.withdraw_member(GROUP, member),
+        )
+        other.close()
+        [again] = await store.claim_ownership(GROUP, [CLAIM])
+
+    results: list[Any] = [*claims, announced, updated]
+    assert [result.claim.partition_id for result in claims] == ["0", "1"]
+    assert {result.outcome for result in results} == {WriteOutcome.UNKNOWN}
+    for result in results:
+        assert isinstance(result.error, StoreUnavailableError)
+        assert "database is locked" in str(result.error)
+    assert withdrawn is WriteOutcome.UNKNOWN
+    assert (again.outcome, again.error) == (WriteOutcome.WON, None)
+
+
+async def test_a_write_failure_is_logged_when_it_begins_gets_worse_and_ends(tmp_path, caplog):
+    """A locked file may become free; a file that was moved away needs an operator."""
+    path = tmp_path / "store.db"
+    caplog.set_level(logging.INFO, "eventproc.stores.sqlite")
+    async with SqliteCheckpointStore(path, busy_timeout=timedelta(milliseconds=1)) as store:
+        caplog.clear()
+        other = hold_the_lock(path)
+        for _ in range(2):
+            await store.claim_ownership(GROUP, [CLAIM])
+        other.close()
+        path.rename(tmp_path / "elsewhere.db")
+        for _ in range(2):
+            await store.claim_ownership(GROUP, [CLAIM])
+        (tmp_path / "elsewhere.db").rename(path)
+        for _ in range(2):
+            await store.claim_ownership(GROUP, [CLAIM])
+
+    assert [(r.levelname, r.__dict__["event"]) for r in caplog.records] == [
+        ("WARNING", "store_write_unknown"),
+        ("ERROR", "store_write_unknown"),
+        ("INFO", "store_write_known_again"),
+    ]
+    assert {r.__dict__["path"] for r in caplog.records} == {str(path)}
 
 
 async def test_records_survive_closing(tmp_path):
@@ -286,111 +331,29 @@ async def test_a_cancelled_write_does_not_affect_concurrent_writes(tmp_path):
     assert listed >= {str(number) for number in range(1, 20, 2)}
 
 
-VERSION_1 = """
-CREATE TABLE ownership (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    partition_id TEXT NOT NULL, owner_id TEXT, etag TEXT NOT NULL,
-    last_modified_us INTEGER NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) WITHOUT ROWID, STRICT;
-CREATE TABLE member (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    owner_id TEXT NOT NULL, incarnation TEXT NOT NULL, is_leaving INTEGER NOT NULL,
-    hands_over INTEGER NOT NULL, weight REAL NOT NULL, version TEXT NOT NULL, etag TEXT NOT NULL,
-    last_modified_us INTEGER NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
-) WITHOUT ROWID, STRICT;
-CREATE TABLE checkpoint (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    partition_id TEXT NOT NULL, "offset" TEXT NOT NULL, sequence_number INTEGER NOT NULL,
-    writer TEXT NOT NULL, etag TEXT NOT NULL, last_modified_us INTEGER NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) WITHOUT ROWID, STRICT;
-CREATE TABLE checkpoint_state (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    partition_id TEXT NOT NULL, sequence_number INTEGER NOT NULL, state BLOB NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) STRICT;
-INSERT INTO member
-VALUES ('ns', 'hub', '$default', 'a', '0', 0, 1, 1.0, '0.1', 'e0', 1000000);
-INSERT INTO ownership VALUES ('ns', 'hub', '$default', '0', 'a', 'e1', 1000000);
-INSERT INTO checkpoint VALUES ('ns', 'hub', '$default', '0', '700', 7, 'w', 'e2', 1000000);
-INSERT INTO checkpoint_state VALUES ('ns', 'hub', '$default', '0', 7, x'736576656e');
-PRAGMA application_id = 1702260850;
-PRAGMA user_version = 1;
-"""
-"""A file as the first version of the tables left it."""
+async def test_a_store_whose_opening_failed_can_be_opened_later(tmp_path):
+    """For example after the directory was made. Until then it counts as not open."""
+    folder = tmp_path / "later"
+    store = SqliteCheckpointStore(folder / "store.db")
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        await store.open()
+    with pytest.raises(RuntimeError, match="the store is not open"):
+        await store.list_ownership(GROUP)
+    folder.mkdir()
+    async with store:
+        [claim] = await store.claim_ownership(GROUP, [CLAIM])
 
-MOVED_BY_VERSION_1 = """
-INSERT OR REPLACE INTO checkpoint
-VALUES ('ns', 'hub', '$default', '0', '1000', 10, 'w1', 'e9', 2000000)
-"""
+    assert claim.outcome is WriteOutcome.WON
 
 
-def update_to(number: int, replaces: Checkpoint | None, **changes: Any) -> CheckpointUpdate:
-    """An update of partition 0."""
-    values: dict[str, Any] = {
-        "partition_id": "0",
-        "offset": str(number * 100),
-        "sequence_number": number,
-        "replaces": replaces,
-        "writer": "w",
-    }
-    return CheckpointUpdate(**(values | changes))
-
-
-async def test_a_file_of_the_first_version_is_migrated(tmp_path):
-    """Its records are kept, and fields of the present version can be written."""
+async def test_no_claims_need_no_write(tmp_path):
+    """So they have no unknown outcome either while another process has the file locked."""
     path = tmp_path / "store.db"
-    connection = sqlite3.connect(path)
-    connection.executescript(VERSION_1)
-    connection.close()
-    done = (SequenceRange(9, 9),)
-    async with SqliteCheckpointStore(path) as store:
-        owned = await store.list_ownership(GROUP)
-        member = await store.announce_member(GROUP, Member(owner_id="a", incarnation="1"))
-        found = await store.read_checkpoint(GROUP, "0")
-        update = update_to(8, found, completed=done, delivery_count=2)
-        await store.update_checkpoint(GROUP, update)
-    async with SqliteCheckpointStore(path) as store:
-        reread = await store.read_checkpoint(GROUP, "0")
+    async with SqliteCheckpointStore(path, busy_timeout=timedelta(milliseconds=1)) as store:
+        other = hold_the_lock(path)
+        results = await store.claim_ownership(GROUP, [])
+        [after] = await store.claim_ownership(GROUP, [CLAIM])
+        other.close()
 
-    assert found is not None
-    assert reread is not None
-    assert member.outcome is WriteOutcome.WON
-    assert [(o.owner_id, o.etag) for o in owned.ownerships] == [("a", "e1")]
-    assert (found.sequence_number, found.state, found.completed) == (7, b"seven", ())
-    assert (reread.completed, reread.delivery_count, reread.state) == (done, 2, b"seven")
-
-
-async def test_the_clock_of_a_migrated_file_is_not_behind_its_records(
-    tmp_path,
-):
-    """They have times of wall clocks, which may have been ahead."""
-    path = tmp_path / "store.db"
-    connection = sqlite3.connect(path)
-    connection.executescript(VERSION_1)
-    connection.execute("UPDATE checkpoint SET last_modified_us = 4102444800000000")
-    connection.commit()
-    connection.close()
-    async with SqliteCheckpointStore(path) as store:
-        owned = await store.list_ownership(GROUP)
-
-    assert owned.as_of is not None
-    assert owned.as_of >= datetime(2100, 1, 1, tzinfo=UTC)
-
-
-async def test_a_process_of_the_first_version_may_still_write(tmp_path):
-    """It may have the file open. Completed ranges are cut at its position."""
-    path = tmp_path / "store.db"
-    async with SqliteCheckpointStore(path) as store:
-        done = (SequenceRange(9, 10), SequenceRange(12, 12))
-        await store.update_checkpoint(GROUP, update_to(8, None, completed=done, delivery_count=2))
-        with sqlite3.connect(path) as connection:
-            connection.execute(MOVED_BY_VERSION_1)
-        connection.close()
-        found = await store.read_checkpoint(GROUP, "0")
-
-    assert found is not None
-    assert found.sequence_number == 10
-    assert (found.completed, found.delivery_count) == ((SequenceRange(12, 12),), 0)
+    assert results == []
+    assert after.outcome is WriteOutcome.UNKNOWN

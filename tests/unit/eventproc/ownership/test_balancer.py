@@ -6,8 +6,10 @@ from datetime import timedelta
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.config import EventProcessorConfig
+from eventproc.errors import StoreUnavailableError
 from eventproc.logs import get_logger
 from eventproc.models import (
+    ClaimResult,
     LeaseMode,
     Member,
     MemberResult,
@@ -334,3 +336,29 @@ def test_nothing_is_claimed_from_a_silent_member_that_renewed_before_it_was_fenc
         assert (await fixture.poll()).claimed == ("0",)
 
     run(scenario, mode=LeaseMode.SESSION)
+
+
+def test_a_claim_of_unknown_outcome_is_logged_with_the_stores_reason(caplog):
+    """So that an operator need not look for it elsewhere."""
+
+    async def scenario(fixture):
+        async def unknown(_group, claims):
+            error = StoreUnavailableError("the disk is busy")
+            return [
+                ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN, error=error)
+                for claim in claims
+            ]
+
+        fixture.store.claim_ownership = unknown
+        for _ in range(10):
+            await fixture.poll()
+        [line] = [
+            vars(record)
+            for record in caplog.records
+            if (vars(record).get("event"), record.levelname) == ("claim_outcome_unknown", "WARNING")
+        ]
+
+        assert set(line["partition_ids"]) <= set(fixture.partition_ids)
+        assert line["error"] == "the disk is busy"
+
+    run(scenario)

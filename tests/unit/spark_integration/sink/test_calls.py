@@ -84,6 +84,7 @@ class Blocking(BlockingPartitionHandler):
             with pytest.raises(RefusedInSparkError, match="is not available in a Spark sink"):
                 ask()
         assert (context.partition_id, context.owner_id) == ("0", "spark/q")
+        context.resume()
         assert (context.lag, context.is_cancelled, context.is_replay) == (None, False, False)
         context.state = b"seen"
 
@@ -244,3 +245,35 @@ async def test_a_handler_that_fails_on_columns_fails_the_task():
     harness = await sink_harness()
     with pytest.raises(HandlerFailedError, match="odd"):
         await harness.partition(Columns()).take(rows(7, 9))
+
+
+class Pausing(RecordingHandler):
+    """Resumes, which does nothing, and then pauses."""
+
+    async def process_event(self, context: Any, event: ReceivedEvent) -> None:
+        context.resume()
+        context.pause()
+
+
+async def test_pausing_is_refused():
+    """A batch is handled as a whole; the message names the option that bounds it."""
+    harness, policy = await sink_harness(), FailurePolicy(attempts_max=1)
+    with pytest.raises(HandlerFailedError, match="maxEventsPerTrigger"):
+        await harness.partition(Pausing(), failure_policy=policy).take(rows(0, 2))
+
+
+async def test_checkpoint_without_an_event_marks_what_is_done_so_far():
+    """With deferCheckpoints; the call's own events are done when it returns."""
+
+    class MarksAll(RecordingHandler):
+        async def process_event(self, context: Any, event: ReceivedEvent) -> None:
+            await context.checkpoint()
+            await super().process_event(context, event)
+
+    harness, seen = await sink_harness(), MarksAll()
+    partition = harness.partition(seen, defers_checkpoints=True)
+    await partition.take(rows(0, 3))
+    await harness.commit(partition)
+
+    assert seen.numbers == [0, 1, 2]
+    assert await harness.position() == (2, b"3", 0)

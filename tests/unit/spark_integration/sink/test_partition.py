@@ -1,36 +1,23 @@
 """One partition in one task, without Spark: what is handed over, committed, and refused."""
 
-import asyncio
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
     CloseReason,
 )
-from eventproc.errors import StoreRejectedError, StoreUnavailableError
-from eventproc.models import (
-    CheckpointResult,
-    CheckpointUpdate,
-    ConsumerGroup,
-    SequenceRange,
-    WriteOutcome,
-)
+from eventproc.models import SequenceRange
 from spark_integration.errors import (
     FencedError,
     HandlerFailedError,
     OrderLostError,
 )
-from spark_integration.sink.records import TaskReport, commit_update, commits, parse_writer
-from spark_integration.sink.store import Checkpoints
+from spark_integration.sink.records import TaskReport, commit_update, commits
 from tests.unit.spark_integration.sink.sink_bench import (
-    GROUP,
     TASK,
     RecordingHandler,
-    SinkHarness,
     rows,
     sink_harness,
 )
@@ -182,73 +169,6 @@ async def test_rows_out_of_order_are_refused():
         )
     with pytest.raises(OrderLostError, match="tasks 0 and 1"):
         commits(reports)
-
-
-@pytest.mark.parametrize(
-    "writer", [None, "", "owner/0/x", "spark/a/b/c/d", "spark/q/1/r", "a/b/c/d/e"]
-)
-def test_writers_other_than_tasks_are_not_parsed(writer):
-    """parse_writer returns None for them."""
-    assert parse_writer(writer) is None
-    assert parse_writer(TASK.writer) == TASK
-
-
-class LosingWrites(MemoryCheckpointStore):
-    """Loses the request or the answer of the first writes."""
-
-    unanswered = 0
-    is_carried_out = True
-    refusal: StoreRejectedError | None = None
-
-    async def update_checkpoint(
-        self, group: ConsumerGroup, update: CheckpointUpdate
-    ) -> CheckpointResult:
-        if not self.unanswered:
-            return await super().update_checkpoint(group, update)
-        self.unanswered -= 1
-        if self.is_carried_out and self.refusal is None:
-            await super().update_checkpoint(group, update)
-        return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=self.refusal)
-
-
-@pytest.mark.parametrize("is_carried_out", [True, False])
-async def test_a_lost_answer_changes_nothing(is_carried_out):
-    """A task's own begin record is not a replay, and its own commit does not fence it."""
-    store, seen = LosingWrites(), RecordingHandler()
-    await store.open()
-    store.is_carried_out = is_carried_out
-    harness = SinkHarness(store)
-    partition = harness.partition(seen)
-    store.unanswered = 1
-    await partition.take(rows(0, 5))
-    store.unanswered = 1
-    await harness.commit(partition)
-
-    assert (seen.numbers, seen.replays) == ([0, 1, 2, 3, 4], {False})
-    assert await harness.position() == (4, b"5", 0)
-
-
-async def test_a_store_that_stays_unreachable_fails_the_batch():
-    """After ``operationTimeout``; the batch is delivered again later."""
-    store = LosingWrites()
-    await store.open()
-    store.unanswered = 1_000
-    harness = SinkHarness(store)
-    harness.checkpoints = Checkpoints(store, GROUP, timedelta(milliseconds=1))
-    with pytest.raises(StoreUnavailableError, match="does not answer"):
-        await harness.partition(RecordingHandler()).take(rows(0, 5))
-
-
-async def test_a_write_that_the_store_refuses_fails_the_batch_at_once():
-    """And not after ``operationTimeout``: the error is the store's own."""
-    store = LosingWrites()
-    await store.open()
-    store.unanswered, store.refusal = 1_000, StoreRejectedError("the token expired")
-    harness = SinkHarness(store)
-    harness.checkpoints = Checkpoints(store, GROUP, timedelta(hours=1))
-    async with asyncio.timeout(5):
-        with pytest.raises(StoreRejectedError, match="the token expired"):
-            await harness.partition(RecordingHandler()).take(rows(0, 5))
 
 
 async def test_two_attempts_at_a_task_share_a_begin_record():

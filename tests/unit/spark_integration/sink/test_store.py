@@ -1,0 +1,183 @@
+"""The sink's reads and writes of checkpoints, while the store or another writer interferes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.errors import (
+    ConfigurationError,
+    StoreCorruptError,
+    StoreError,
+    StoreRejectedError,
+    StoreUnavailableError,
+)
+from eventproc.models import (
+    CheckpointResult,
+    CheckpointUpdate,
+    ConsumerGroup,
+    WriteOutcome,
+)
+from spark_integration.errors import FencedError
+from spark_integration.sink.store import Checkpoints
+from tests.unit.spark_integration.sink.sink_bench import (
+    GROUP,
+    TASK,
+    RecordingHandler,
+    SinkHarness,
+    rows,
+    sink_harness,
+)
+
+
+class LosingWrites(MemoryCheckpointStore):
+    """Loses the request or the answer of the first writes."""
+
+    unanswered = 0
+    is_carried_out = True
+    refusal: StoreError | None = None
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        if not self.unanswered:
+            return await super().update_checkpoint(group, update)
+        self.unanswered -= 1
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        if self.is_carried_out and self.refusal is None:
+            await super().update_checkpoint(group, update)
+        return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=self.refusal)
+
+
+@pytest.mark.parametrize("is_carried_out", [True, False])
+async def test_a_lost_answer_changes_nothing(is_carried_out):
+    """A task's own begin record is not a replay, and its own commit does not fence it."""
+    store, seen = LosingWrites(), RecordingHandler()
+    await store.open()
+    store.is_carried_out = is_carried_out
+    harness = SinkHarness(store)
+    partition = harness.partition(seen)
+    store.unanswered = 1
+    await partition.take(rows(0, 5))
+    store.unanswered = 1
+    await harness.commit(partition)
+
+    assert (seen.numbers, seen.replays) == ([0, 1, 2, 3, 4], {False})
+    assert await harness.position() == (4, b"5", 0)
+
+
+async def test_a_store_that_stays_unreachable_fails_the_batch():
+    """After ``operationTimeout``; the batch is delivered again later."""
+    store = LosingWrites()
+    await store.open()
+    store.unanswered = 1_000
+    harness = SinkHarness(store)
+    harness.checkpoints = Checkpoints(store, GROUP, timedelta(milliseconds=1))
+    with pytest.raises(StoreUnavailableError, match="does not answer"):
+        await harness.partition(RecordingHandler()).take(rows(0, 5))
+
+
+@pytest.mark.parametrize("refusal", [StoreRejectedError("no right"), StoreCorruptError("damaged")])
+async def test_a_write_that_the_store_refuses_fails_the_batch_at_once(refusal):
+    """And not after ``operationTimeout``: the error is the store's own."""
+    store = LosingWrites()
+    await store.open()
+    store.unanswered, store.refusal = 1_000, refusal
+    harness = SinkHarness(store)
+    harness.checkpoints = Checkpoints(store, GROUP, timedelta(hours=1))
+    async with asyncio.timeout(5):
+        with pytest.raises(type(refusal), match=str(refusal)):
+            await harness.partition(RecordingHandler()).take(rows(0, 5))
+
+
+async def test_the_reason_for_an_unknown_outcome_is_in_the_error():
+    """If the store gives one that may pass."""
+    store = LosingWrites()
+    await store.open()
+    store.unanswered, store.refusal = 1_000, StoreUnavailableError("the disk is busy")
+    harness = SinkHarness(store)
+    harness.checkpoints = Checkpoints(store, GROUP, timedelta(milliseconds=1))
+    with pytest.raises(StoreUnavailableError, match=r"partition '0' .* -1: the disk is busy"):
+        await harness.partition(RecordingHandler()).take(rows(0, 5))
+
+
+async def test_events_that_another_run_began_during_a_lost_write_are_a_replay():
+    """The write took no effect, and in between another driver handed the same events over."""
+    store, seen = LosingWrites(), RecordingHandler()
+    await store.open()
+    harness, another_run = SinkHarness(store), replace(TASK, run_id="earlier")
+
+    async def begin_elsewhere() -> None:
+        await harness.partition(RecordingHandler(), another_run).take(rows(0, 5))
+
+    store.unanswered, store.is_carried_out, store.meanwhile = 1, False, begin_elsewhere
+    await harness.partition(seen).take(rows(0, 5))
+
+    assert seen.replays == {True}
+
+
+async def test_events_that_another_attempt_begins_before_the_begin_record_are_a_replay():
+    """This attempt has read the checkpoint before; its own write of the begin record loses."""
+    harness, seen = await sink_harness(), RecordingHandler()
+    await harness.write(0)
+    late = harness.partition(seen)
+    await late.take(rows(0, 1))  # It reads the checkpoint, which covers the row.
+    await harness.partition(RecordingHandler()).take(rows(1, 3))
+    await late.take(rows(1, 3))
+
+    assert seen.replays == {True}
+
+
+async def test_a_checkpoint_of_a_processor_that_reads_over_kafka_is_refused():
+    """Before anything is handed over: its offset names no position of Event Hubs over AMQP."""
+    harness, seen = await sink_harness(), RecordingHandler()
+    update = CheckpointUpdate(
+        partition_id="0", offset="kafka:4", sequence_number=4, replaces=None, writer="a/0/1"
+    )
+    await harness.store.update_checkpoint(GROUP, update)
+    with pytest.raises(ConfigurationError, match="wrote it"):
+        await harness.partition(seen).take(rows(5, 6))
+
+    assert seen.numbers == []
+
+
+class SilentReads(MemoryCheckpointStore):
+    """Does not answer the first reads of a checkpoint."""
+
+    silent = 1
+
+    async def read_checkpoint(self, group, partition_id):
+        """Read, or raise."""
+        if self.silent:
+            self.silent -= 1
+            raise StoreUnavailableError("no answer")
+        return await super().read_checkpoint(group, partition_id)
+
+
+async def test_a_read_without_an_answer_is_repeated():
+    """The store is known to be out for short times."""
+    store, seen = SilentReads(), RecordingHandler()
+    await store.open()
+    await SinkHarness(store).partition(seen).take(rows(0, 2))
+
+    assert seen.numbers == [0, 1]
+
+
+async def test_a_commit_whose_begin_record_was_deleted_is_fenced():
+    """The message says so; the checkpoint is not created again."""
+    account, seen = MemoryAccount(), RecordingHandler()
+    store = MemoryCheckpointStore(account)
+    await store.open()
+    harness = SinkHarness(store)
+    partition = harness.partition(seen)
+    await partition.take(rows(0, 2))
+    account.records(GROUP).checkpoint_by_partition.clear()
+    with pytest.raises(FencedError, match="partition '0' was deleted"):
+        await harness.commit(partition)
+
+    assert await harness.read() is None
