@@ -15,6 +15,7 @@ INLINE = re.compile(r"\]\(([^()\s]+(?:\([^()\s]*\))?)(?: +\"[^\"]*\")?\)")
 DEFINITION = re.compile(r"^ {0,3}\[([^\]]+)\]: *(\S+)", re.MULTILINE)
 USE = re.compile(r"\[[^\]]*\]\[([^\]]+)\]")
 PAGE = re.compile(r"docs/[\w./-]+\.md\b")
+SELECTION = re.compile(r"((?:tests/\S+\.py )+)-k (?:\"([^\"]+)\"|(\w+))")
 PATH = re.compile(r"(?<![\w./-])(?:tests|examples|benchmarks)/[a-z0-9_./-]*[a-z0-9_]")
 
 
@@ -83,6 +84,24 @@ def test_every_path_in_a_page_exists(root):
     )
 
     assert gone == []
+
+
+def test_every_documented_selection_selects_tests(root):
+    """Each word after ``-k`` is part of the name of a test in the files before it."""
+    selections = [
+        (page.relative_to(root), match[1].split(), word)
+        for page in pages_below(root)
+        for match in SELECTION.finditer(page.read_text("utf-8"))
+        for word in (match[2] or match[3]).split(" or ")
+    ]
+    empty = [
+        f"{page}: {word}"
+        for page, paths, word in selections
+        if not any(re.search(rf"def test_\w*{word}", (root / p).read_text("utf-8")) for p in paths)
+    ]
+
+    assert len(selections) > 10
+    assert empty == []
 
 
 def test_every_page_that_the_source_names_exists(root, everything):
