@@ -76,29 +76,42 @@ class DyingOperator(CheckedStore):
         raise StoreUnavailableError("the operator's program ended")
 
 
+def draw_move(world: SmallWorld, rng: Random) -> CheckpointMove | None:
+    """Draw a partition that has a checkpoint, and one of its events to move that to."""
+    partition_id = rng.choice(list(world.hub.partition_ids()))
+    events = world.hub.events(partition_id)
+    if not events or partition_id not in world.records().checkpoint_by_partition:
+        return None
+    event = rng.choice(events)
+    return CheckpointMove(
+        partition_id=partition_id, offset=event.offset, sequence_number=event.sequence_number
+    )
+
+
+async def carry_out(world: SmallWorld, move: CheckpointMove, kind: type[CheckedStore]) -> None:
+    """Move a checkpoint, as an operator whose program has a store of this kind."""
+    store = kind(world.account, Actor("eventproc move"), world.invariants)
+    world.invariants.moving(move.partition_id, move.sequence_number)
+    await move_checkpoint(
+        store, world.group, move, token="t", expiration=world.config.ownership_expiration
+    )
+
+
 async def move_unnoticed(world: SmallWorld, rng: Random) -> None:
     """An operator's program ends after it moved a checkpoint: the owner notices at its next one."""
     await world.catch_up()
     if world.config.checkpoint_policy == CheckpointPolicy.manual():
         return
-    partition_id = rng.choice(list(world.hub.partition_ids()))
-    events = world.hub.events(partition_id)
-    if not events or partition_id not in world.records().checkpoint_by_partition:
+    move = draw_move(world, rng)
+    if move is None:
         return
-    event = rng.choice(events)
-    store = DyingOperator(world.account, Actor("eventproc move"), world.invariants)
-    world.invariants.moving(partition_id, event.sequence_number)
-    move = CheckpointMove(
-        partition_id=partition_id, offset=event.offset, sequence_number=event.sequence_number
-    )
     with suppress(StoreUnavailableError):
-        await move_checkpoint(
-            store, world.group, move, token="t", expiration=world.config.ownership_expiration
-        )
+        await carry_out(world, move, DyingOperator)
+    partition_id = move.partition_id
     moved = world.records().checkpoint_by_partition[partition_id]
     if not (moved.writer or "").startswith("operator"):
         return
-    world.invariants.moved_to[partition_id] = event.sequence_number
+    world.invariants.moved_to[partition_id] = move.sequence_number
     world.hub.publish(b"", partition_id=partition_id)
     await asyncio.sleep(8)
 

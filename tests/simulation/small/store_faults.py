@@ -6,11 +6,10 @@ from datetime import timedelta
 from random import Random
 
 from eventproc import CheckpointPolicy, StoreUnavailableError
-from eventproc.admin import CheckpointMove, move_checkpoint
 from eventproc.testing import StoreFaults
 from eventproc.testing.faults import Fate
-from tests.simulation.actor import Actor
 from tests.simulation.checked_store import CheckedStore
+from tests.simulation.small.checkpoints import carry_out, draw_move
 from tests.simulation.small.world import BUSY_S, PLANNED_S, SmallWorld, two_processors
 
 NOTICED_POLLS = 1.5
@@ -206,33 +205,21 @@ async def delete_members(world: SmallWorld, rng: Random) -> None:
 async def move_position(world: SmallWorld, rng: Random) -> None:
     """An operator moves a checkpoint: its owner begins again from there."""
     await world.catch_up()
-    partition_id = rng.choice(list(world.hub.partition_ids()))
-    events = world.hub.events(partition_id)
-    if not events or partition_id not in world.records().checkpoint_by_partition:
+    move = draw_move(world, rng)
+    if move is None:
         return
-    event = rng.choice(events)
-    store = CheckedStore(world.account, Actor("eventproc move"), world.invariants)
-    world.invariants.moving(partition_id, event.sequence_number)
+    partition_id = move.partition_id
+    newest = world.hub.events(partition_id)[-1].sequence_number
     try:
-        await move_checkpoint(
-            store,
-            world.group,
-            CheckpointMove(
-                partition_id=partition_id,
-                offset=event.offset,
-                sequence_number=event.sequence_number,
-            ),
-            token="t",
-            expiration=world.config.ownership_expiration,
-        )
+        await carry_out(world, move, CheckedStore)
     except StoreUnavailableError:
         return
-    world.invariants.moved_to[partition_id] = event.sequence_number
-    following = event.sequence_number + 1
+    world.invariants.moved_to[partition_id] = move.sequence_number
+    following = move.sequence_number + 1
     count = world.handled_count(partition_id, following)
     is_quick = not (world.is_session or world.fails or world.usual_seconds_per_event)
     await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1)
-    if is_quick and following <= events[-1].sequence_number:
+    if is_quick and following <= newest:
         again = world.handled_count(partition_id, following) > count
         world.expect(again, f"{following} of {partition_id} is not delivered after the move")
     await asyncio.sleep(world.interval_s + 2)
