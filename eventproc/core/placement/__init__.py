@@ -1,0 +1,1 @@
+"""Placements: rules that say which member of a group should have which resource."""

@@ -1,0 +1,81 @@
+"""``Ordinal``: each member owns the block of resources that its number stands for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from eventproc.core.placement.placement import Order, Placement
+from eventproc.core.placement.state import GroupState, MemberFacts
+from eventproc.errors import ConfigurationError
+from eventproc.settings import Count, check_settings
+
+
+@dataclass(frozen=True)
+class Ordinal(Placement):
+    """Splits the resources, in their order, into one block for each ordinal.
+
+    For numbered processes such as the pods of a StatefulSet: it is known beforehand which one owns
+    what. The block of an ordinal that is not there is served by its neighbours, resource by
+    resource the nearest on alternating sides, and returns when the ordinal does.
+
+    Worked example. 10 licence keys and ordinals 0 to 3: 3, 3, 2 and 2 keys. With ``literal``
+    2, 2, 2 and 4.
+    """
+
+    replicas: Count | None = None
+    """How many ordinals there are. ``None``: one more than the highest present ordinal; then all
+    blocks change when the member with the highest ordinal ends."""
+
+    literal: bool = False
+    """Whether the last ordinal gets the whole remainder, as in "Distributed balanced
+    partition-queues assignment using Kubernetes statefulSet" by T. Dresher. Otherwise the blocks
+    differ by one at most."""
+
+    is_sticky: ClassVar[bool] = False
+    admits_standby: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse ``replicas`` below one."""
+        check_settings(self)
+
+    def check(self, me: MemberFacts) -> None:
+        """Refuse a processor that does not know its ordinal, or one above ``replicas``."""
+        if me.ordinal is None:
+            raise ConfigurationError(
+                "the placement Ordinal needs the number of each processor: set ordinal, or give "
+                "an owner_id that ends in a number, such as the host name of a StatefulSet's pod"
+            )
+        if self.replicas is not None and me.ordinal >= self.replicas:
+            raise ConfigurationError(
+                f"ordinal is {me.ordinal}, but the placement {self.name} has ordinals from 0 to "
+                f"{self.replicas - 1}: correct one of the two"
+            )
+
+    def order(self, state: GroupState) -> Order:
+        """Return the member with the block's ordinal, then its neighbours by distance."""
+        names_by_ordinal: dict[int, list[str]] = {}
+        for name in sorted(state.members):
+            ordinal = state.members[name].ordinal
+            if ordinal is not None:
+                names_by_ordinal.setdefault(ordinal, []).append(name)
+        count = self.replicas or max(names_by_ordinal, default=0) + 1
+        number_by_resource = {resource: n for n, resource in enumerate(state.resources)}
+
+        def order(resource: str) -> Iterator[str]:
+            number = number_by_resource[resource]
+            wanted = self._ordinal(number, len(state.resources), count)
+            yield from names_by_ordinal.get(wanted, ())
+            side = 1 if number % 2 else -1
+            others = names_by_ordinal.keys() - {wanted}
+            for other in sorted(others, key=lambda o: (abs(o - wanted), (o - wanted) * side)):
+                yield from names_by_ordinal[other]
+
+        return order
+
+    def _ordinal(self, number: int, resource_count: int, ordinal_count: int) -> int:
+        """Return the ordinal that owns the resource with this number."""
+        size, extra = divmod(resource_count, min(ordinal_count, resource_count))
+        if self.literal:
+            return min(number // size, min(ordinal_count, resource_count) - 1)
+        longer = extra * (size + 1)  # The first blocks have one more.
+        return number // (size + 1) if number < longer else extra + (number - longer) // size

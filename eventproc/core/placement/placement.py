@@ -1,0 +1,78 @@
+"""``Placement``: which member of a group should have which resource.
+
+Every processor computes the same plan from the same records, so the group needs no coordinator. A
+placement says only which member *should* have a resource. Which one *may* act is decided by the
+lease alone: members that see different records, or follow different placements for a while, cost
+time, never safety.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import ClassVar, TypeAlias
+
+from eventproc.core.placement.state import GroupState, MemberFacts
+
+Order: TypeAlias = Callable[[str], Iterable[str]]
+"""Returns the members that may have a resource, best first. It may be lazy."""
+
+
+class Placement(ABC):
+    """A rule: how many resources each member gets, and which.
+
+    It must be pure: the same answer for equal states, whatever the order of their mappings, on
+    every machine. ``eventproc.testing.check_placement`` tests that and more. A subclass whose
+    instances have settings is a frozen dataclass: ``name`` then tells them apart.
+    """
+
+    is_sticky: ClassVar[bool] = True
+    """Whether an owner keeps what it holds, up to its quota. Otherwise the plan depends on the
+    members alone, and a resource returns to its first member as soon as that one is there."""
+
+    admits_foreign: ClassVar[bool] = False
+    """Whether processors of other SDKs, which share evenly, may be members of the group."""
+
+    admits_standby: ClassVar[bool] = True
+    """Whether a processor of a new deployment may wait for an old one's share."""
+
+    def quotas(self, state: GroupState) -> Mapping[str, int | None]:
+        """Return how many resources each member may have; ``None``: no limit. Default: no limits.
+
+        If the quotas together are less than the resources, some resources have no planned owner:
+        their owners keep them, and free ones stay free. The processors report both.
+        """
+        return dict.fromkeys(state.members)
+
+    @abstractmethod
+    def order(self, state: GroupState) -> Order:
+        """Return the function that orders the members for each resource.
+
+        A member that it leaves out never gets the resource.
+        """
+
+    def check(self, me: MemberFacts) -> None:  # noqa: B027 - most placements need nothing
+        """Check what a processor knows of itself, when it starts.
+
+        Raises:
+            ConfigurationError: the placement needs something that is missing.
+        """
+
+    @property
+    def name(self) -> str:
+        """The text that names this rule in member records: the class, and settings not default."""
+        settings = []
+        if is_dataclass(self):
+            settings = [
+                f"{field.name}={_text(getattr(self, field.name))}"
+                for field in fields(self)
+                if getattr(self, field.name) != field.default
+            ]
+        cls = type(self)
+        module = cls.__module__
+        is_ours = module.startswith("eventproc.core.placement.")
+        where = cls.__qualname__ if is_ours else f"{module}.{cls.__qualname__}"
+        return ":".join([where, ",".join(settings)] if settings else [where])
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

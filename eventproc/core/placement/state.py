@@ -1,0 +1,45 @@
+"""What a placement sees of a group: the same on every processor that reads the same records."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberFacts:
+    """What a placement may know of a member."""
+
+    weight: float = 1.0
+    """Its share relative to the other members."""
+
+    capacity: int | None = None
+    """The most resources that it takes; ``None``: no limit."""
+
+    ordinal: int | None = None
+    """Its number in a numbered set of processors, beginning at 0."""
+
+    deployment_id: str = ""
+    is_foreign: bool = False
+    """Whether it is a processor of another SDK, which follows no placement of ours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupState:
+    """The input of a placement."""
+
+    resources: tuple[str, ...]
+    """All resources: the partition ids of a hub, in its order, or names."""
+
+    owner_by_resource: Mapping[str, str]
+    """The live owner of each resource that has one. An owner may be no member: it leaves."""
+
+    members: Mapping[str, MemberFacts]
+    """The members that may get resources, by owner id, whether they own any or not."""
+
+    @cached_property
+    def held_count_by_member(self) -> Mapping[str, int]:
+        """How many of the resources each member owns."""
+        owners = map(self.owner_by_resource.get, self.resources)
+        counts = Counter(owner for owner in owners if owner in self.members)
+        return {member: counts[member] for member in self.members}
