@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from benchmarks._rows import Row, options, print_rows
-from eventproc.core.ownership.plan import plan
+from eventproc.core.placement.even import even_plan
 
 REPEATS = 5
 
@@ -21,7 +21,7 @@ def best_ms(partition_ids: list[str], owned: Mapping[str, str], members: list[st
     took_s = []
     for _ in range(REPEATS):
         begun_s = time.process_time()
-        plan(partition_ids, owned, members)
+        even_plan(partition_ids, owned, members)
         took_s.append(time.process_time() - begun_s)
     return 1000 * min(took_s)
 
@@ -36,7 +36,7 @@ def main() -> None:
         given.partitions, given.owners = 32, 4
     ids = [str(number) for number in range(given.partitions)]
     owners = [f"owner-{number}" for number in range(given.owners)]
-    balanced = plan(ids, {}, owners)
+    balanced = even_plan(ids, {}, owners)
     staying = owners[: -max(1, len(owners) // 10)]
     left = {p: owner for p, owner in balanced.items() if owner in set(staying)}
     figures = {

@@ -17,7 +17,7 @@ from random import Random
 from benchmarks._rows import Row, options, print_progress, print_rows
 from eventproc.core.ownership import group as seen
 from eventproc.core.ownership.balance import moves, shares
-from eventproc.core.ownership.plan import moves_minimum
+from eventproc.core.placement.even import moves_minimum
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
 SIZES = ("4x2", "32x4", "256x32", "1000x100", "2500x250", "10000x1000")

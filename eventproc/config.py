@@ -6,6 +6,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Annotated, Final, TypeAlias
 
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.placement import Placement
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     COMPLETED_RANGES_MAX,
@@ -25,6 +27,9 @@ IN_FLIGHT_EVENTS_MAX: Final = 2 * COMPLETED_RANGES_MAX
 """At most half of this many events are separate completed ranges: a checkpoint can hold them."""
 
 Rate: TypeAlias = Annotated[float, Within(above=0), Wanted("a positive number of events a second")]
+
+
+Weight: TypeAlias = Annotated[float, Within(above=0), Wanted("a positive number")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +155,24 @@ class EventProcessorConfig:
     load_balancing_strategy: LoadBalancingStrategy = LoadBalancingStrategy.COOPERATIVE
     """How partitions move to their planned owner. ``COOPERATIVE``: the present owner drains a
     partition and hands it over. ``GREEDY``: the planned owner steals, one partition in each cycle,
-    and claims all free ones at once. ``BALANCED``: one claim or steal in each cycle."""
+    and claims all free ones at once. ``BALANCED``: one claim or steal in each cycle. ``RELEASE``:
+    as ``COOPERATIVE``, but an owner releases a partition, and the planned owner claims it."""
+
+    placement: Placement = field(default_factory=Even)
+    """Which processor should have which partition: see ``docs/placement.md``. All processors of a
+    group should have the same; until then, the group follows the one that most of them have."""
+
+    weight: Weight = 1.0
+    """This processor's share relative to the others, with the placement ``Weighted``."""
+
+    capacity: Count | None = None
+    """The most partitions that this processor takes, with the placement ``Weighted``. If the
+    capacities of all processors are too small, partitions stay without an owner, and each processor
+    logs ``capacity_short``."""
+
+    ordinal: Annotated[int, Within(least=0)] | None = None
+    """This processor's number, with the placement ``Ordinal``. ``None``: the number at the end of
+    ``owner_id``, if it has one."""
 
     load_balancing_interval: PositiveSpan = timedelta(seconds=10)
     """Time between two polls of a balanced group. 10 s as in the Azure SDKs for Java, JavaScript
@@ -270,6 +292,12 @@ class EventProcessorConfig:
             raise ConfigurationError(
                 f"rebalance_interval ({shown(self.rebalance_interval)}) must not be above "
                 f"load_balancing_interval ({shown(self.load_balancing_interval)})"
+            )
+        if self.deployment_id and not self.placement.admits_standby:
+            raise ConfigurationError(
+                f"deployment_id is {self.deployment_id!r}, but with the placement "
+                f"{self.placement.name} no processor can wait on standby for the share of another "
+                "one: leave deployment_id empty, or use another placement"
             )
 
     def position_without_checkpoint(self, partition_id: str) -> EventPosition:

@@ -20,7 +20,7 @@ from eventproc.config import Backoff, EventProcessorConfig
 from eventproc.errors import ConfigurationError, SourceError, StoreError
 from eventproc.handler import HandlerFactory
 from eventproc.logs import ConditionLogger, get_logger
-from eventproc.models import ConsumerGroup, LoadBalancingStrategy, Member
+from eventproc.models import ConsumerGroup, Member
 from eventproc.ownership.balancer import CycleResult
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.retries import waits
@@ -30,7 +30,12 @@ from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.settings import checked
 from eventproc.statistics import DeliveryCounters, ProcessorStatistics
 from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
-from eventproc.validation.handlers import check_handler, check_processor, first_checked
+from eventproc.validation.handlers import (
+    check_handler,
+    check_processor,
+    first_checked,
+    placement_facts,
+)
 from eventproc.version import EVENTPROC_VERSION
 
 PAUSE_MIN_S: Final = 0.02
@@ -83,6 +88,7 @@ class EventProcessor:
         self._config = config or EventProcessorConfig()
         name = owner_id if owner_id is not None else self._draw_owner_id()
         check_processor(self._config, owner_id, dead_letters)
+        facts = placement_facts(self._config, owner_id)
         check_handler(handler, key_concurrency=self._config.key_concurrency)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,
@@ -99,9 +105,11 @@ class EventProcessor:
             member=Member(
                 owner_id=name,
                 incarnation="",
-                hands_over=(
-                    self._config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
-                ),
+                hands_over=self._config.load_balancing_strategy.lets_go,
+                weight=facts.weight,
+                capacity=facts.capacity,
+                ordinal=facts.ordinal,
+                placement=self._config.placement.name,
                 deployment_id=self._config.deployment_id,
                 lease_mode=self._config.lease_mode,
                 offset_format=source.offset_format,

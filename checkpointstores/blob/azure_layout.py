@@ -28,6 +28,9 @@ from eventproc.models import (
     Member,
 )
 
+_EVEN: Final = "Even"
+"""The placement of a member that names none."""
+
 _OWNER_ID: Final = "ownerid"
 _OFFSET: Final = "offset"
 _SEQUENCE_NUMBER: Final = "sequencenumber"
@@ -215,7 +218,17 @@ def member_metadata(member: Member) -> dict[str, str]:
         "leasemode": member.lease_mode.value,
         "numbering": member.offset_format.value,
         "version": _quoted(member.version),
+        **_placement_metadata(member),
     }
+
+
+def _placement_metadata(member: Member) -> dict[str, str]:
+    """Return the keys of what a member says about placement, where it differs from the defaults."""
+    said = {"capacity": member.capacity, "ordinal": member.ordinal}
+    values = {key: str(number) for key, number in said.items() if number is not None}
+    if member.placement != _EVEN:
+        values["placement"] = _quoted(member.placement)
+    return values
 
 
 def member_in(
@@ -241,9 +254,16 @@ def member_in(
         lease_mode=lease_mode_of(values.get("leasemode", "")),
         offset_format=offset_format_of(values.get("numbering", "")),
         version=_unquoted(values.get("version", "")),
+        capacity=_count_in(values.get("capacity", "")),
+        ordinal=_count_in(values.get("ordinal", "")),
+        placement=_unquoted(values.get("placement", "")) or _EVEN,
         etag=etag,
         last_modified=last_modified,
     )
+
+
+def _count_in(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
 
 
 # --- metadata values -----------------------------------------------------------------------------

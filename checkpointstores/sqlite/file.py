@@ -124,7 +124,21 @@ SELECT 0, '', NULL, coalesce(max(last_modified_us), 0) FROM (
 );
 """
 
-_VERSIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+# What a member says about placement; a row exists only if that differs from the defaults. Processes
+# of earlier versions, which know only `Even`, write members without this table.
+_VERSION_6: Final = """
+CREATE TABLE member_placement (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    incarnation TEXT NOT NULL,
+    placement TEXT NOT NULL,
+    capacity INTEGER,
+    ordinal INTEGER,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITHOUT ROWID, STRICT;
+"""
+
+_VERSIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 """Statements that migrate a file to each version from the previous one."""
 
 SCHEMA_VERSION: Final = len(_VERSIONS)
@@ -133,6 +147,7 @@ _CHECKED_TABLES: Final = (
     "ownership",
     "member",
     "member_numbering",
+    "member_placement",
     "checkpoint",
     "checkpoint_delivery",
     "clock",

@@ -30,6 +30,9 @@ from eventproc.models import (
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+_NO_PLACEMENT: Final = ("Even", None, None)
+"""The defaults of a member's placement, capacity and ordinal."""
+
 _LIST_OWNERSHIP: Final = """
 SELECT partition_id, owner_id, etag, last_modified_us FROM ownership
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
@@ -39,9 +42,12 @@ _WRITE_OWNERSHIP: Final = "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, 
 
 _LIST_MEMBERS: Final = """
 SELECT owner_id, incarnation, status, hands_over, weight, generation, lease_mode, version, etag,
-    last_modified_us, coalesce(n.numbering, 'amqp')
+    last_modified_us, coalesce(n.numbering, 'amqp'), coalesce(p.placement, 'Even'), p.capacity,
+    p.ordinal
 FROM member
     LEFT JOIN member_numbering n
+    USING (namespace, eventhub, consumer_group, owner_id, incarnation)
+    LEFT JOIN member_placement p
     USING (namespace, eventhub, consumer_group, owner_id, incarnation)
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 """
@@ -55,6 +61,11 @@ _WRITE_MEMBER: Final = (
 _WRITE_OFFSET_FORMAT: Final = "INSERT OR REPLACE INTO member_numbering VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE_OFFSET_FORMAT: Final = """
 DELETE FROM member_numbering
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
+"""
+_WRITE_PLACEMENT: Final = "INSERT OR REPLACE INTO member_placement VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_DELETE_PLACEMENT: Final = """
+DELETE FROM member_placement
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 """
 _DELETE_MEMBER: Final = """
@@ -140,6 +151,9 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
             status=status_of(status),
             hands_over=bool(hands_over),
             weight=weight,
+            capacity=capacity,
+            ordinal=ordinal,
+            placement=placement,
             deployment_id=deployment_id,
             lease_mode=lease_mode_of(lease_mode),
             offset_format=offset_format_of(offset_format),
@@ -159,6 +173,9 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
             etag,
             last_modified_us,
             offset_format,
+            placement,
+            capacity,
+            ordinal,
         ) in db.execute(_LIST_MEMBERS, group.key)
     )
 
@@ -188,6 +205,11 @@ def announce(
         db.execute(_DELETE_OFFSET_FORMAT, key)
     else:
         db.execute(_WRITE_OFFSET_FORMAT, (*key, member.incarnation, member.offset_format.value))
+    said = (member.placement, member.capacity, member.ordinal)
+    if said == _NO_PLACEMENT:
+        db.execute(_DELETE_PLACEMENT, key)
+    else:
+        db.execute(_WRITE_PLACEMENT, (*key, member.incarnation, *said))
     written = replace(member, etag=etag, last_modified=instant(now_us))
     return MemberResult(outcome=WriteOutcome.WON, member=written)
 

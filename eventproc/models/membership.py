@@ -53,7 +53,16 @@ class Member:
     """False if its strategy has no hand-over: other members have to steal from it."""
 
     weight: float = 1.0
-    """Reserved for weighted plans; every processor counts the same today."""
+    """Its share relative to other members, where the placement regards weights."""
+
+    capacity: int | None = None
+    """The most partitions that it takes, where the placement regards capacities."""
+
+    ordinal: int | None = None
+    """Its number in a numbered set of processors."""
+
+    placement: str = "Even"
+    """The name of the placement that it would follow: see ``agreed`` in ``core/placement``."""
 
     deployment_id: str = ""
     """The deployment that it belongs to; empty if it was not given."""

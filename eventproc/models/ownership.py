@@ -14,7 +14,7 @@ from eventproc.settings import check_settings
 
 
 class LoadBalancingStrategy(Enum):
-    """How a processor carries out its part of the plan. All three follow the same plan."""
+    """How a processor carries out its part of the plan. All follow the same plan."""
 
     BALANCED = "balanced"
     """At most one claim or steal in each cycle."""
@@ -24,6 +24,15 @@ class LoadBalancingStrategy(Enum):
 
     COOPERATIVE = "cooperative"
     """As ``GREEDY``, and owners hand over their surplus partitions, without duplicates."""
+
+    RELEASE = "release"
+    """As ``COOPERATIVE``, but owners release their surplus, and the planned owners claim it: for
+    stores in which an owner cannot write the name of another one."""
+
+    @property
+    def lets_go(self) -> bool:
+        """Whether an owner gives up by itself what the plan takes from it."""
+        return self in {LoadBalancingStrategy.COOPERATIVE, LoadBalancingStrategy.RELEASE}
 
 
 class CloseReason(Enum):

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.ownership.cycle import Actions, decide
-from eventproc.core.ownership.memory import GroupMemory, Listing, needs_ownership, observe
+from eventproc.core.ownership.memory import (
+    GroupMemory,
+    Listing,
+    facts_of,
+    needs_ownership,
+    observe,
+)
 from eventproc.core.ownership.rules import Rules
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapshot, WriteOutcome
@@ -67,6 +73,8 @@ class Balancer:
             owner_id=member.owner_id,
             strategy=config.load_balancing_strategy,
             lease_mode=config.lease_mode,
+            placement=config.placement,
+            facts=facts_of(member),
             expiration=expiration,
             handoff_timeout=config.handoff_timeout,
             standby_timeout=config.standby_timeout,

@@ -13,6 +13,10 @@ from typing import Final
 
 from eventproc.core.offset_format import owners_of_another, partitions_of_another
 from eventproc.core.ownership.lease_mode import of_another_mode
+from eventproc.core.ownership.liveness import foreign_owners, fresh_owners, live_members
+from eventproc.core.ownership.memory import facts_of
+from eventproc.core.placement.names import agreed, most_named
+from eventproc.core.placement.placement import Placement
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     Checkpoint,
@@ -33,19 +37,25 @@ _NAMED_MAX: Final = 3
 
 
 async def check_compatibility(
-    store: CheckpointStore, group: ConsumerGroup, member: Member, *, expiration: timedelta
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    member: Member,
+    placement: Placement,
+    *,
+    expiration: timedelta,
 ) -> None:
     """Refuse to join a group that this processor cannot share.
 
     Raises:
-        ConfigurationError: the group has another lease mode or offset format; the message names
-            the remedy.
+        ConfigurationError: the group has another lease mode or offset format, or follows a
+            placement that this processor cannot follow; the message names the remedy.
         StoreUnavailableError: the group could not be read.
     """
     present = await store.list_members(group)
     owned = await store.list_ownership(group)
     checkpoints = await store.list_checkpoints(group)
     _check_lease_mode(member, owned, present, expiration=expiration)
+    _check_placement(member, placement, owned, present, expiration=expiration)
     _check_offset_format(group, member, owned, present, checkpoints, expiration=expiration)
 
 
@@ -59,6 +69,34 @@ def _check_lease_mode(
             f"lease_mode is {mode.value!r}, but {len(others)} live processors of the group have "
             f"another one or belong to another SDK ({_first_names(others)}): use one lease_mode in "
             "all processors, and stop all of them before you change it"
+        )
+
+
+def _check_placement(
+    me: Member,
+    own: Placement,
+    owned: OwnershipSnapshot,
+    present: MembershipSnapshot,
+    *,
+    expiration: timedelta,
+) -> None:
+    owners = fresh_owners(owned, expiration).values()
+    live = live_members(present, owners, expiration)
+    names = [own.name, *(m.placement for m in live if m.owner_id != me.owner_id)]
+    placement = agreed(names, own)
+    if placement is None:
+        raise ConfigurationError(
+            f"most live processors of the group have the placement {most_named(names)!r}, which "
+            f"this processor does not have: its own is {own.name!r}. Give it the same, or stop the "
+            "others first"
+        )
+    placement.check(facts_of(me))
+    foreign = foreign_owners(owned, present, me.owner_id, expiration)
+    if foreign and not own.admits_foreign:
+        raise ConfigurationError(
+            f"the placement is {own.name!r}, but {len(foreign)} live owners are processors of "
+            f"another SDK, which share evenly ({_first_names(foreign)}): use the placement Even "
+            "until they have stopped"
         )
 
 

@@ -190,7 +190,11 @@ class ProcessorRun:
         parts = self._parts
         try:
             await check_compatibility(
-                parts.store, parts.group, parts.member, expiration=self._config.ownership_expiration
+                parts.store,
+                parts.group,
+                parts.member,
+                self._config.placement,
+                expiration=self._config.ownership_expiration,
             )
         except ConfigurationError:
             await self._membership.withdraw()

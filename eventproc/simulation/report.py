@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Final
 
-from eventproc.core.ownership.plan import moves_minimum
+from eventproc.core.placement.even import moves_minimum
 from eventproc.simulation.history import Count, History, Membership
 from eventproc.simulation.price import HOURS_PER_MONTH, PriceList, pages_of
 

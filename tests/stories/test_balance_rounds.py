@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.ownership.plan import plan
+from eventproc.core.placement.even import even_plan
 from eventproc.models import LoadBalancingStrategy
 from tests.unit.eventproc.core.ownership.groups import Group, group_holding, groups
 from tests.unit.eventproc.core.ownership.rounds import Rounds
@@ -28,7 +28,7 @@ def rounds(group: Group, strategy: LoadBalancingStrategy, drain_rounds: int = 0)
 
 def due_by_member(group: Group) -> dict[str, list[str]]:
     """The partitions that each member still has to get by the plan."""
-    after = plan(
+    after = even_plan(
         group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
     )
     return {

@@ -11,7 +11,7 @@ from itertools import combinations, product
 import pytest
 from hypothesis import settings
 
-from eventproc.core.ownership.plan import plan
+from eventproc.core.placement.even import even_plan
 from eventproc.models import LoadBalancingStrategy
 from tests.unit.eventproc.core.ownership.groups import Group, decide
 
@@ -50,7 +50,7 @@ def worlds(partition_count: int, members: frozenset[str], foreign: frozenset[str
 
 def planned(group: Group) -> tuple[str, ...]:
     """The planned owners, in the order of the partitions."""
-    after = plan(
+    after = even_plan(
         group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
     )
     return tuple(after[p] for p in group.partition_ids)
@@ -106,7 +106,7 @@ def test_the_plan_does_not_depend_on_the_order_of_listings(partition_count):
     """Neither of partitions nor of records or members."""
     for members in memberships():
         for owners, group in worlds(partition_count, members, frozenset()):
-            backwards = plan(
+            backwards = even_plan(
                 group.partition_ids[::-1],
                 dict(reversed(group.owner_by_partition.items())),
                 sorted(members, reverse=True),

@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eventproc.core.ownership.group import Group, Wait
-from eventproc.core.ownership.plan import plan, rank
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
+from eventproc.core.placement.plan import plan
+from eventproc.core.placement.rank import rank
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim
 
 
@@ -61,7 +62,8 @@ def shares(group: Group) -> Shares:
     """Compute the plan, and assign to others what foreign members have not claimed in time."""
     live, followers = group.live_owner_by_partition, group.followers
     foreign = group.sharing - followers
-    planned = plan(group.partition_ids, live, group.sharing, foreign=foreign)
+    # Without the placement this processor cannot know what should move.
+    planned = dict(live) if group.placement is None else plan(group.state, group.placement)
     unclaimed = awaiting_claim(planned, live, foreign)
     waits = {(p, planned[p]) for p in unclaimed}
     planned |= _reassigned(group, frozenset(p for p, owner in waits & group.late))
@@ -107,7 +109,7 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
         orphans = sorted(orphans, key=rank)[:1]
         stealable = [] if orphans else stealable
     steal = min(stealable, key=rank, default=None)
-    hand_overs = _surplus(group, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
+    hand_overs = _surplus(group, planned, strategy)
     is_balanced = not due and not hand_overs
     if group.is_unsure:
         orphans, steal = [], None
@@ -122,7 +124,7 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
 
 def _leave(group: Group, planned: Mapping[str, str], strategy: LoadBalancingStrategy) -> Moves:
     """Give everything up: to the planned owners, or to whoever claims it."""
-    given = _surplus(group, planned) if strategy is LoadBalancingStrategy.COOPERATIVE else {}
+    given = _surplus(group, planned, strategy)
     hand_overs = {p: given.get(p) for p in sorted(group.mine)}
     return Moves(hand_overs=hand_overs, is_balanced=not hand_overs)
 
@@ -136,16 +138,19 @@ def _is_stealable(group: Group, partition_id: str) -> bool:
     return not lets_go or (partition_id, owner_id) in group.late
 
 
-def _surplus(group: Group, planned: Mapping[str, str]) -> dict[str, str | None]:
-    """What I hold, or am recorded to own, that the plan gives to a member that accepts hand-overs.
+def _surplus(
+    group: Group, planned: Mapping[str, str], strategy: LoadBalancingStrategy
+) -> dict[str, str | None]:
+    """What I let go: that I hold, or am recorded to own, and the plan gives to a follower of it.
 
     I keep what the plan gives to a foreign member, and serve it until that member steals it.
     """
-    if planned == group.live_owner_by_partition:
+    if not strategy.lets_go or planned == group.live_owner_by_partition:
         return {}  # The common case: already balanced.
     mine, me = group.mine, group.owner_id
+    is_release = strategy is LoadBalancingStrategy.RELEASE
     return {
-        p: target
+        p: None if is_release else target
         for p, target in planned.items()
         if target != me and p in mine and group.standing_by_owner[target].follows_plan
     }

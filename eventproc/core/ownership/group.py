@@ -16,12 +16,15 @@ The time-out is ``handoff_timeout``, from when this processor first waited for t
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.standby import active_members
-from eventproc.models import LoadBalancingStrategy, Member, MemberStatus, PartitionOwnership
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.state import GroupState, MemberFacts
+from eventproc.models import Member, MemberStatus, PartitionOwnership
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,12 @@ class Group:
     held: frozenset[str]
     """The partitions that I have a lease for, or that I am handing over."""
 
+    placement: Placement | None = field(default_factory=Even)
+    """The one that the group follows; ``None`` if this processor does not have it."""
+
+    facts_by_member: Mapping[str, MemberFacts] = field(default_factory=dict)
+    """What the placement may know of the members that have a record."""
+
     handing_over: frozenset[str] = frozenset()
     """The held partitions that are being handed over already."""
 
@@ -85,6 +94,22 @@ class Group:
         """The members with a share that follow the plan."""
         standings = self.standing_by_owner.items()
         return frozenset(o for o, s in standings if s.has_share and s.follows_plan)
+
+    @property
+    def state(self) -> GroupState:
+        """What a placement sees of this group."""
+        facts, unknown = self.facts_by_member, MemberFacts()
+        followers = self.followers
+        return GroupState(
+            resources=self.partition_ids,
+            owner_by_resource=self.live_owner_by_partition,
+            members={
+                owner_id: replace(
+                    facts.get(owner_id, unknown), is_foreign=owner_id not in followers
+                )
+                for owner_id in self.sharing
+            },
+        )
 
     @property
     def is_leaving(self) -> bool:
@@ -129,7 +154,7 @@ def standings(
         partition_count, live_owner_by_partition, owner_ids - leaving, standbys
     )
     cooperative = {m.owner_id for m in members if m.hands_over} - {me}
-    if rules.strategy is LoadBalancingStrategy.COOPERATIVE:
+    if rules.strategy.lets_go:
         cooperative.add(me)
 
     def standing(owner_id: str) -> Standing:

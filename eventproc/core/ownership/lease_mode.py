@@ -20,10 +20,16 @@ unchanged.
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members, recorded_owners
+from eventproc.core.ownership.liveness import (
+    foreign_owners,
+    fresh_owners,
+    is_fresh,
+    live_members,
+    recorded_owners,
+)
 from eventproc.core.ownership.member_status import FENCED_FROM
-from eventproc.core.ownership.plan import rank
 from eventproc.core.ownership.rules import Rules
+from eventproc.core.placement.rank import rank
 from eventproc.models import (
     LeaseMode,
     Member,
@@ -131,6 +137,5 @@ def of_another_mode(
         if member.lease_mode is not mode
     }
     if mode is LeaseMode.SESSION:
-        known = {member.owner_id for member in present.members}
-        others |= set(fresh_owners(owned, expiration).values()) - known
+        others |= foreign_owners(owned, present, me, expiration)
     return frozenset(others - {me})

@@ -62,6 +62,14 @@ def live_members(
     )
 
 
+def foreign_owners(
+    owned: OwnershipSnapshot, present: MembershipSnapshot, me: str, expiration: timedelta
+) -> frozenset[str]:
+    """Return the live owners without a member record: processors of Azure's SDKs."""
+    known = {member.owner_id for member in present.members}
+    return frozenset(fresh_owners(owned, expiration).values()) - known - {me}
+
+
 def live_partitions(
     owned: OwnershipSnapshot, present: MembershipSnapshot, expiration: timedelta
 ) -> frozenset[str]:

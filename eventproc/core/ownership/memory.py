@@ -29,6 +29,9 @@ from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, si
 from eventproc.core.ownership.liveness import is_fresh, live_members
 from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
 from eventproc.core.ownership.rules import Rules
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.names import agreed
+from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, Member, MembershipSnapshot, OwnershipSnapshot
 
 K = TypeVar("K", bound=Hashable)
@@ -85,7 +88,9 @@ class Listing:
 class MembershipObservation:
     """Since when the group has had these members with a share."""
 
-    members: frozenset[str]
+    members: Hashable
+    """What the plan depends on besides the owners."""
+
     since_s: float
     seen_s: float
     """When a poll last showed them."""
@@ -209,7 +214,8 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         handing_over=listing.handing_over,
         late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
     )
-    membership = observe_members(memory.membership, group.sharing, rules, now_s)
+    group = _with_placement(group, members, rules)
+    membership = observe_members(memory.membership, _plan_input(group), rules, now_s)
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     is_unsure = membership.is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
@@ -274,8 +280,40 @@ def _as_fenced(present: MembershipSnapshot, silent: tuple[Member, ...]) -> Membe
     )
 
 
+def _with_placement(group: Group, members: Collection[Member], rules: Rules) -> Group:
+    """Return the group with the placement that it follows, and what that may know of members."""
+    facts_by_member = {m.owner_id: facts_of(m) for m in members} | {rules.owner_id: rules.facts}
+    followers = group.followers
+    names = [m.placement for m in members if m.owner_id in followers - {rules.owner_id}]
+    if rules.owner_id in followers:
+        names.append(rules.placement.name)
+    placement = agreed(names, rules.placement)
+    if placement is not None and not placement.admits_foreign and followers != group.sharing:
+        placement = Even()
+    return replace(group, placement=placement, facts_by_member=facts_by_member)
+
+
+def facts_of(member: Member) -> MemberFacts:
+    """Return what a placement may know of a member."""
+    return MemberFacts(
+        weight=member.weight,
+        capacity=member.capacity,
+        ordinal=member.ordinal,
+        deployment_id=member.deployment_id,
+    )
+
+
+def _plan_input(group: Group) -> Hashable:
+    """What the plan depends on besides the owners."""
+    unknown = MemberFacts()
+    facts = (
+        (m, replace(group.facts_by_member.get(m, unknown), deployment_id="")) for m in group.sharing
+    )
+    return group.placement, frozenset(facts)
+
+
 def observe_members(
-    known: MembershipObservation | None, members: frozenset[str], rules: Rules, now_s: float
+    known: MembershipObservation | None, members: Hashable, rules: Rules, now_s: float
 ) -> MembershipObservation:
     """Note since when the group has had these members.
 

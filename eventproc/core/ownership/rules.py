@@ -6,6 +6,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, LoadBalancingStrategy
 
 
@@ -16,6 +18,12 @@ class Rules:
     owner_id: str
     strategy: LoadBalancingStrategy
     lease_mode: LeaseMode
+    placement: Placement
+    """The one that this processor was given; the group may follow another one."""
+
+    facts: MemberFacts
+    """What a placement may know of this processor."""
+
     expiration: timedelta
     handoff_timeout: timedelta
     standby_timeout: timedelta

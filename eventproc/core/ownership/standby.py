@@ -19,7 +19,7 @@ moves.
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from eventproc.core.ownership.plan import rank
+from eventproc.core.placement.rank import rank
 
 
 def active_members(

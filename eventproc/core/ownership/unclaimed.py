@@ -12,7 +12,7 @@ share such partitions evenly, until a foreign member steals one.
 
 from collections.abc import Collection, Mapping
 
-from eventproc.core.ownership.plan import plan
+from eventproc.core.placement.even import even_plan
 
 
 def awaiting_claim(
@@ -42,4 +42,4 @@ def fallback_owners(
     open_to = {None, *followers}
     left = [p for p in partition_ids if live_owner_by_partition.get(p) in open_to]
     live = {p: live_owner_by_partition[p] for p in left if p in live_owner_by_partition}
-    return plan(left, live, followers)
+    return even_plan(left, live, followers)

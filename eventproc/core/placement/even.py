@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from eventproc.core.placement.clockwise import Clockwise, Circle
+from eventproc.core.placement.clockwise import Circle, Clockwise
 from eventproc.core.placement.placement import Order, Placement
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.rank import rank
@@ -37,7 +37,7 @@ class Even(Placement):
 
 def even_quotas(
     resource_count: int, held_count_by_owner: Mapping[str, int], foreign: Collection[str] = ()
-) -> dict[str, int | None]:
+) -> dict[str, int]:
     """How many resources each owner should have: all equal, or one apart.
 
     The extra places go first to owners that already hold more than the minimum, whatever the exact

@@ -1,5 +1,7 @@
 """Placements as text: ``Even``, ``Ring:bound=1.25``, ``Ordinal:replicas=4,literal=true``."""
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
@@ -39,6 +41,31 @@ def placement_named(text: str) -> Placement:
         values[key] = _value(value)
     placement: Placement = cls(**values)
     return placement
+
+
+def agreed(names: Collection[str], own: Placement) -> Placement | None:
+    """Return the placement that a group follows; ``None`` if this processor does not have it.
+
+    It is the one that most members name; of equally many, the one whose name sorts first. All
+    members find the same, so a rolling deployment changes the placement once, in the middle.
+
+    Args:
+        names: The name of each member's own placement, this processor's included.
+        own: This processor's.
+    """
+    name = most_named(names or [own.name])
+    if name == own.name:
+        return own
+    try:
+        return placement_named(name)
+    except ConfigurationError:
+        return None
+
+
+def most_named(names: Collection[str]) -> str:
+    """Return the name that occurs most often; of equally many, the one that sorts first."""
+    counts = Counter(names)
+    return min(counts, key=lambda name: (-counts[name], name))
 
 
 def _value(text: str) -> object:

@@ -60,7 +60,7 @@ class Placement(ABC):
     @property
     def name(self) -> str:
         """The text that names this rule in member records: the class, and settings not default."""
-        settings = []
+        settings: list[str] = []
         if is_dataclass(self):
             settings = [
                 f"{field.name}={_text(getattr(self, field.name))}"

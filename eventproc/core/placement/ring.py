@@ -55,7 +55,7 @@ class Ring(Placement):
         return dict.fromkeys(state.members, most)
 
     def order(self, state: GroupState) -> Order:
-        """Return the members clockwise from the resource; with ``literal``, from its arc's owner."""
+        """Return the members clockwise from the resource; if literal, from its arc's owner."""
         names = tuple(sorted(state.members))
         if not self.literal:
             return Clockwise(_circle(names))

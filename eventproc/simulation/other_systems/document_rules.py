@@ -10,7 +10,7 @@ consumer in a description is our ownership record.
 from collections.abc import Sequence
 from random import Random
 
-from eventproc.core.ownership.plan import rank
+from eventproc.core.placement.rank import rank
 from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
 
 

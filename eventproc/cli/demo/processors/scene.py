@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from eventproc.cli.demo.live import Progress
-from eventproc.core.ownership.plan import moves_minimum, plan
+from eventproc.core.placement.even import even_plan, moves_minimum
 
 
 class ChangeKind(StrEnum):
@@ -87,7 +87,7 @@ def is_balanced(owner_by_partition: Mapping[str, str | None], live: Collection[s
     owners = {p: o for p, o in owner_by_partition.items() if o is not None and o in live}
     if len(owners) < len(owner_by_partition) or not live:
         return False
-    return plan(list(owners), owners, set(live)) == owners
+    return even_plan(list(owners), owners, set(live)) == owners
 
 
 def fewest_moves(owner_by_partition: Mapping[str, str | None], live: Collection[str]) -> int:

@@ -79,9 +79,22 @@ def test_a_percent_sign_written_by_another_sdk_is_not_decoded():
     texts,
     st.sampled_from(LeaseMode),
     st.text(),
+    st.none() | st.integers(0),
+    st.none() | st.integers(0),
+    st.sampled_from(["Even", "Ring:bound=1.25", "flotte.für.mich"]),
 )
 def test_any_member_is_restored_from_metadata(
-    owner_id, incarnation, status, hands_over, weight, deployment_id, lease_mode, version
+    owner_id,
+    incarnation,
+    status,
+    hands_over,
+    weight,
+    deployment_id,
+    lease_mode,
+    version,
+    capacity,
+    ordinal,
+    placement,
 ):
     """With all fields."""
     version = version.encode("utf-8", "ignore").decode()
@@ -91,6 +104,9 @@ def test_any_member_is_restored_from_metadata(
         status=status,
         hands_over=hands_over,
         weight=weight,
+        capacity=capacity,
+        ordinal=ordinal,
+        placement=placement,
         deployment_id=deployment_id,
         lease_mode=lease_mode,
         version=version,

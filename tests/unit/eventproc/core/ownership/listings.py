@@ -20,6 +20,8 @@ from eventproc.core.ownership.lease import Lease
 from eventproc.core.ownership.member_status import OwnRecord
 from eventproc.core.ownership.memory import GroupMemory, Listing, observe
 from eventproc.core.ownership.rules import Rules
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.state import MemberFacts
 from eventproc.models import (
     LeaseMode,
     LoadBalancingStrategy,
@@ -37,6 +39,8 @@ RULES = Rules(
     owner_id="me",
     strategy=LoadBalancingStrategy.COOPERATIVE,
     lease_mode=LeaseMode.PARTITION,
+    placement=Even(),
+    facts=MemberFacts(),
     expiration=timedelta(seconds=60),
     handoff_timeout=timedelta(seconds=30),
     standby_timeout=timedelta(seconds=300),

@@ -67,7 +67,7 @@ class Rounds:
         return has_changed
 
     def _decide(self, member: str) -> Moves:
-        cooperative = frozenset(m for m, s in self.strategy_by_member.items() if s is COOPERATIVE)
+        cooperative = frozenset(m for m, s in self.strategy_by_member.items() if s.lets_go)
         view = self.group.view(
             member,
             cooperative=cooperative,

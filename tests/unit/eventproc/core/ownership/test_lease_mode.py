@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventproc.core.ownership.lease_mode import live_owners, silent_members
-from eventproc.core.ownership.plan import rank
+from eventproc.core.placement.rank import rank
 from eventproc.models import (
     LeaseMode,
     Member,

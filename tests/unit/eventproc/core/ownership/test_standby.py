@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.ownership.plan import plan
 from eventproc.core.ownership.standby import active_members
+from eventproc.core.placement.even import even_plan
 
 OLD = [f"old{number}" for number in range(8)]
 NEW = [f"new{number}" for number in range(8)]
@@ -70,7 +70,7 @@ def test_a_take_over_moves_only_the_partitions_of_owners_that_leave(
     members = staying | set(new)
     while True:
         active = active_members(partition_count, owners, members, new)
-        planned = plan([str(n) for n in range(partition_count)], owners, active)
+        planned = even_plan([str(n) for n in range(partition_count)], owners, active)
         due = [p for p, owner in planned.items() if owners.get(p) != owner]
         if not due:
             break

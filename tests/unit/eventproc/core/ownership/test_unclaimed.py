@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.ownership.plan import plan
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
+from eventproc.core.placement.even import even_plan
 from eventproc.models import LoadBalancingStrategy
 from tests.unit.eventproc.core.ownership.groups import decide, group_holding, groups
 
@@ -55,7 +55,7 @@ def test_only_unclaimed_partitions_of_foreign_members_are_claimed(partition_coun
     """Not those of a member that follows the plan, although it may be dead."""
     group = replace(group_holding(partition_count, [held_count, 0, 0]), foreign=frozenset({"o2"}))
     cooperative = frozenset({"o0", "o1"})
-    planned = plan(
+    planned = even_plan(
         group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
     )
     free = {p for p in group.partition_ids if p not in group.owner_by_partition}
@@ -71,7 +71,7 @@ def test_an_unclaimed_partition_is_claimed_by_exactly_one_member():
     """It stays with that member, although that then has more than its quota."""
     group = replace(group_holding(9, [3, 3, 0]), foreign=frozenset({"o2"}))
     cooperative = frozenset({"o0", "o1"})
-    planned = plan(
+    planned = even_plan(
         group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
     )
     free = frozenset(p for p in group.partition_ids if p not in group.owner_by_partition)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.cli.demo.processors.scene import fewest_moves, is_balanced
-from eventproc.core.ownership.plan import plan
+from eventproc.core.placement.even import even_plan
 
 owners = st.lists(st.sampled_from(["A", "B", "C", None]), min_size=1, max_size=20).map(
     lambda names: {str(index): name for index, name in enumerate(names)}
@@ -37,7 +37,7 @@ def test_a_group_is_balanced_if_live_processors_own_all_partitions_evenly(names,
 def test_the_plan_reaches_balance_with_the_fewest_moves(before, live):
     """So the bound is exact."""
     held = {p: owner for p, owner in before.items() if owner in live}
-    after = plan(list(before), held, live)
+    after = even_plan(list(before), held, live)
     moved = sum(after[p] != owner for p, owner in before.items())
 
     assert is_balanced(after, live)

@@ -6,13 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.ownership.plan import moves_minimum, plan, quotas, rank
+from eventproc.core.placement.even import even_plan, even_quotas, moves_minimum
+from eventproc.core.placement.rank import rank
 from tests.unit.eventproc.core.ownership.groups import Group, group_holding, groups
 
 
 def planned(group: Group) -> dict[str, str]:
     """The plan for this group."""
-    return plan(group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign)
+    return even_plan(
+        group.partition_ids, group.owner_by_partition, group.members, foreign=group.foreign
+    )
 
 
 def loads(owners) -> list[int]:
@@ -39,8 +42,8 @@ def test_a_surplus_moves_although_no_member_is_below_the_minimum():
 
 def test_without_members_the_plan_is_empty():
     """Even if a partition has an owner, which is leaving."""
-    assert plan(["0"], {"0": "gone"}, []) == {}
-    assert quotas(3, {}) == {}
+    assert even_plan(["0"], {"0": "gone"}, []) == {}
+    assert even_quotas(3, {}) == {}
 
 
 def test_with_more_members_than_partitions_no_member_gets_two():
@@ -53,7 +56,7 @@ def test_a_record_of_a_partition_that_does_not_exist_is_ignored():
 
     Such a record stays behind when a hub is created again with fewer partitions.
     """
-    assert plan(["0", "1"], {"0": "a", "7": "b"}, ["a", "b"]) == {"0": "a", "1": "b"}
+    assert even_plan(["0", "1"], {"0": "a", "7": "b"}, ["a", "b"]) == {"0": "a", "1": "b"}
 
 
 @given(groups())
@@ -99,7 +102,7 @@ def test_the_plan_does_not_depend_on_the_order_of_its_input(group, random: Rando
     for items in (ids, owned, members):
         random.shuffle(items)
 
-    assert plan(ids, dict(owned), members, foreign=group.foreign) == planned(group)
+    assert even_plan(ids, dict(owned), members, foreign=group.foreign) == planned(group)
 
 
 @given(groups(), st.data())
@@ -136,7 +139,7 @@ def test_a_balanced_group_stays_as_it_is(group):
 @given(groups(members_min=2), st.data())
 def test_foreign_owners_lose_their_extra_partitions_last(group, data):
     """If one above the minimum loses its extra partition, no other owner above it keeps one."""
-    sizes = quotas(len(group.partition_ids), group.counts(), group.foreign)
+    sizes = even_quotas(len(group.partition_ids), group.counts(), group.foreign)
     minimum = len(group.partition_ids) // len(group.members)
     above = {m for m, count in group.counts().items() if count > minimum}
     extra = {m for m, size in sizes.items() if size > minimum}
@@ -148,7 +151,7 @@ def test_foreign_owners_lose_their_extra_partitions_last(group, data):
 @given(groups(members_min=2))
 def test_foreign_members_get_extra_partitions_last(group):
     """A foreign member cannot be made to claim one."""
-    sizes = quotas(len(group.partition_ids), group.counts(), group.foreign)
+    sizes = even_quotas(len(group.partition_ids), group.counts(), group.foreign)
     minimum = len(group.partition_ids) // len(group.members)
     below = {m for m, count in group.counts().items() if count <= minimum}
     extra = {m for m, size in sizes.items() if size > minimum}
