@@ -20,8 +20,9 @@ from eventproc.config import Backoff, EventProcessorConfig
 from eventproc.errors import ConfigurationError, SourceError, StoreError
 from eventproc.handler import HandlerFactory
 from eventproc.logs import ConditionLogger, get_logger
-from eventproc.models import ConsumerGroup, Member
+from eventproc.models import ConsumerGroup
 from eventproc.ownership.balancer import CycleResult
+from eventproc.ownership.own_member import own_member
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.retries import waits
 from eventproc.runtime.guarded_store import GuardedStore
@@ -30,13 +31,7 @@ from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.settings import checked
 from eventproc.statistics import DeliveryCounters, ProcessorStatistics
 from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
-from eventproc.validation.handlers import (
-    check_handler,
-    check_processor,
-    first_checked,
-    placement_facts,
-)
-from eventproc.version import EVENTPROC_VERSION
+from eventproc.validation.handlers import check_handler, check_processor, first_checked
 
 PAUSE_MIN_S: Final = 0.02
 """The shortest pause between two cycles, so that frequent changes cause no busy loop."""
@@ -88,7 +83,6 @@ class EventProcessor:
         self._config = config or EventProcessorConfig()
         name = owner_id if owner_id is not None else self._draw_owner_id()
         check_processor(self._config, owner_id, dead_letters)
-        facts = placement_facts(self._config, owner_id)
         check_handler(handler, key_concurrency=self._config.key_concurrency)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,
@@ -102,18 +96,8 @@ class EventProcessor:
             handler=handler,
             dead_letters=dead_letters,
             group=group,
-            member=Member(
-                owner_id=name,
-                incarnation="",
-                hands_over=self._config.load_balancing_strategy.lets_go,
-                weight=facts.weight,
-                capacity=facts.capacity,
-                ordinal=facts.ordinal,
-                placement=self._config.placement.name,
-                deployment_id=self._config.deployment_id,
-                lease_mode=self._config.lease_mode,
-                offset_format=source.offset_format,
-                version=EVENTPROC_VERSION,
+            member=own_member(
+                self._config, name, source.offset_format, is_named=owner_id is not None
             ),
             config=self._config,
             rng=self._rng,

@@ -13,11 +13,11 @@ from eventproc.core.ownership.cycle import Actions, decide
 from eventproc.core.ownership.memory import (
     GroupMemory,
     Listing,
-    facts_of,
     needs_ownership,
     observe,
 )
 from eventproc.core.ownership.rules import Rules
+from eventproc.core.placement.state import MemberFacts
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapshot, WriteOutcome
 from eventproc.ownership.leases import Leases
@@ -74,7 +74,7 @@ class Balancer:
             strategy=config.load_balancing_strategy,
             lease_mode=config.lease_mode,
             placement=config.placement,
-            facts=facts_of(member),
+            facts=MemberFacts.of(member),
             expiration=expiration,
             handoff_timeout=config.handoff_timeout,
             standby_timeout=config.standby_timeout,

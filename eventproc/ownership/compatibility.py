@@ -14,9 +14,9 @@ from typing import Final
 from eventproc.core.offset_format import owners_of_another, partitions_of_another
 from eventproc.core.ownership.lease_mode import of_another_mode
 from eventproc.core.ownership.liveness import foreign_owners, fresh_owners, live_members
-from eventproc.core.ownership.memory import facts_of
 from eventproc.core.placement.names import agreed, most_named
 from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.state import MemberFacts
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     Checkpoint,
@@ -90,7 +90,7 @@ def _check_placement(
             f"this processor does not have: its own is {own.name!r}. Give it the same, or stop the "
             "others first"
         )
-    placement.check(facts_of(me))
+    placement.check(MemberFacts.of(me))
     foreign = foreign_owners(owned, present, me.owner_id, expiration)
     if foreign and not own.admits_foreign:
         raise ConfigurationError(

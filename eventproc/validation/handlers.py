@@ -6,14 +6,12 @@ function makes the handlers, the first one that it makes is checked, when the pr
 """
 
 import inspect
-import re
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
 from typing import Final
 
 from eventproc.config import EventProcessorConfig, FailureAction
-from eventproc.core.placement.state import MemberFacts
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc.ports import DeadLetterSink
@@ -33,8 +31,6 @@ _PARAMETERS: Final = {
 }
 """The arguments of each method."""
 
-_NUMBER_AT_END: Final = re.compile(r"[0-9]+$")
-
 _KINDS: Final = (PartitionHandler, BlockingPartitionHandler)
 
 
@@ -53,29 +49,11 @@ def check_processor(
             "static_membership needs an owner_id that stays the same over restarts: "
             "give one, or no processor could take over the partitions that this one kept"
         )
-    config.placement.check(placement_facts(config, owner_id))
     if config.failure_policy.action is FailureAction.DEAD_LETTER and sink is None:
         raise ConfigurationError(
             "the failure policy says DEAD_LETTER, but no dead_letters is given: give the processor "
             "a DeadLetterSink, or choose SKIP or STOP"
         )
-
-
-def placement_facts(config: EventProcessorConfig, owner_id: str | None) -> MemberFacts:
-    """Return what a placement may know of a processor with this configuration.
-
-    Its ordinal may be the number at the end of an owner id that was given: ``consumer-3``.
-    """
-    ordinal = config.ordinal
-    if ordinal is None and owner_id is not None:
-        number = _NUMBER_AT_END.search(owner_id)
-        ordinal = None if number is None else int(number.group())
-    return MemberFacts(
-        weight=config.weight,
-        capacity=config.capacity,
-        ordinal=ordinal,
-        deployment_id=config.deployment_id,
-    )
 
 
 def check_owner_id(name: str) -> None:

@@ -282,7 +282,9 @@ def _as_fenced(present: MembershipSnapshot, silent: tuple[Member, ...]) -> Membe
 
 def _with_placement(group: Group, members: Collection[Member], rules: Rules) -> Group:
     """Return the group with the placement that it follows, and what that may know of members."""
-    facts_by_member = {m.owner_id: facts_of(m) for m in members} | {rules.owner_id: rules.facts}
+    facts_by_member = {m.owner_id: MemberFacts.of(m) for m in members} | {
+        rules.owner_id: rules.facts
+    }
     followers = group.followers
     names = [m.placement for m in members if m.owner_id in followers - {rules.owner_id}]
     if rules.owner_id in followers:
@@ -291,16 +293,6 @@ def _with_placement(group: Group, members: Collection[Member], rules: Rules) -> 
     if placement is not None and not placement.admits_foreign and followers != group.sharing:
         placement = Even()
     return replace(group, placement=placement, facts_by_member=facts_by_member)
-
-
-def facts_of(member: Member) -> MemberFacts:
-    """Return what a placement may know of a member."""
-    return MemberFacts(
-        weight=member.weight,
-        capacity=member.capacity,
-        ordinal=member.ordinal,
-        deployment_id=member.deployment_id,
-    )
 
 
 def _plan_input(group: Group) -> Hashable:

@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
+
+from eventproc.models import Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,16 @@ class MemberFacts:
     deployment_id: str = ""
     is_foreign: bool = False
     """Whether it is a processor of another SDK, which follows no placement of ours."""
+
+    @classmethod
+    def of(cls, member: Member) -> Self:
+        """Return what a member record says."""
+        return cls(
+            weight=member.weight,
+            capacity=member.capacity,
+            ordinal=member.ordinal,
+            deployment_id=member.deployment_id,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,41 @@
+"""The member record of a processor, as its arguments make it."""
+
+import re
+from typing import Final
+
+from eventproc.config import EventProcessorConfig
+from eventproc.core.placement.state import MemberFacts
+from eventproc.models import Member, OffsetFormat
+from eventproc.version import EVENTPROC_VERSION
+
+_NUMBER_AT_END: Final = re.compile(r"[0-9]+$")
+
+
+def own_member(
+    config: EventProcessorConfig, owner_id: str, offset_format: OffsetFormat, *, is_named: bool
+) -> Member:
+    """Return the record of a processor that has not started; each start draws an incarnation.
+
+    With *is_named* the owner id was given by the user, and a number at its end is the ordinal,
+    unless the configuration has one: ``consumer-3``.
+
+    Raises:
+        ConfigurationError: the placement needs to know more of the processor.
+    """
+    number = _NUMBER_AT_END.search(owner_id) if is_named else None
+    ordinal = int(number.group()) if config.ordinal is None and number else config.ordinal
+    member = Member(
+        owner_id=owner_id,
+        incarnation="",
+        hands_over=config.load_balancing_strategy.lets_go,
+        weight=config.weight,
+        capacity=config.capacity,
+        ordinal=ordinal,
+        placement=config.placement.name,
+        deployment_id=config.deployment_id,
+        lease_mode=config.lease_mode,
+        offset_format=offset_format,
+        version=EVENTPROC_VERSION,
+    )
+    config.placement.check(MemberFacts.of(member))
+    return member
