@@ -173,7 +173,7 @@ PROMISES: Final[Sequence[Promise]] = (
     a_plan_carried_out_is_kept,
     the_rest_is_kept,
 )
-"""In the order in which they are checked: an answer that changes would break the later ones, too."""
+"""In the order in which they are checked. An answer that changes breaks the later ones, too."""
 
 
 def _let_go(case: Case) -> list[str]:
@@ -205,7 +205,7 @@ def require_equal(found: Answer, expected: Answer, when: str) -> None:
         old, new = getattr(expected, what), getattr(found, what)
         _require(
             old == new,
-            f"{when}, it answers otherwise\n{what} before: {_text(old)}\n{what} after:  {_text(new)}",
+            f"{when}: another answer\n{what} before: {_text(old)}\n{what} after:  {_text(new)}",
         )
 
 
