@@ -20,6 +20,7 @@ from eventproc.testing.placement_contract.promises import (
     BrokenPromiseError,
     Case,
     answer,
+    quotas_are_counts,
     require_equal,
 )
 
@@ -108,6 +109,8 @@ def check_placement(
 
 def _check(placement: Placement, state: GroupState, random: Random, *, leaves_over: bool) -> Answer:
     """Check all promises for one group, and return the first answer."""
+    with _naming(quotas_are_counts.__name__, state):
+        quotas_are_counts(state, placement)
     with _naming("answers_every_group", state):
         first = answer(state, placement)
     case = Case(

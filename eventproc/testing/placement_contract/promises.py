@@ -1,6 +1,6 @@
 """The promises of a placement, each a function that checks it for one group.
 
-A function's name is the promise's, its docstring says it.
+The name of a function is the name of its promise, and its docstring says what is promised.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,6 +68,21 @@ def answer(state: GroupState, placement: Placement) -> Answer:
     )
 
 
+def quotas_are_counts(state: GroupState, placement: Placement) -> None:
+    """Each member, and no other, has a quota: a whole number from zero, or ``None``.
+
+    This is checked before there is a plan: with other quotas there may be none.
+    """
+    quotas, members = placement.quotas(state), state.members
+    _require(
+        quotas.keys() == members.keys(),
+        f"there are quotas for {sorted(quotas)}, and the members are {sorted(members)}",
+    )
+    for member, quota in quotas.items():
+        is_count = quota is None or (type(quota) is int and quota >= 0)
+        _require(is_count, f"the quota of {member} is {quota!r}")
+
+
 def equal_states_get_equal_answers(case: Case) -> None:
     """Equal groups get the same answer, whatever the order of their owners and members."""
     state = case.state
@@ -85,18 +100,6 @@ def only_the_state_is_read(case: Case) -> None:
     state = with_members(case.state, dict(case.state.members))
     calls = impure_calls(lambda: answer(state, case.placement))
     _require(not calls, f"it calls {', '.join(calls)}")
-
-
-def quotas_are_counts(case: Case) -> None:
-    """Each member, and no other, has a quota: a whole number from zero, or ``None``."""
-    quotas, members = case.answer.quotas, case.state.members
-    _require(
-        quotas.keys() == members.keys(),
-        f"there are quotas for {sorted(quotas)}, and the members are {sorted(members)}",
-    )
-    for member, quota in quotas.items():
-        is_count = quota is None or (type(quota) is int and quota >= 0)
-        _require(is_count, f"the quota of {member} is {quota!r}")
 
 
 def quotas_are_kept(case: Case) -> None:
@@ -165,7 +168,6 @@ def the_rest_is_kept(case: Case) -> None:
 PROMISES: Final[Sequence[Promise]] = (
     equal_states_get_equal_answers,
     only_the_state_is_read,
-    quotas_are_counts,
     quotas_are_kept,
     owners_are_in_the_order,
     places_are_used,
