@@ -12,7 +12,7 @@ from random import Random
 from eventproc.core.placement.placement import Placement
 from eventproc.core.placement.state import GroupState
 from eventproc.testing.placement_contract import measures
-from eventproc.testing.placement_contract.drawing import Draw, admitted, draw_group
+from eventproc.testing.placement_contract.drawing import Draw, admitted, draw_group, with_members
 from eventproc.testing.placement_contract.other_process import answers_elsewhere
 from eventproc.testing.placement_contract.promises import (
     PROMISES,
@@ -110,7 +110,7 @@ def check_placement(
 def _check(placement: Placement, state: GroupState, random: Random, *, leaves_over: bool) -> Answer:
     """Check all promises for one group, and return the first answer."""
     with _naming(quotas_are_counts.__name__, state):
-        quotas_are_counts(state, placement)
+        quotas_are_counts(with_members(state, dict(state.members)), placement)
     with _naming("answers_every_group", state):
         first = answer(state, placement)
     case = Case(

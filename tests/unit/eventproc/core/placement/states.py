@@ -11,9 +11,9 @@ from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.testing.placement_contract.drawing import admitted, draw_group
 
 
-def state(resources: int, owned: str = "", **members: MemberFacts) -> GroupState:
+def state(resources: int, owned: str = "", /, **members: MemberFacts) -> GroupState:
     """A group of numbered resources. *owned* is one text for each owner: ``a:0,1,2 b:3``."""
-    owner_by_resource = {}
+    owner_by_resource: dict[str, str] = {}
     for text in owned.split():
         owner, _, numbers = text.partition(":")
         owner_by_resource |= dict.fromkeys(numbers.split(","), owner)

@@ -94,10 +94,11 @@ def test_a_placement_that_cannot_be_sent_is_not_checked_in_another_process():
 def test_a_placement_whose_class_cannot_be_imported_is_not_checked_in_another_process(monkeypatch):
     """As one of a notebook."""
     module = ModuleType("no_such_module")
-    module.Away = type("Away", (broken.ByName,), {"__module__": module.__name__})
+    cls = type("Away", (broken.ByName,), {"__module__": module.__name__})
+    vars(module)["Away"] = cls
     monkeypatch.setitem(sys.modules, module.__name__, module)
 
-    assert not check_placement(module.Away(), groups=10).is_checked_elsewhere
+    assert not check_placement(cls(), groups=10).is_checked_elsewhere
 
 
 def test_a_placement_may_leave_resources_over_on_purpose():
