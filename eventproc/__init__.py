@@ -56,6 +56,15 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         PartitionOwnership,
         ReceivedEvent,
     )
+    from eventproc.placements import (
+        Even,
+        GroupState,
+        MemberFacts,
+        Ordinal,
+        Placement,
+        Ring,
+        Weighted,
+    )
     from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, PartitionReceiver
     from eventproc.processor import EventProcessor
     from eventproc.statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
@@ -77,6 +86,7 @@ __all__ = [
     "DeadLetterSink",
     "DeliveryCounters",
     "DuplicateOwnerError",
+    "Even",
     "EventPosition",
     "EventProcError",
     "EventProcessor",
@@ -84,18 +94,23 @@ __all__ = [
     "EventSource",
     "FailureAction",
     "FailurePolicy",
+    "GroupState",
     "HandlerCancelledError",
     "LeaseMode",
     "LoadBalancingStrategy",
+    "MemberFacts",
+    "Ordinal",
     "OwnershipLostError",
     "PartitionContext",
     "PartitionHandler",
     "PartitionOwnership",
     "PartitionReceiver",
+    "Placement",
     "ProcessorStatistics",
     "PumpStatistics",
     "ReceivedEvent",
     "ReceiverDisplacedError",
+    "Ring",
     "SourceError",
     "SourceRejectedError",
     "SourceUnavailableError",
@@ -107,10 +122,14 @@ __all__ = [
     "StoreRejectedError",
     "StoreReplacedError",
     "StoreUnavailableError",
+    "Weighted",
     "__version__",
 ]
 
-_MODULES = ("version", "errors", "models", "statistics", "config", "ports", "handler", "processor")
+_MODULES = (
+    *("version", "errors", "models", "statistics"),
+    *("placements", "config", "ports", "handler", "processor"),
+)
 """The modules of these names, searched in this order: each imports more than the one before."""
 
 if not typing.TYPE_CHECKING:  # Type checkers would take any name for one that exists.

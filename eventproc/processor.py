@@ -112,6 +112,7 @@ class EventProcessor:
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
         self._is_balanced = False
+        self._unplaced_count = 0
         self._is_failing = False
         self._store_failure = ConditionLogger(self._log, "store_failed", "store_recovered")
         self._store_wait_s = waits(
@@ -150,6 +151,7 @@ class EventProcessor:
             counters=counted.pumps.counters() if counted else DeliveryCounters(),
             abandoned=counted.pumps.abandoned if counted else (),
             is_balanced=self._is_balanced,
+            unplaced_count=self._unplaced_count,
             cycle_count=self._cycle_count,
             cycle_seconds=self._cycle_s,
             claim_count=self._claim_count,
@@ -370,6 +372,7 @@ class EventProcessor:
         self._store_failure.end(failure_count=self._store_failure.count)
         self._cycle_count += 1
         self._cycle_s = seconds
+        self._unplaced_count = len(done.actions.unplaced)
         self._claim_count += len(done.claimed)
         self._steal_count += len(done.stolen)
         for partition_id in done.claimed:

@@ -101,6 +101,10 @@ class ProcessorStatistics:
     is_balanced: bool
     """Whether the latest cycle found nothing to change for this processor."""
 
+    unplaced_count: int
+    """Partitions that the placement gives to no processor, because all that may have them are
+    full."""
+
     cycle_count: int
     """Cycles that were completed."""
 

@@ -13,6 +13,7 @@ from eventproc.core.ownership.cycle import Actions, decide
 from eventproc.core.ownership.memory import (
     GroupMemory,
     Listing,
+    Observed,
     needs_ownership,
     observe,
 )
@@ -87,6 +88,9 @@ class Balancer:
         self._cycle_lock = asyncio.Lock()
         self._unknown_claims = ConditionLogger(log, "claim_outcome_unknown", "claim_recovered")
         """Logs when outcomes of claims begin to be unknown, and when they are known again."""
+
+        self._short_capacity = ConditionLogger(log, "capacity_short", "capacity_sufficient")
+        self._unknown_placement = ConditionLogger(log, "placement_unknown", "placement_known")
 
     async def cycle(
         self, partition_ids: Collection[str], busy: Collection[str], running: Collection[str]
@@ -187,7 +191,29 @@ class Balancer:
         if after.grace_until_s > before.grace_until_s:
             assert before.read_at_s is not None, "an outage is seen between two answers"
             self._log.warning("outage_ended", silent_s=round(after.now_s - before.read_at_s, 3))
+        self._log_placement(before.observed, after.observed)
         known, seen = before.outsiders, after.outsiders
         if bool(known) is not bool(seen):
             log = self._log.error if seen else self._log.info
             log("foreign_members_detected", owner_ids=sorted(seen))
+
+    def _log_placement(self, before: Observed | None, after: Observed | None) -> None:
+        """Log what the group follows, if this processor cannot, and what no member has room for."""
+        if after is None or after is before:
+            return
+        own, placement = self._rules.placement.name, after.group.placement
+        name = None if placement is None else placement.name
+        former = before.group.placement if before else self._rules.placement
+        if name is None:
+            self._unknown_placement.note(is_error=True, own=own)
+        else:
+            self._unknown_placement.end(placement=name)
+            if former is not None and former.name != name:
+                self._log.info("placement_changed", former=former.name, placement=name)
+        unplaced = after.shares.unplaced
+        unowned = unplaced - after.group.live_owner_by_partition.keys()
+        self._short_capacity.update(
+            holds=bool(unplaced),
+            unowned_count=len(unowned),
+            over_capacity_count=len(unplaced) - len(unowned),
+        )

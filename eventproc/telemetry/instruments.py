@@ -162,6 +162,13 @@ GAUGES: Final = (
         lambda s: float(s.is_balanced),
         min,
     ),
+    Gauge(
+        "eventproc.unplaced",
+        "{partition}",
+        "Partitions that the placement gives to no processor, because each one is full.",
+        lambda s: float(s.unplaced_count),
+        max,
+    ),
 )
 
 PARTITION_GAUGES: Final = (

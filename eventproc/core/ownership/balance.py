@@ -37,6 +37,9 @@ class Shares:
     unclaimed: frozenset[str]
     """Partitions planned for foreign members that these have not claimed."""
 
+    unplaced: frozenset[str] = frozenset()
+    """Partitions that no member may have, because each one that might is full."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
@@ -72,7 +75,13 @@ def shares(group: Group) -> Shares:
         for p, owner_id in planned.items()
         if owner_id == group.owner_id and live.get(p, owner_id) != owner_id
     }
-    return Shares(owner_by_partition=planned, waits=frozenset(waits), unclaimed=unclaimed)
+    is_planned = group.placement is not None and group.sharing
+    return Shares(
+        owner_by_partition=planned,
+        waits=frozenset(waits),
+        unclaimed=unclaimed,
+        unplaced=frozenset(group.partition_ids) - planned.keys() if is_planned else frozenset(),
+    )
 
 
 def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:

@@ -67,6 +67,9 @@ class Actions:
     owner_by_partition: Mapping[str, str]
     """The whole plan."""
 
+    unplaced: frozenset[str] = frozenset()
+    """Partitions that the plan gives to no member, because each one that may have them is full."""
+
     others: tuple[str, ...] = ()
     """The other members that accept a hand-over."""
 
@@ -114,6 +117,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         transfers=_transfers(observed, listing.running, moved.hand_overs),
         forgotten=members_to_forget(listing.present, group.live_owner_by_partition.values(), rules),
         owner_by_partition=planned,
+        unplaced=observed.shares.unplaced,
         others=tuple(
             sorted(
                 owner_id

@@ -131,8 +131,7 @@ class Observed:
     """The leases that the listing contradicts."""
 
     outsiders: frozenset[str]
-    """Live owners that expect each ownership record to be renewed, although this processor's lease
-    mode does not."""
+    """Live owners that this processor's lease mode or placement does not admit."""
 
     is_at_rest: bool
     """Whether nothing is left to do, and nothing can change unless a member record does."""
@@ -160,7 +159,7 @@ class GroupMemory:
 
     @property
     def outsiders(self) -> frozenset[str]:
-        """Live owners that expect each ownership record to be renewed, against the lease mode."""
+        """Live owners that this processor's lease mode or placement does not admit."""
         return frozenset() if self.observed is None else self.observed.outsiders
 
 
@@ -227,6 +226,8 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         outsiders = of_another_mode(
             rules.lease_mode, owned, present, me, expiration=rules.expiration
         )
+    if not rules.placement.admits_foreign:
+        outsiders |= group.sharing - group.followers
     is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
     moved = moves(group, shared, rules.strategy)
     return replace(

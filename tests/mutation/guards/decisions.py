@@ -4,7 +4,7 @@ from tests.mutation.guard import Guard, guards_in
 
 PLAN = guards_in(
     "eventproc/core/ownership/plan.py",
-    ["tests/unit/eventproc/core/ownership/test_plan.py", "tests/stories/test_plan_small_worlds.py"],
+    ["tests/unit/eventproc/core/placement/test_even.py", "tests/stories/test_plan_small_worlds.py"],
     Guard(
         name="an extra partition goes to an owner that holds more than the minimum, whatever its "
         "exact count",

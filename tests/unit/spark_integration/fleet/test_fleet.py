@@ -29,6 +29,7 @@ STATISTICS = ProcessorStatistics(
     stopped=(),
     counters=DeliveryCounters(received_count=8, handled_count=7),
     is_balanced=True,
+    unplaced_count=0,
     cycle_count=3,
     cycle_seconds=0.01,
     claim_count=2,
