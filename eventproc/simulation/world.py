@@ -13,9 +13,9 @@ from math import inf
 from random import Random
 from typing import Final
 
+from eventproc.config import EventProcessorConfig
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.state import MemberFacts
-from eventproc.config import EventProcessorConfig
 from eventproc.handler import PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.ports import CheckpointStore

@@ -1,6 +1,7 @@
 """Queries of a world's present state."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -99,6 +100,16 @@ class GroupView(Fleet):
         former = [node.facts.ordinal for node in self.nodes if node.owner_id == owner_id]
         ordinal = former[-1] if former and former[-1] not in used else free
         return drawn_facts(self.seed, owner_id, self.config.placement, ordinal)
+
+    def config_of(self, facts: MemberFacts, deployment_id: str) -> EventProcessorConfig:
+        """Return the configuration of a processor; without standbys, no deployment is named."""
+        return replace(
+            self.config,
+            weight=facts.weight,
+            capacity=facts.capacity,
+            ordinal=facts.ordinal,
+            deployment_id=deployment_id if self.config.placement.admits_standby else "",
+        )
 
     def planned(self, owners: Mapping[str, str | None]) -> dict[str, str]:
         """Return the owner that each partition should have among the present nodes."""

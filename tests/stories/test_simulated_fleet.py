@@ -13,6 +13,7 @@ from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.weighted import Weighted
 from eventproc.models import LeaseMode
 from eventproc.simulation import Script, parse_event, play, report_of
+from eventproc.simulation.history import Membership
 from eventproc.simulation.report import owners_at
 
 
@@ -165,10 +166,7 @@ def test_a_processor_starts_with_the_lowest_free_ordinal():
     script = script_of("leave:2@2m", "join:1@4m", "restart:1@6m")
     script = replace(script, config=replace(script.config, placement=Ordinal()))
     history = play(script, memory_account)
-    ordinals = [
-        sorted(facts.ordinal for facts in membership.members.values())
-        for membership in history.memberships
-    ]
+    ordinals = [ordinals_of(membership) for membership in history.memberships]
 
     assert ordinals[0] == [0, 1, 2]
     assert len(ordinals[1]) == 1
@@ -185,7 +183,7 @@ def test_without_standbys_an_old_processor_ends_before_its_successor_starts():
     roll = report_of(history).events[1]
 
     assert max(len(membership.members) for membership in history.memberships) == 3
-    assert sorted(f.ordinal for f in history.memberships[-1].members.values()) == [0, 1, 2]
+    assert ordinals_of(history.memberships[-1]) == [0, 1, 2]
     assert (roll.duplicates, roll.conflicts, roll.spread_final) == (0, 0, 0)
     assert roll.seconds_to_balance is not None
 
@@ -193,14 +191,17 @@ def test_without_standbys_an_old_processor_ends_before_its_successor_starts():
 def test_weights_belong_to_processors_in_the_order_of_joining():
     """18 partitions by weights 2, 1, 1, then 2 again for one that joins."""
     script = script_of("join:1")
-    script = replace(
-        script, weights=(2, 1, 1), config=replace(script.config, placement=Weighted())
-    )
+    script = replace(script, weights=(2, 1, 1), config=replace(script.config, placement=Weighted()))
     history = play(script, memory_account)
 
     assert shares_at(history, 300) == [4, 5, 9]
     assert shares_at(history, history.duration_s) == [3, 3, 6, 6]
     assert report_of(history).events[1].seconds_to_balance is not None
+
+
+def ordinals_of(membership: Membership) -> list[int]:
+    """Return the ordinals of the members, the lowest first."""
+    return sorted(f.ordinal for f in membership.members.values() if f.ordinal is not None)
 
 
 def shares_at(history, at_s: float) -> list[int]:

@@ -19,7 +19,6 @@ from eventproc.simulation.history import (
 )
 from eventproc.simulation.report import report_of, steps_of
 
-
 A = MemberFacts(ordinal=0)
 B = MemberFacts(ordinal=1)
 
