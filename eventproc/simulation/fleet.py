@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from eventproc.core.placement.state import MemberFacts
 from eventproc.models import ConsumerGroup
 from eventproc.ports import EventSource
 from eventproc.processor import EventProcessor
@@ -28,6 +29,9 @@ class Node:
     process: Process
     processor: EventProcessor | ForeignProcessor
     connection: StoreConnection
+    facts: MemberFacts = field(default_factory=MemberFacts)
+    """What a placement may know of it."""
+
     deployment_id: str = ""
     task: asyncio.Task[None] = field(init=False, repr=False)
     """The newest task of the process."""

@@ -3,7 +3,12 @@
 All times are virtual seconds since the simulation began, and every list is in order of time.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.state import MemberFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +42,9 @@ class Membership:
     """The processors that should own partitions from now on, and the partitions of the hub."""
 
     at_s: float
-    members: frozenset[str]
+    members: Mapping[str, MemberFacts]
+    """What the placement may know of each processor."""
+
     partition_ids: tuple[str, ...]
 
 
@@ -72,6 +79,9 @@ class History:
     """Everything that a simulation recorded."""
 
     duration_s: float
+    placement: Placement = field(default_factory=Even)
+    """The one by which the group is judged: it is balanced if the owners are those planned."""
+
     script_events: list[ScriptEvent] = field(default_factory=list)
     memberships: list[Membership] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)

@@ -4,8 +4,9 @@ It is called in the same step of the loop in which the store acted, so its copy 
 records equals the store's at every moment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from eventproc.core.placement.state import MemberFacts
 from eventproc.models import ClaimResult, ReceivedEvent, WriteOutcome
 from eventproc.simulation.fleet import Fleet
 from eventproc.simulation.history import (
@@ -39,7 +40,7 @@ class Observer:
         """Record that an event of the script starts."""
         self.history.script_events.append(ScriptEvent(at_s=self._fleet.now_s, name=name))
 
-    def expects(self, members: frozenset[str], partition_ids: Sequence[str]) -> None:
+    def expects(self, members: Mapping[str, MemberFacts], partition_ids: Sequence[str]) -> None:
         """Record which processors should share which partitions from now on."""
         self.history.memberships.append(
             Membership(at_s=self._fleet.now_s, members=members, partition_ids=tuple(partition_ids))

@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from eventproc.core.placement.even import moves_minimum
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.plan import plan
+from eventproc.core.placement.state import GroupState
 from eventproc.simulation.history import Count, History, Membership
 from eventproc.simulation.price import HOURS_PER_MONTH, PriceList, pages_of
 
@@ -21,13 +24,16 @@ class EventReport:
     at_seconds: float
     cycles_to_balance: int | None
     """Cycles from the event until the group stayed balanced, by the processor that ran most cycles;
-    ``None``: the group never balanced."""
+    ``None``: the group never balanced. It is balanced while each partition has its planned owner;
+    with the placement ``Even`` that is a spread of 1 at most."""
 
     seconds_to_balance: float | None
     moves: int
     """How often a partition got an owner other than its last one; its first owner counts, too."""
 
     moves_minimum: int
+    """Partitions whose planned owner, among the last members, was not their owner at the event."""
+
     moved_twice: int
     """Partitions that moved more than once."""
 
@@ -76,13 +82,25 @@ class Report:
     totals: Totals
 
 
+class Step(NamedTuple):
+    """How the partitions are shared from a time on."""
+
+    at_s: float
+    spread: int | None
+    """Largest minus smallest number of partitions of a processor. ``None`` while a partition has no
+    owner, or an owner that is leaving or gone."""
+
+    is_balanced: bool
+    """Whether each partition has its planned owner."""
+
+
 def report_of(history: History, prices: PriceList | None = None) -> Report:
     """Return the figures of a history, which must have at least one script event."""
     begins_s = [script_event.at_s for script_event in history.script_events]
     windows = list(pairwise([*begins_s, float("inf")]))
-    spreads = spread_over_time(history)
+    steps = steps_of(history)
     events = tuple(
-        _event(history, spreads, script_event.name, begin_s, end_s)
+        _event(history, steps, script_event.name, begin_s, end_s)
         for script_event, (begin_s, end_s) in zip(history.script_events, windows, strict=True)
     )
     hours = history.duration_s / HOUR_S
@@ -112,7 +130,7 @@ def report_of(history: History, prices: PriceList | None = None) -> Report:
 
 def _event(
     history: History,
-    spreads: Sequence[tuple[float, int | None]],
+    steps: Sequence[Step],
     name: str,
     begin_s: float,
     end_s: float,
@@ -121,7 +139,7 @@ def _event(
     after = owners_at(history, end_s)
     last = [m for m in history.memberships if m.at_s < end_s][-1]
     moved = _moved(history, before, begin_s, end_s)
-    balanced_at_s = _balanced_at_s(spreads, begin_s, end_s)
+    balanced_at_s = _balanced_at_s(steps, begin_s, end_s)
     looks: Counter[str] = Counter()
     if balanced_at_s is not None:
         looks.update(
@@ -129,16 +147,15 @@ def _event(
             for x in history.listings
             if x.is_ownership and begin_s <= x.at_s <= balanced_at_s
         )
-    held = _counts(before, last.members, last.partition_ids)
-    got = _counts(after, last.members, last.partition_ids).values()
-    homeless = len(last.partition_ids) - sum(held.values())
+    planned = plan(_state(before, last), history.placement)
+    got = _state(after, last).held_count_by_member.values()
     return EventReport(
         event=name,
         at_seconds=round(begin_s, 3),
         cycles_to_balance=None if balanced_at_s is None else max(looks.values(), default=0),
         seconds_to_balance=None if balanced_at_s is None else round(balanced_at_s - begin_s, 3),
         moves=moved.total(),
-        moves_minimum=homeless + moves_minimum(len(last.partition_ids), held),
+        moves_minimum=sum(before.get(p) != owner_id for p, owner_id in planned.items()),
         moved_twice=sum(count > 1 for count in moved.values()),
         conflicts=_sum(history.conflicts, begin_s, end_s),
         steals_per_cycle_max=max(
@@ -189,34 +206,32 @@ def _moved(
     return moved
 
 
-def _counts(
-    owners: Mapping[str, str], members: Iterable[str], partition_ids: Iterable[str]
-) -> dict[str, int]:
-    counts = dict.fromkeys(sorted(members), 0)
-    for partition_id in partition_ids:
-        if owners.get(partition_id) in counts:
-            counts[owners[partition_id]] += 1
-    return counts
-
-
-def spread_over_time(history: History) -> list[tuple[float, int | None]]:
-    """The spread after each change of ownership or membership, with its time.
-
-    ``None`` while a partition has no owner, or an owner that is leaving or gone.
-    """
+def steps_of(history: History) -> list[Step]:
+    """Return a step for each moment at which an owner or the membership changed."""
     owners: dict[str, str | None] = {}
-    steps: list[tuple[float, int | None]] = []
+    steps: list[Step] = []
     times_s = [m.at_s for m in history.memberships]
     changes = [(change.at_s, change) for change in history.changes]
     for membership, (begin_s, end_s) in zip(
         history.memberships, pairwise([*times_s, float("inf")]), strict=True
     ):
-        steps.append((begin_s, _spread(owners, membership)))
+        steps.append(_step(begin_s, owners, membership, history.placement))
         within = [change for at_s, change in changes if begin_s <= at_s < end_s]
         for at_s, group in groupby(within, key=lambda change: change.at_s):
             owners.update((change.partition_id, change.owner_id) for change in group)
-            steps.append((at_s, _spread(owners, membership)))
+            steps.append(_step(at_s, owners, membership, history.placement))
     return steps
+
+
+def _step(
+    at_s: float, owners: Mapping[str, str | None], membership: Membership, placement: Placement
+) -> Step:
+    spread = _spread(owners, membership)
+    if placement == Even():  # Whose plan has a spread of 1 at most: that is found faster.
+        return Step(at_s, spread, is_balanced=spread is not None and spread <= 1)
+    planned = plan(_state(owners, membership), placement)
+    is_planned = all(owners.get(p) == owner_id for p, owner_id in planned.items())
+    return Step(at_s, spread, is_balanced=is_planned and bool(membership.members))
 
 
 def _spread(owners: Mapping[str, str | None], membership: Membership) -> int | None:
@@ -229,18 +244,25 @@ def _spread(owners: Mapping[str, str | None], membership: Membership) -> int | N
     return max(counts.values()) - min(counts.values())
 
 
-def _balanced_at_s(
-    spreads: Iterable[tuple[float, int | None]], begin_s: float, end_s: float
-) -> float | None:
+def _state(owners: Mapping[str, str | None], membership: Membership) -> GroupState:
+    """Return what a placement sees of the group."""
+    return GroupState(
+        resources=membership.partition_ids,
+        owner_by_resource={p: owner_id for p, owner_id in owners.items() if owner_id is not None},
+        members=membership.members,
+    )
+
+
+def _balanced_at_s(steps: Iterable[Step], begin_s: float, end_s: float) -> float | None:
     """Return when the group became balanced and stayed so to the end of the window."""
     balanced_at_s: float | None = None
-    for at_s, spread in spreads:
-        if at_s >= end_s:
+    for step in steps:
+        if step.at_s >= end_s:
             break
-        if spread is None or spread > 1:
+        if not step.is_balanced:
             balanced_at_s = None
         elif balanced_at_s is None:
-            balanced_at_s = at_s
+            balanced_at_s = step.at_s
     return None if balanced_at_s is None else max(balanced_at_s, begin_s)
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final
 
-from eventproc.config import EventProcessorConfig
+from eventproc.config import EventProcessorConfig, Weight
 from eventproc.errors import ConfigurationError
 from eventproc.settings import Count, PositiveSpan, Span, check_settings
 from eventproc.validation.option_values import parse_duration
@@ -35,7 +35,9 @@ class Action(Enum):
 
     ROLL = "roll"
     """A rolling deployment: one after the other, a new processor starts and an old one stops. The
-    new ones have another deployment id, and stand by until an old one leaves."""
+    new ones have another deployment id, and stand by until an old one leaves. With a placement
+    that admits no standby, such as ``Ordinal``, the old one ends before the new one starts, as in a
+    StatefulSet, whose new pod has the number of the old one."""
 
     GROW = "grow"
     """Partitions are added to the hub."""
@@ -101,6 +103,9 @@ class Script:
         default_factory=lambda: EventProcessorConfig(uses_store_thread=False)
     )
     """The configuration of every processor; ``uses_store_thread`` must be off."""
+
+    weights: tuple[Weight, ...] = (1.0,)
+    """The weights of the processors, by their number in the order of joining; then they repeat."""
 
     seed: int = 0
 

@@ -13,6 +13,9 @@ from math import inf
 from random import Random
 from typing import Final
 
+from eventproc.config import EventProcessorConfig
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.state import MemberFacts
 from eventproc.handler import PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.ports import CheckpointStore
@@ -84,7 +87,10 @@ class World(Fleet):
         self._delays = StoreFaults(
             delay_min=script.latency * LATENCY_LEAST, delay_max=script.latency * LATENCY_MOST
         )
-        self.history = History(duration_s=script.duration.total_seconds())
+        self.history = History(
+            duration_s=script.duration.total_seconds(),
+            placement=script.config.placement if profile is None else Even(),
+        )
         self.observer = Observer(self.history, self)
         has_bounce = any(event.action is Action.BOUNCE for event in script.events)
         self._config = replace(script.config, static_membership=has_bounce)
@@ -179,12 +185,18 @@ class World(Fleet):
 
     async def _roll(self, count: int) -> None:
         deployment_id = str(max(int(node.deployment_id) for node in self._nodes) + 1)
+        interval_s = self._script.config.load_balancing_interval.total_seconds()
+        has_standby = self.history.placement.admits_standby
         for node in list(self._expected[:count]):
-            self._join(1, deployment_id)
-            await asyncio.sleep(self._script.config.load_balancing_interval.total_seconds())
+            if has_standby:
+                self._join(1, deployment_id)
+                await asyncio.sleep(interval_s)
             if node in self._expected:
                 self._leave([node])
                 await asyncio.wait([node.task])
+            if not has_standby:
+                self._join(1, deployment_id)
+                await asyncio.sleep(interval_s)
 
     def _common_deployment_id(self) -> str:
         """The deployment id that most present processors have; a processor that joins gets it."""
@@ -193,7 +205,30 @@ class World(Fleet):
         )
         return deployment_id
 
+    def _facts(self, owner_id: str, deployment_id: str) -> MemberFacts:
+        """Return what the placement may know of a processor that starts.
+
+        As in a StatefulSet it gets the lowest ordinal that is free, and keeps it in a restart.
+        """
+        former = [node.facts for node in self._nodes if node.owner_id == owner_id]
+        if former:
+            return former[-1]
+        present = (
+            node
+            for node in self._nodes
+            if node in self._expected or not (node.process.is_killed or node.task.done())
+        )
+        used = {node.facts.ordinal for node in present}
+        weights, number = self._script.weights, len({node.owner_id for node in self._nodes})
+        return MemberFacts(
+            weight=weights[number % len(weights)],
+            capacity=self._script.config.capacity,
+            ordinal=min(set(range(len(used) + 1)) - used),
+            deployment_id=deployment_id if self._config.placement.admits_standby else "",
+        )
+
     def _start(self, owner_id: str, deployment_id: str) -> None:
+        facts = self._facts(owner_id, deployment_id)
         name = f"{self._script.seed}/{len(self._nodes)}"
         store = ObservedStore(self._make_store(), owner_id, self.observer)
         connection = StoreConnection(store, Random(f"line/{name}"), self._wire)  # noqa: S311
@@ -205,7 +240,7 @@ class World(Fleet):
                 store=connection,
                 handler=lambda: Probe(self),
                 owner_id=owner_id,
-                config=replace(self._config, deployment_id=deployment_id),
+                config=self._config_of(facts),
                 rng=rng,
             )
         else:
@@ -222,6 +257,7 @@ class World(Fleet):
             )
         node = Node(
             owner_id=owner_id,
+            facts=facts,
             deployment_id=deployment_id,
             process=Process(owner_id),
             processor=processor,
@@ -231,6 +267,14 @@ class World(Fleet):
         self._nodes.append(node)
         self._expected.append(node)
         self.observer.served(owner_id, is_up=True)
+
+    def _config_of(self, facts: MemberFacts) -> EventProcessorConfig:
+        return replace(
+            self._config,
+            weight=facts.weight,
+            ordinal=facts.ordinal,
+            deployment_id=facts.deployment_id,
+        )
 
     async def handle(self, partition_id: str, events: Sequence[ReceivedEvent]) -> None:
         """Report events as handled; a handler's work takes no time."""
@@ -243,7 +287,7 @@ class World(Fleet):
         self.observer.served(node.owner_id, is_up=False)
 
     def _record_membership(self) -> None:
-        members = frozenset(node.owner_id for node in self._expected)
+        members = {node.owner_id: node.facts for node in self._expected}
         self.observer.expects(members, self.hub.partition_ids())
 
     # Background and end.

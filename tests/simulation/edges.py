@@ -10,12 +10,13 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from random import Random
 
-from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, LoadBalancingStrategy
+from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig
 from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
 from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.invariants import Violation
 from tests.simulation.nodes import CheckedNode
+from tests.simulation.placements import STRATEGIES, with_placement
 from tests.simulation.world import CLOCK_RATE_MAX, World
 
 EXPIRATION_S = 15.0
@@ -112,7 +113,7 @@ async def live_at_the_edge(seed: int) -> World:
     rng = Random(f"edges/{seed}")
     config = EventProcessorConfig(
         uses_store_thread=False,
-        load_balancing_strategy=rng.choice(list(LoadBalancingStrategy)),
+        load_balancing_strategy=rng.choice(STRATEGIES),
         lease_mode=rng.choice([*[LeaseMode.PARTITION] * 3, LeaseMode.SESSION]),
         load_balancing_interval=timedelta(seconds=1),
         ownership_expiration=timedelta(seconds=EXPIRATION_S),
@@ -126,7 +127,7 @@ async def live_at_the_edge(seed: int) -> World:
     world = World(
         seed,
         partition_count=rng.randint(1, 4),
-        config=config,
+        config=with_placement(config, seed),
         publish_every_s=0.7,
         clock_rate_max=rng.choice([0, CLOCK_RATE_MAX]),
     )

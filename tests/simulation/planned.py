@@ -8,6 +8,7 @@ from typing import Any
 from eventproc import CheckpointPolicy, EventProcessorConfig
 from eventproc.testing import StoreFaults
 from tests.simulation.invariants import Violation
+from tests.simulation.placements import with_placement
 from tests.simulation.world import World
 
 SETTLED_WITHIN_S = 120.0
@@ -27,7 +28,7 @@ async def come_and_go(seed: int, make: type[World] = World, **settings: Any) -> 
         checkpoint_policy=rng.choice([CheckpointPolicy(), CheckpointPolicy.manual()]),
         **settings,
     )
-    world = make(seed, partition_count=rng.randint(1, 16), config=config)
+    world = make(seed, partition_count=rng.randint(1, 16), config=with_placement(config, seed))
     world.set_faults(StoreFaults(delay_max=timedelta(seconds=rng.choice([0, 0.05, 0.4]))))
     world.behaviour.seconds_per_event = rng.choice([0.0, 0.01, 0.3])
     world.start("first")

@@ -25,6 +25,7 @@ from eventproc.simulation.other_systems.systems import SYSTEMS
 from eventproc.testing import StoreFaults
 from tests.simulation.faults import FAULTS, NOISES, Fault
 from tests.simulation.invariants import Violation
+from tests.simulation.placements import STRATEGIES, with_placement
 from tests.simulation.troubles import TROUBLES
 from tests.simulation.world import CLOCK_RATE_MAX, World
 
@@ -117,7 +118,7 @@ def draw(seed: int, mode: Mode) -> Story:
         mode=mode,
         partition_count=rng.randint(1, 10),
         node_count=rng.randint(1, 4),
-        config=config,
+        config=with_placement(config, seed, has_foreign=bool(foreign)),
         checkpoint_rate=rng.choice([0, 0, 0.2]),
         publish_every_s=rng.choice([0.7, 2, 6]),
         clock_rate_max=rng.choice([0, CLOCK_RATE_MAX]),
@@ -132,7 +133,7 @@ def draw(seed: int, mode: Mode) -> Story:
 def _draw_config(rng: Random) -> EventProcessorConfig:
     interval_s = rng.choice([5, 10])
     return EventProcessorConfig(
-        load_balancing_strategy=rng.choice(list(LoadBalancingStrategy)),
+        load_balancing_strategy=rng.choice(STRATEGIES),
         load_balancing_interval=timedelta(seconds=interval_s),
         ownership_expiration=timedelta(seconds=interval_s * rng.choice([3, 6, 12])),
         handoff_timeout=timedelta(seconds=rng.choice([5, 30])),

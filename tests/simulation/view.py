@@ -1,17 +1,21 @@
 """Queries of a world's present state."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from checkpointstores.memory import MemoryAccount
 from eventproc import EventProcessorConfig
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, MemberStatus, PartitionOwnership
 from eventproc.simulation.fleet import BEGIN, Fleet
 from eventproc.testing.processes import Wire
 from tests.simulation.handlers import Behaviour
 from tests.simulation.invariants import Invariants
 from tests.simulation.nodes import CheckedNode
+from tests.simulation.placements import drawn_facts, planned_owners
 
 FOREIGN_PATIENCE_INTERVALS: Final = 12
 """Intervals for which a foreign member may stay idle before it claims its share."""
@@ -20,6 +24,7 @@ FOREIGN_PATIENCE_INTERVALS: Final = 12
 class GroupView(Fleet):
     """The present state of a hub, a store and processes."""
 
+    seed: int | str
     config: EventProcessorConfig
     behaviour: Behaviour
     nodes: list[CheckedNode]
@@ -85,15 +90,57 @@ class GroupView(Fleet):
         owners = list(self.owner_by_partition().values())
         return {node.owner_id: owners.count(node.owner_id) for node in self.there}
 
+    def facts_of(self, owner_id: str) -> MemberFacts:
+        """Return what a placement may know of a processor that starts.
+
+        Its ordinal is its former one, or the lowest that no other present processor has.
+        """
+        used = {n.facts.ordinal for n in self.nodes if n.owner_id != owner_id and not n.is_gone}
+        free = min(set(range(len(used) + 1)) - used)
+        former = [node.facts.ordinal for node in self.nodes if node.owner_id == owner_id]
+        ordinal = former[-1] if former and former[-1] not in used else free
+        return drawn_facts(self.seed, owner_id, self.config.placement, ordinal)
+
+    def config_of(self, facts: MemberFacts, deployment_id: str) -> EventProcessorConfig:
+        """Return the configuration of a processor; without standbys, no deployment is named."""
+        return replace(
+            self.config,
+            weight=facts.weight,
+            capacity=facts.capacity,
+            ordinal=facts.ordinal,
+            deployment_id=deployment_id if self.config.placement.admits_standby else "",
+        )
+
+    def planned(self, owners: Mapping[str, str | None]) -> dict[str, str]:
+        """Return the owner that each partition should have among the present nodes."""
+        members = {node.owner_id: node.facts for node in self.there}
+        return planned_owners(self.config.placement, self.hub.partition_ids(), owners, members)
+
+    @property
+    def is_as_planned(self) -> bool:
+        """Whether each partition has its planned owner, and present nodes serve what is owned.
+
+        A partition that no member has room for may be owned by any present node, or by none.
+        """
+        owners = self.owner_by_partition()
+        return (
+            all(owners.get(p) == owner_id for p, owner_id in self.planned(owners).items())
+            and set(owners.values()) <= {node.owner_id for node in self.there}
+            and sum(node.served_count for node in self.there) == len(owners)
+        )
+
     @property
     def is_balanced(self) -> bool:
         """Whether every partition is owned and served by nodes that are there, by ours evenly.
 
+        With another placement than ``Even``: whether the owners are those that it plans.
         Foreign members follow their own rules: Azure's Python one never sees partitions that were
         added later, and stops at the floor.
         """
         if any(n.leaving.is_set() and not n.is_gone for n in self.nodes):
             return False  # A hand-over is pending.
+        if self.config.placement != Even():
+            return self.is_as_planned
         counts = self.owned_counts()
         ours = [counts[node.owner_id] for node in self.there if not node.actor.is_foreign] or [0]
         partition_count = len(self.hub.partition_ids())
@@ -118,9 +165,16 @@ class GroupView(Fleet):
 
     @property
     def is_all_handled(self) -> bool:
-        """Whether every published event was handled, up to one on which every handler fails."""
+        """Whether every published event was handled, up to one on which every handler fails.
+
+        Those of a partition without an owner count only if some member has room for it.
+        """
         poison = self.behaviour.poison
+        owners = self.owner_by_partition()
+        planned = self.planned(owners)
         for p in self.hub.partition_ids():
+            if p not in planned and p not in owners:
+                continue
             counts: Mapping[int, int] = self.invariants.handled.get(p, {})
             for number in range(self.hub.partition_properties(p).last_enqueued_sequence_number + 1):
                 if (p, number) in poison:

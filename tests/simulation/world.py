@@ -72,7 +72,7 @@ class World(GroupView):
         self.nodes: list[CheckedNode] = []
         self.wire = Wire()
         super().__init__(partition_count)
-        self._seed = seed
+        self.seed = seed
         self._drawn_count = 0
         self._clock_rate_max = clock_rate_max
         self.store_rate = self._draw_rate()
@@ -112,20 +112,22 @@ class World(GroupView):
         self, owner_id: str, *, is_supervised: bool = True, deployment_id: str = ""
     ) -> CheckedNode:
         """Start a process with an ``EventProcessor``."""
-        is_cooperative = self.config.load_balancing_strategy is LoadBalancingStrategy.COOPERATIVE
-        process, connection, rng = self._prepare(owner_id, hands_over=is_cooperative)
+        lets_go = self.config.load_balancing_strategy.lets_go
+        facts = self.facts_of(owner_id)
+        process, connection, rng = self._prepare(owner_id, hands_over=lets_go)
         actor = connection.actor
         processor = EventProcessor(
             source=self.make_source(),
             store=connection,
             handler=lambda: self.make_handler(actor),
             owner_id=owner_id,
-            config=replace(self.config, deployment_id=deployment_id),
+            config=self.config_of(facts, deployment_id),
             rng=rng,
             dead_letters=self.make_sink(actor),
             clock=process.boot_s,
         )
         node = self._add(process, processor, connection)
+        node.facts = facts
         node.run(self._run(node, processor, is_supervised=is_supervised))
         return node
 
@@ -152,7 +154,7 @@ class World(GroupView):
     ) -> tuple[Process, CheckedConnection, Random]:
         """Make a process, a connection to the store and a random generator for a processor."""
         self._drawn_count += 1
-        name = f"{self._seed}/{self._drawn_count}/{owner_id}"
+        name = f"{self.seed}/{self._drawn_count}/{owner_id}"
         process = Process(
             owner_id,
             began_s=self.now_s,

@@ -1,5 +1,6 @@
 """Simulated groups: the report shows what the protocol guarantees."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,8 +8,13 @@ import pytest
 
 from eventproc import ConfigurationError, EventProcessorConfig, LoadBalancingStrategy
 from eventproc.cli.verbs.simulate import memory_account
+from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.ring import Ring
+from eventproc.core.placement.weighted import Weighted
 from eventproc.models import LeaseMode
 from eventproc.simulation import Script, parse_event, play, report_of
+from eventproc.simulation.history import Membership
+from eventproc.simulation.report import owners_at
 
 
 def script_of(*events, seed=7, strategy=LoadBalancingStrategy.COOPERATIVE) -> Script:
@@ -115,3 +121,89 @@ def test_an_impossible_script_is_refused(events):
     """Too many processors, none left, an event too late, or two at once."""
     with pytest.raises(ConfigurationError):
         script_of(*events)
+
+
+def test_releases_move_as_many_partitions_as_hand_overs():
+    """40 partitions on 4 processors, two more join: 12 moves, without a conflict; one dies."""
+    script = Script(
+        partition_count=40,
+        processor_count=4,
+        events=[parse_event("join:2"), parse_event("crash:1")],
+        duration=timedelta(minutes=10),
+        config=EventProcessorConfig(
+            uses_store_thread=False, load_balancing_strategy=LoadBalancingStrategy.RELEASE
+        ),
+    )
+    history = play(script, memory_account)
+    _, join, crash = report_of(history).events
+
+    assert (join.moves, join.conflicts, join.duplicates) == (12, 0, 0)
+    assert shares_at(history, crash.at_seconds) == [6, 6, 7, 7, 7, 7]
+    assert crash.conflicts == 0
+    assert shares_at(history, history.duration_s)[-5:] == [8, 8, 8, 8, 8]
+    assert sum(change.owner_id is None for change in history.changes) == 12
+
+
+def test_on_a_ring_every_processor_is_busy_through_a_rolling_deployment():
+    """10 partitions on 10 processors: whoever should have one is the only one that writes it."""
+    script = Script(
+        partition_count=10,
+        processor_count=10,
+        events=[parse_event("roll:10")],
+        duration=timedelta(minutes=20),
+        config=EventProcessorConfig(uses_store_thread=False, placement=Ring()),
+    )
+    history = play(script, memory_account)
+    start, roll = report_of(history).events
+
+    assert (start.spread_final, roll.spread_final) == (0, 0)
+    assert roll.seconds_to_balance is not None
+    assert (start.moves, start.conflicts, roll.conflicts) == (10, 0, 0)
+
+
+def test_a_processor_starts_with_the_lowest_free_ordinal():
+    """As the pods of a StatefulSet: a new one takes the place of one that is gone."""
+    script = script_of("leave:2@2m", "join:1@4m", "restart:1@6m")
+    script = replace(script, config=replace(script.config, placement=Ordinal()))
+    history = play(script, memory_account)
+    ordinals = [ordinals_of(membership) for membership in history.memberships]
+
+    assert ordinals[0] == [0, 1, 2]
+    assert len(ordinals[1]) == 1
+    assert ordinals[2] == sorted({*ordinals[1], min({0, 1} - {*ordinals[1]})})
+    assert ordinals[-1] == ordinals[2]
+    assert all(event.seconds_to_balance is not None for event in report_of(history).events)
+
+
+def test_without_standbys_an_old_processor_ends_before_its_successor_starts():
+    """In a rolling deployment with ``Ordinal``: the successor has the same ordinal and share."""
+    script = script_of("roll:3")
+    script = replace(script, config=replace(script.config, placement=Ordinal()))
+    history = play(script, memory_account)
+    roll = report_of(history).events[1]
+
+    assert max(len(membership.members) for membership in history.memberships) == 3
+    assert ordinals_of(history.memberships[-1]) == [0, 1, 2]
+    assert (roll.duplicates, roll.conflicts, roll.spread_final) == (0, 0, 0)
+    assert roll.seconds_to_balance is not None
+
+
+def test_weights_belong_to_processors_in_the_order_of_joining():
+    """18 partitions by weights 2, 1, 1, then 2 again for one that joins."""
+    script = script_of("join:1")
+    script = replace(script, weights=(2, 1, 1), config=replace(script.config, placement=Weighted()))
+    history = play(script, memory_account)
+
+    assert shares_at(history, 300) == [4, 5, 9]
+    assert shares_at(history, history.duration_s) == [3, 3, 6, 6]
+    assert report_of(history).events[1].seconds_to_balance is not None
+
+
+def ordinals_of(membership: Membership) -> list[int]:
+    """Return the ordinals of the members, the lowest first."""
+    return sorted(f.ordinal for f in membership.members.values() if f.ordinal is not None)
+
+
+def shares_at(history, at_s: float) -> list[int]:
+    """Return how many partitions each owner has, the fewest first."""
+    return sorted(Counter(owners_at(history, at_s).values()).values())

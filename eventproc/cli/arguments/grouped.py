@@ -17,7 +17,9 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 import typer
 
 from eventproc.cli.arguments.option_names import OPTIONS
+from eventproc.cli.arguments.placements import parse_placement
 from eventproc.config import EventProcessorConfig
+from eventproc.core.placement.placement import Placement
 from eventproc.models import EventPosition
 from eventproc.validation.option_values import parse_duration, parse_position
 
@@ -38,6 +40,7 @@ class _Text:
 _TEXT_BY_TYPE: Final[Mapping[object, _Text]] = {
     timedelta: _Text("DURATION", parse_duration, lambda span: f"{span.total_seconds():g}s"),
     EventPosition: _Text("POSITION", parse_position, lambda _: "earliest"),
+    Placement: _Text("RULE", parse_placement, lambda placement: str(placement.name)),
 }
 
 
@@ -152,7 +155,7 @@ def _group(parameter: Parameter) -> _Group:
 
 
 def _option(name: str, annotation: object, default: object, option_name: str = "") -> _Option:
-    """Return an option of this type; a duration or a position is text to typer."""
+    """Return an option of this type; a duration, a position or a placement is text to typer."""
     kind, *extra = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     info = copy(extra[0]) if extra else typer.Option()
     if option_name:

@@ -1,9 +1,6 @@
 """Load the handler class that ``module:Handler`` names."""
 
-import importlib
-import sys
-from pathlib import Path
-
+from eventproc.cli.arguments.modules import import_module
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 
@@ -24,7 +21,7 @@ def load_handler(spec: str) -> HandlerFactory:
             f"the handler is {spec!r}: give MODULE:CLASS, for example orders:OrderHandler for the "
             "class OrderHandler in orders.py"
         )
-    found: object = _import(module_name)
+    found: object = import_module(module_name)
     for part in name.split("."):
         found = _member(found, part, module_name)
     if isinstance(found, type):
@@ -44,28 +41,6 @@ def load_handler(spec: str) -> HandlerFactory:
             "eventproc.PartitionHandler"
         )
     return found
-
-
-def _import(module_name: str) -> object:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigurationError(
-                f"there is no module {module_name!r}: run this in the folder of "
-                f"{module_name.partition('.')[0]}.py, or install the package it is in"
-            ) from error
-        raise ConfigurationError(
-            f"module {module_name!r} imports {error.name!r}, which is not installed: install it"
-        ) from error
-    except Exception as error:
-        raise ConfigurationError(
-            f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}; "
-            f"`python -c 'import {module_name}'` shows where"
-        ) from error
 
 
 def _member(owner: object, name: str, module_name: str) -> object:

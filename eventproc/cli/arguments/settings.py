@@ -14,7 +14,13 @@ BALANCING: Final[dict[str, Any]] = {
     "load_balancing_strategy": Option(
         help="How partitions change owners. cooperative: a live owner hands surplus partitions "
         "over. greedy: one surplus partition is stolen in each cycle. balanced: at most one claim "
-        "or steal in each cycle.",
+        "or steal in each cycle. release: as cooperative, but the owner releases a partition, and "
+        "its new owner claims it.",
+    ),
+    "placement": Option(
+        help="Which processor should have which partition: Even, Weighted, Ordinal or Ring, with "
+        "settings as in Ring:bound=1.25, or MODULE:NAME for a placement of your own. Should be the "
+        "same for all processors of a group.",
     ),
     "load_balancing_interval": Option(help="The time between two polls of the group's records."),
     "ownership_expiration": EXPIRATION,
@@ -40,6 +46,20 @@ PROCESSOR: Final[dict[str, Any]] = {
         "(2026-01-31T08:00:00Z) or a sequence number.",
     ),
     **BALANCING,
+    "weight": Option(
+        metavar="N",
+        help="The share of this process relative to the others, with the placement Weighted.",
+    ),
+    "capacity": Option(
+        metavar="N",
+        help="The most partitions that this process takes, with the placement Weighted. By default "
+        "there is no limit.",
+    ),
+    "ordinal": Option(
+        metavar="N",
+        help="The number of this process, from 0, with the placement Ordinal. By default the "
+        "number at the end of --owner-id.",
+    ),
     "shutdown_timeout": Option(help="The longest time that a stop may take."),
     "checkpoint_policy.max_events": Option(
         metavar="N", help="Write a checkpoint after this number of events."

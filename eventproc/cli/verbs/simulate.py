@@ -1,11 +1,11 @@
 """``eventproc simulate``: run a group of processors on virtual time, and report its cost."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -17,7 +17,11 @@ from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.settings import BALANCING
 from eventproc.cli.terminal.exits import OK
 from eventproc.config import EventProcessorConfig
+from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.ring import Ring
+from eventproc.core.placement.weighted import Weighted
 from eventproc.extras import needing
+from eventproc.models import LoadBalancingStrategy
 from eventproc.ports import CheckpointStore
 from eventproc.simulation import (
     SYSTEMS,
@@ -30,8 +34,14 @@ from eventproc.simulation import (
     report_of,
 )
 
-OURS: Final = "eventproc"
-"""The name of this library in a comparison."""
+OURS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "eventproc": {},
+    "eventproc-release": {"load_balancing_strategy": LoadBalancingStrategy.RELEASE},
+    "eventproc-weighted": {"placement": Weighted()},
+    "eventproc-ordinal": {"placement": Ordinal()},
+    "eventproc-ring": {"placement": Ring()},
+}
+"""The rows of this library in a comparison: the settings in which each differs from the options."""
 
 COMPARED: Final = {
     "moved\ntwice": "moved_twice",
@@ -62,6 +72,15 @@ def simulate(
         ),
     ] = None,
     config: Annotated[EventProcessorConfig, ConfigOptions(BALANCING)],
+    weight: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="N",
+            help="The weight of the first processor, with the placement Weighted. Repeat it for "
+            "the next ones; further processors have the same weights again.",
+            show_default=False,
+        ),
+    ] = None,
     hours: Annotated[float, typer.Option(help="The simulated time, in hours.")] = 1.0,
     latency_ms: Annotated[float, typer.Option(help="The mean time of a storage operation.")] = 20.0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
@@ -69,7 +88,8 @@ def simulate(
         bool,
         typer.Option(
             "--compare",
-            help="Simulate also the rules of the Azure SDKs and of five published designs.",
+            help="Simulate also the strategy release, every placement, the rules of the Azure SDKs "
+            "and those of five published designs.",
         ),
     ] = False,
     plot: Annotated[
@@ -101,6 +121,7 @@ def simulate(
         duration=timedelta(hours=hours),
         latency=timedelta(milliseconds=latency_ms),
         config=replace(config, uses_store_thread=False),
+        weights=tuple(weight or [1.0]),
         seed=seed,
     )
     prices = PriceList(writes=price_per_10k_writes, lists=price_per_10k_lists)
@@ -131,9 +152,11 @@ def _compare(
         profiles = {name: make() for name, make in SYSTEMS.items()}
     played: list[tuple[str, History, Report]] = []
     with Console(stderr=True).status("") as status:
-        for name in (OURS, *profiles):
+        for name in (*OURS, *profiles):
             status.update(name)
-            history = play(script, memory_account, profiles.get(name))
+            settings = OURS.get(name, {})
+            played_script = replace(script, config=replace(script.config, **settings))
+            history = play(played_script, memory_account, profiles.get(name))
             played.append((name, history, report_of(history, prices)))
     if plot is not None:
         from eventproc.simulation.draw.plot import draw_comparison  # noqa: PLC0415 - as above
@@ -150,7 +173,8 @@ def _title(script: Script) -> str:
     config = script.config
     return (
         f"{script.partition_count:,} partitions, {script.processor_count:,} processors: "
-        f"{config.load_balancing_strategy.value}, leases by {config.lease_mode.value}, interval "
+        f"{config.load_balancing_strategy.value}, {config.placement.name}, leases by "
+        f"{config.lease_mode.value}, interval "
         f"{config.load_balancing_interval.total_seconds():g} s, expiration "
         f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}"
     )

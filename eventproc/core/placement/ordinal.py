@@ -42,7 +42,7 @@ class Ordinal(Placement):
         """Refuse a processor that does not know its ordinal, or one above ``replicas``."""
         if me.ordinal is None:
             raise ConfigurationError(
-                "the placement Ordinal needs the number of each processor: set ordinal, or give "
+                "the placement Ordinal needs the number of each processor: pass ordinal, or "
                 "an owner_id that ends in a number, such as the host name of a StatefulSet's pod"
             )
         if self.replicas is not None and me.ordinal >= self.replicas:

@@ -20,7 +20,7 @@ from eventproc.simulation.draw.picture import (
     rows_of,
 )
 from eventproc.simulation.history import History
-from eventproc.simulation.report import HOUR_S, Report, spread_over_time
+from eventproc.simulation.report import HOUR_S, Report, steps_of
 
 with needing("plot"):
     import numpy as np
@@ -35,7 +35,7 @@ COLUMNS: Final = 1600
 """Horizontal resolution: moments shown, from left to right."""
 
 UNATTENDED: Final = (0.07, 0.07, 0.07)
-UNEVEN: Final = (0.86, 0.37, 0.16)
+UNPLANNED: Final = (0.86, 0.37, 0.16)
 UNBALANCED: Final = (0.62, 0.62, 0.62)
 GOLDEN_ANGLE: Final = 0.381966
 """As a fraction of a turn: consecutive hues are far apart, however many there are."""
@@ -191,15 +191,15 @@ def _blocks(names: Sequence[str]) -> list[tuple[float, str]]:
 
 
 def _draw_spread(axes: Axes, history: History) -> None:
-    """Draw the spread; colour the background where it is above 1 or a partition has no owner."""
-    steps = spread_over_time(history)
-    times_s = [at_s for at_s, _ in steps] + [history.duration_s]
-    spreads = [spread for _, spread in steps]
+    """Draw the spread; colour the background while the group is not balanced."""
+    steps = steps_of(history)
+    times_s = [step.at_s for step in steps] + [history.duration_s]
+    spreads = [step.spread for step in steps]
     shown = [float("nan") if spread is None else spread for spread in spreads]
     axes.stairs(shown, times_s, baseline=None, color="0.2", linewidth=1.2)
-    for begin_s, end_s, spread in zip(times_s, times_s[1:], spreads, strict=False):
-        if spread is None or spread > 1:
-            colour = UNBALANCED if spread is None else UNEVEN
+    for step, end_s in zip(steps, times_s[1:], strict=True):
+        if not step.is_balanced:
+            begin_s, colour = step.at_s, UNBALANCED if step.spread is None else UNPLANNED
             least_s = history.duration_s / COLUMNS
             axes.axvspan(begin_s, max(end_s, begin_s + least_s), color=colour, linewidth=0)
     most = max((spread for spread in spreads if spread is not None), default=1)
@@ -264,7 +264,7 @@ def _write_key(figure: Figure, left: float, top: float) -> None:
         handles=[
             Patch(color=UNATTENDED, label="not served"),
             Patch(color=UNBALANCED, label="some without an owner, or with one that leaves"),
-            Patch(color=UNEVEN, label="spread above 1"),
+            Patch(color=UNPLANNED, label="some with another owner than planned"),
         ],
         loc="upper left",
         bbox_to_anchor=(left, top),

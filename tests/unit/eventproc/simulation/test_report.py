@@ -1,5 +1,13 @@
 """The figures of a history that is written by hand."""
 
+from dataclasses import replace
+
+import pytest
+
+from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.plan import plan
+from eventproc.core.placement.state import GroupState, MemberFacts
+from eventproc.core.placement.weighted import Weighted
 from eventproc.simulation.history import (
     Change,
     Count,
@@ -9,7 +17,10 @@ from eventproc.simulation.history import (
     ScriptEvent,
     Wait,
 )
-from eventproc.simulation.report import report_of, spread_over_time
+from eventproc.simulation.report import report_of, steps_of
+
+A = MemberFacts(ordinal=0)
+B = MemberFacts(ordinal=1)
 
 
 def history_of_a_join() -> History:
@@ -19,8 +30,8 @@ def history_of_a_join() -> History:
         duration_s=3600,
         script_events=[ScriptEvent(at_s=0, name="start:1"), ScriptEvent(at_s=10, name="join:1")],
         memberships=[
-            Membership(at_s=0, members=frozenset("A"), partition_ids=ids),
-            Membership(at_s=10, members=frozenset("AB"), partition_ids=ids),
+            Membership(at_s=0, members={"A": A}, partition_ids=ids),
+            Membership(at_s=10, members={"A": A, "B": B}, partition_ids=ids),
         ],
         changes=[
             Change(at_s=1, partition_id="0", owner_id="A"),
@@ -71,7 +82,65 @@ def test_a_group_that_stays_uneven_has_no_time_to_balance():
 
 def test_the_spread_is_none_while_a_partition_has_no_owner():
     """It changes with each change of ownership or membership."""
-    assert spread_over_time(history_of_a_join()) == [(0, None), (1, 0), (10, 2), (12, 0)]
+    steps = [(step.at_s, step.spread) for step in steps_of(history_of_a_join())]
+
+    assert steps == [(0, None), (1, 0), (10, 2), (12, 0)]
+
+
+def test_a_group_is_balanced_when_the_owners_are_those_planned():
+    """Although the shares are even, ``Ordinal`` plans the first partition for the first ordinal."""
+    history = history_of_a_join()
+    history.placement = Ordinal()
+    swapped = replace(
+        history, changes=[*history.changes[:2], replace(history.changes[2], partition_id="0")]
+    )
+    join, other = (report_of(each).events[1] for each in (history, swapped))
+
+    assert (join.seconds_to_balance, join.moves_minimum) == (2, 1)
+    assert (other.seconds_to_balance, other.spread_final) == (None, 0)
+
+
+def test_uneven_shares_are_balanced_if_the_placement_plans_them():
+    """B's weight gives it nothing, so nothing has to move."""
+    history = history_of_a_join()
+    history.placement = Weighted()
+    history.memberships[1] = replace(
+        history.memberships[1], members={"A": A, "B": MemberFacts(weight=0.01)}
+    )
+    del history.changes[-1]
+    join = report_of(history).events[1]
+
+    assert (join.seconds_to_balance, join.moves_minimum, join.spread_final) == (0, 0, 2)
+
+
+@pytest.mark.parametrize(("capacity", "seconds"), [(1, 1), (2, None)])
+def test_a_partition_without_an_owner_is_balanced_only_if_no_member_has_room(capacity, seconds):
+    """A owns one of two partitions."""
+    history = history_of_a_join()
+    history.placement = Weighted()
+    history.memberships = [
+        replace(history.memberships[0], members={"A": MemberFacts(capacity=capacity)})
+    ]
+    planned = plan(
+        GroupState(
+            resources=("0", "1"),
+            owner_by_resource={},
+            members=history.memberships[0].members,
+        ),
+        history.placement,
+    )
+    history.changes = [c for c in history.changes[:2] if c.partition_id == min(planned)]
+
+    assert report_of(history).events[0].seconds_to_balance == seconds
+
+
+def test_a_group_without_members_is_not_balanced():
+    """Not even in the moment before its processors start again."""
+    history = history_of_a_join()
+    history.placement = Ordinal()
+    history.memberships[1] = replace(history.memberships[1], members={})
+
+    assert [step.is_balanced for step in steps_of(history)] == [False, True, False, False]
 
 
 def test_totals_are_operations_per_hour():

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from eventproc.cli import main
+from eventproc.cli.verbs.simulate import OURS
 from eventproc.simulation import SYSTEMS
 
 SMALL = ["simulate", "--partitions", "8", "--processors", "2", "--hours", "0.1", "--seed", "7"]
@@ -44,7 +45,7 @@ def test_compare_has_a_row_for_each_system(capsys, tmp_path):
     systems = json.loads(capsys.readouterr().out)["systems"]
 
     assert code == 0
-    assert [system["system"] for system in systems] == ["eventproc", *SYSTEMS]
+    assert [system["system"] for system in systems] == [*OURS, *SYSTEMS]
     assert all(system["totals"]["moves"] >= 8 for system in systems)
     assert plot.stat().st_size > 0
 
@@ -55,7 +56,7 @@ def test_compare_prints_a_table_of_all_systems(capsys):
     output = capsys.readouterr().out
 
     assert code == 0
-    assert all(name in output for name in ["eventproc", *SYSTEMS])
+    assert all(name in output for name in [*OURS, *SYSTEMS])
 
 
 def test_a_plot_without_its_extra_is_an_error(capsys, monkeypatch, tmp_path):

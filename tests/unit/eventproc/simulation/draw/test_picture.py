@@ -3,6 +3,7 @@
 import pytest
 
 from eventproc import ConfigurationError
+from eventproc.core.placement.state import MemberFacts
 from eventproc.simulation.draw.picture import levels, per_minute, rows_of
 from eventproc.simulation.draw.plot import check_path, draw, draw_comparison
 from eventproc.simulation.history import (
@@ -24,8 +25,8 @@ def history_of_a_crash() -> History:
         duration_s=120,
         script_events=[ScriptEvent(at_s=0, name="start:2"), ScriptEvent(at_s=60, name="crash:1")],
         memberships=[
-            Membership(at_s=0, members=frozenset("AB"), partition_ids=ids),
-            Membership(at_s=60, members=frozenset("B"), partition_ids=ids),
+            Membership(at_s=0, members={"A": MemberFacts(), "B": MemberFacts()}, partition_ids=ids),
+            Membership(at_s=60, members={"B": MemberFacts()}, partition_ids=ids),
         ],
         services=[
             Service(at_s=0, owner_id="A", is_up=True),

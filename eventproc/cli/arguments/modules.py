@@ -1,0 +1,34 @@
+"""Import modules that options name."""
+
+import importlib
+import sys
+from pathlib import Path
+
+from eventproc.errors import ConfigurationError
+
+
+def import_module(module_name: str) -> object:
+    """Import a module; the current folder is searched, too.
+
+    Raises:
+        ConfigurationError: it does not exist or cannot be imported; the message says why.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
+            raise ConfigurationError(
+                f"there is no module {module_name!r}: run this in the folder of "
+                f"{module_name.partition('.')[0]}.py, or install the package it is in"
+            ) from error
+        raise ConfigurationError(
+            f"module {module_name!r} imports {error.name!r}, which is not installed: install it"
+        ) from error
+    except Exception as error:
+        raise ConfigurationError(
+            f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}; "
+            f"`python -c 'import {module_name}'` shows where"
+        ) from error

@@ -1,0 +1,82 @@
+"""The placement of a world: drawn by its seed, beside everything else that the seed decides.
+
+It has a random generator of its own, so a seed that draws ``Even`` and no ``RELEASE`` plays the
+same story as without placements. Those of ``test_known`` do.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any, Final
+
+from eventproc import EventProcessorConfig, LoadBalancingStrategy
+from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.plan import plan
+from eventproc.core.placement.ring import Ring
+from eventproc.core.placement.state import GroupState, MemberFacts
+from eventproc.core.placement.weighted import Weighted
+
+STRATEGIES: Final = (
+    LoadBalancingStrategy.BALANCED,
+    LoadBalancingStrategy.GREEDY,
+    LoadBalancingStrategy.COOPERATIVE,
+)
+"""Those that worlds draw first; then some get ``RELEASE`` instead."""
+
+RELEASE_RATE: Final = 0.25
+EVEN_RATE: Final = 0.6
+UNEVEN: Final[tuple[Placement, ...]] = (
+    Weighted(),
+    Ordinal(),
+    Ordinal(replicas=100),
+    Ordinal(literal=True),
+    Ring(),
+    Ring(bound=1.25),
+    Ring(bound=2.0),
+    Ring(literal=True),
+)
+
+
+def with_placement(
+    config: EventProcessorConfig, seed: int | str, *, has_foreign: bool = False
+) -> EventProcessorConfig:
+    """Return the same configuration, with a placement and perhaps the strategy ``RELEASE``.
+
+    Beside foreign members only ``Even`` may be used.
+    """
+    rng = Random(f"rule/{seed}")
+    given: dict[str, Any] = {}
+    if rng.random() < RELEASE_RATE:
+        given["load_balancing_strategy"] = LoadBalancingStrategy.RELEASE
+    if rng.random() >= EVEN_RATE and not has_foreign:
+        given["placement"] = rng.choice(UNEVEN)
+    return replace(config, **given)
+
+
+def drawn_facts(
+    seed: int | str, owner_id: str, placement: Placement, ordinal: int | None
+) -> MemberFacts:
+    """Return what a placement may know of a processor; the same in each of its restarts.
+
+    With ``Weighted`` its weight is drawn, and sometimes a capacity, which may be too small.
+    """
+    if placement != Weighted():
+        return MemberFacts(ordinal=ordinal)
+    rng = Random(f"facts/{seed}/{owner_id}")
+    weight = rng.choice([0.5, 1.0, 1.0, 2.0, 3.0])
+    return MemberFacts(
+        weight=weight, capacity=rng.choice([None, None, None, 2, 5]), ordinal=ordinal
+    )
+
+
+def planned_owners(
+    placement: Placement,
+    partition_ids: Sequence[str],
+    owner_by_partition: Mapping[str, str | None],
+    members: Mapping[str, MemberFacts],
+) -> dict[str, str]:
+    """Return the owner that each partition should have, by records and members that are true."""
+    owners = {p: owner_id for p, owner_id in owner_by_partition.items() if owner_id is not None}
+    state = GroupState(resources=tuple(partition_ids), owner_by_resource=owners, members=members)
+    return plan(state, placement)
