@@ -190,7 +190,7 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
     what = rng.choice(["leave", "crash", "wait"])
     has_vacancy = len(old) <= len(world.hub.partition_ids())
     if what == "leave" and has_vacancy:
-        await _replace(world, old[0], first)
+        await _replace(world, rng, old[0], first)
         if world.is_cooperative:
             world.expect_free(cost, "deploy")
     elif what != "wait":
@@ -210,10 +210,18 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
     await world.settle("deployed")
 
 
-async def _replace(world: SmallWorld, old: CheckedNode, new: list[CheckedNode]) -> None:
-    """One of the old ones leaves: one of the new ones takes its place."""
+async def _replace(
+    world: SmallWorld, rng: Random, old: CheckedNode, new: list[CheckedNode]
+) -> None:
+    """One of the old ones leaves: one of the new ones takes its place.
+
+    In some worlds another new one joins while that happens.
+    """
     members = world.records().member_by_owner
     world.leave(old)
+    if rng.random() < 0.6:
+        await asyncio.sleep(rng.uniform(0.5, 1.5 * world.shutdown_s))
+        new += world.join()
     await world.until_gone(old)
     active: list[CheckedNode] = []
     for _ in range(STANDBY_POLLS):

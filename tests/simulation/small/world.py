@@ -76,6 +76,9 @@ class SmallWorld(World):
     invariants_class = SmallInvariants
     invariants: SmallInvariants
     deployment_id = ""
+    letter = "n"
+    """The first letter of owner ids, on whose hashes the plan depends."""
+
     is_early = False
     """Whether receivers begin before the position that they were asked for."""
 
@@ -126,17 +129,18 @@ class SmallWorld(World):
     def join(self, count: int = 1) -> list[CheckedNode]:
         """Start processors of the newest deployment."""
         return [
-            self.start(f"n{len(self.nodes)}", deployment_id=self.deployment_id)
+            self.start(f"{self.letter}{len(self.nodes)}", deployment_id=self.deployment_id)
             for _ in range(count)
         ]
 
-    def start_lazy(self, partition_id: str) -> CheckedNode:
-        """Start a foreign member that claims one partition, and never another one."""
+    def start_lazy(self, *partition_ids: str) -> CheckedNode:
+        """Start a foreign member that claims these partitions, and never another one."""
 
-        def claim_one(seen: ObservedGroup, _: Random) -> Decision:
-            return Decision(claims=() if partition_id in seen.mine else (partition_id,))
+        def claim_these(seen: ObservedGroup, _: Random) -> Decision:
+            return Decision(claims=tuple(p for p in partition_ids if p not in seen.mine))
 
-        return self.start_foreign(f"lazy{len(self.nodes)}", ClientProfile(rule=claim_one))
+        owner_id = f"lazy-{self.letter}{len(self.nodes)}"
+        return self.start_foreign(owner_id, ClientProfile(rule=claim_these))
 
     def stale_members(self) -> list[str]:
         """Return the processors that own nothing, and whose member record expired."""
