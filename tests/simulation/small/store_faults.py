@@ -132,10 +132,13 @@ async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
         return replace(fate, is_carried_out=is_carried_out, is_answered=False, silence_s=0.2)
 
     left.connection.fate = lost
+    left_at_s = world.now_s
     world.leave(left)
     await world.until_gone(left)
+    is_in_time = world.is_quick or world.now_s - left_at_s < 0.9 * world.shutdown_s
     await world.settle("left although requests were lost")
-    world.expect_free(cost, "left although requests were lost")
+    if is_in_time:  # With a slow store its budget may end before it has repeated what was lost.
+        world.expect_free(cost, "left although requests were lost")
     names = set(world.owner_by_partition().values())
     world.expect(left.owner_id not in names, "a processor that left is still an owner")
 

@@ -77,7 +77,7 @@ class SmallWorld(World):
     invariants: SmallInvariants
     deployment_id = ""
     letter = "n"
-    """The first letter of owner ids, on whose hashes the plan depends."""
+    """A letter in the owner ids of foreign members, on whose hashes the plan depends."""
 
     is_early = False
     """Whether receivers begin before the position that they were asked for."""
@@ -129,7 +129,7 @@ class SmallWorld(World):
     def join(self, count: int = 1) -> list[CheckedNode]:
         """Start processors of the newest deployment."""
         return [
-            self.start(f"{self.letter}{len(self.nodes)}", deployment_id=self.deployment_id)
+            self.start(f"n{len(self.nodes)}", deployment_id=self.deployment_id)
             for _ in range(count)
         ]
 
@@ -160,8 +160,8 @@ class SmallWorld(World):
         return [node for node in self.there if not node.actor.is_foreign]
 
     def choose(self, rng: Random) -> CheckedNode:
-        """Return a processor that should own a share."""
-        return rng.choice(self.ours)
+        """Return a processor that should own a share, and has started unless none has."""
+        return rng.choice([node for node in self.ours if node.has_started] or self.ours)
 
     # What it costs.
 
