@@ -7,8 +7,6 @@ from random import Random
 from eventproc.testing.faults import Fate
 from tests.simulation.small.world import BUSY_S, SmallWorld, two_processors
 
-MEMBERS_MAX = 3
-
 
 async def adopt_too_late(world: SmallWorld, rng: Random) -> None:
     """A new owner asks for the checkpoint only when others have taken over, and renews nothing.
@@ -35,26 +33,6 @@ async def adopt_too_late(world: SmallWorld, rng: Random) -> None:
     await asyncio.sleep(rng.uniform(0, 1))
     world.leave(rng.choice([other for other in world.ours if other is not node]))
     await asyncio.sleep(world.shutdown_s + late_s + 0.8 * world.expiration_s)
-
-
-async def cut_off_slow_clock(world: SmallWorld, rng: Random) -> None:
-    """A processor with a slow clock is cut off from the store during long calls.
-
-    Others poll often, and claim its partitions as soon as its records expire by the store's clock.
-    """
-    await two_processors(world)
-    while len(world.ours) < MEMBERS_MAX and all(node.process.rate >= 1 for node in world.ours):
-        world.join()
-        await world.settle("one more")
-    world.behaviour.seconds_per_event = 3 * world.expiration_s
-    await asyncio.sleep(rng.uniform(4, 6))
-    counts = world.owned_counts()
-    node = min(world.ours, key=lambda node: (not counts[node.owner_id], node.process.rate))
-    with node.connection.outage():
-        await asyncio.sleep(0.75 * world.expiration_s)
-        world.join(2)
-        await asyncio.sleep(0.6 * world.expiration_s)
-    await asyncio.sleep(world.interval_s)
 
 
 async def slow_claims(world: SmallWorld, rng: Random) -> None:
@@ -103,6 +81,4 @@ async def rest(world: SmallWorld, rng: Random) -> None:
         world.expect(not written, f"{written} ownership records were written in a session")
 
 
-LEASE_FAULTS = (adopt_too_late, cut_off_slow_clock, slow_claims, rest)
-NEEDS: dict[str, tuple[str, ...]] = {"cut_off_slow_clock": ("clocks",)}
-"""Conditions that a situation makes no sense without."""
+LEASE_FAULTS = (adopt_too_late, slow_claims, rest)

@@ -75,11 +75,9 @@ NEVER_STATIC: Final = {
 }
 COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
-NEEDS: Final[dict[str, tuple[str, ...]]] = (
-    suspects.NEEDS
-    | lease_faults.NEEDS
-    | {function.__name__: ("session",) for function in sessions.SESSIONS}
-)
+NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS | {
+    function.__name__: ("session",) for function in sessions.SESSIONS
+}
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
