@@ -181,3 +181,29 @@ async def test_a_commit_whose_begin_record_was_deleted_is_fenced():
         await harness.commit(partition)
 
     assert await harness.read() is None
+
+
+class AdoptedAtOnce(MemoryCheckpointStore):
+    """A processor adopts each checkpoint as soon as it is written."""
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        result = await super().update_checkpoint(group, update)
+        adoption = replace(update, replaces=result.checkpoint, writer="owner/0/pump")
+        await super().update_checkpoint(group, adoption)
+        return result
+
+
+async def test_a_commit_that_was_won_is_not_fenced_by_what_follows():
+    """The batch is committed: its events are not delivered again."""
+    store = AdoptedAtOnce()
+    await store.open()
+    update = CheckpointUpdate(
+        partition_id="0", offset="o4", sequence_number=4, replaces=None, writer=TASK.writer
+    )
+    await Checkpoints(store, GROUP, timedelta(seconds=5)).commit(update)
+    found = await store.read_checkpoint(GROUP, "0")
+
+    assert found is not None
+    assert (found.sequence_number, found.writer) == (4, "owner/0/pump")
