@@ -1,15 +1,22 @@
 """A blob container in memory, whose answers can be lost: the blob store without a service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
+from typing import Any
 
 from checkpointstores.blob.container import BlobItem, ConditionFailedError, Listing, Written
 from checkpointstores.blob.records import BlobRecords
 from eventproc.errors import StoreError, StoreUnavailableError
+from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
+from eventproc.testing.virtual_time import run_virtual
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+MEMBER = Member(owner_id="a", incarnation="1")
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NO_ANSWER = StoreUnavailableError("no answer")
@@ -145,3 +152,36 @@ class MemoryBlobStore(BlobRecords):
 
     async def close(self) -> None:
         self._detach()
+
+
+Story = Callable[[MemoryContainer, MemoryBlobStore], Coroutine[object, object, Any]]
+
+
+def played(story: Story, *, legacy_prefix: str | None = None) -> Any:
+    """Play a story on an open store over a new container, on virtual time."""
+
+    async def play() -> Any:
+        container = MemoryContainer()
+        async with MemoryBlobStore(container, legacy_prefix=legacy_prefix) as store:
+            return await story(container, store)
+
+    return run_virtual(play())
+
+
+def update_of(number: int, replaces: Checkpoint | None = None, **changes: Any) -> CheckpointUpdate:
+    """Return an update of partition 0."""
+    values = {
+        "partition_id": "0",
+        "offset": str(number),
+        "sequence_number": number,
+        "replaces": replaces,
+        "writer": "pump-a",
+    }
+    return CheckpointUpdate(**(values | changes))
+
+
+async def stored(store: MemoryBlobStore, update: CheckpointUpdate) -> Checkpoint:
+    """Write a checkpoint and return it."""
+    result = await store.update_checkpoint(GROUP, update)
+    assert result.checkpoint is not None
+    return result.checkpoint
