@@ -25,7 +25,7 @@ from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.unit.eventproc.core.events import events, numbers
-from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture
+from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
 
 LIMIT = 5
 AT_LIMIT = LIMIT + 1  # The mark of an event that was delivered alone, in the fifth of five deaths.
@@ -34,9 +34,7 @@ AT_LIMIT = LIMIT + 1  # The mark of an event that was delivered alone, in the fi
 class GuardFixture:
     """A guard whose events are handled at once, and what is stored at the time of each delivery."""
 
-    def __init__(
-        self, found: int, *, newest: int | None = None, limit: int | None = LIMIT
-    ) -> None:
+    def __init__(self, found: int, *, newest: int | None = None, limit: int | None = LIMIT) -> None:
         self.scene = Scene()
         self.checkpoints = CheckpointFixture(self.scene)
         self.checkpointer = self.checkpoints.checkpointer("a")
