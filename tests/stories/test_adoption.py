@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from eventproc import CheckpointPolicy, OwnershipLostError, StoreRejectedError, StoreUnavailableError
+from eventproc import (
+    CheckpointPolicy,
+    OwnershipLostError,
+    StoreRejectedError,
+    StoreUnavailableError,
+)
 from eventproc.models import CheckpointResult, CheckpointUpdate, WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds

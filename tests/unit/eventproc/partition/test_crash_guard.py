@@ -227,7 +227,7 @@ def test_an_event_is_given_up_when_its_count_is_at_the_limit(limit, is_forced, f
         await fixture.deliver([1, 2])
         return fixture.given_up, fixture.parts
 
-    expected = ([], [[1], [2]])
+    expected: object = ([], [[1], [2]])
     if found == AT_LIMIT and limit is not None and not is_forced:
         expected = ([(1, LIMIT)], [[2]])
 
