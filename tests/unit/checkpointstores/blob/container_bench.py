@@ -170,7 +170,7 @@ def played(story: Story, *, legacy_prefix: str | None = None) -> Any:
 
 def update_of(number: int, replaces: Checkpoint | None = None, **changes: Any) -> CheckpointUpdate:
     """Return an update of partition 0."""
-    values = {
+    values: dict[str, Any] = {
         "partition_id": "0",
         "offset": str(number),
         "sequence_number": number,

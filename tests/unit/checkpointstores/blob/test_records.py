@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from checkpointstores.blob.azure_layout import RecordKind, folder
 from eventproc.errors import StoreError, StoreRejectedError
 from eventproc.models import (
     Checkpoint,
@@ -184,10 +185,10 @@ def test_times_are_whole_seconds():
     """They travel as HTTP dates. A record may be almost a second older than it seems."""
 
     async def story(_container: MemoryContainer, store: MemoryBlobStore) -> Any:
-        listings = [await store.list_ownership(GROUP), await store.list_members(GROUP)]
-        return [listing.resolution for listing in listings]
+        owned, present = await store.list_ownership(GROUP), await store.list_members(GROUP)
+        return owned.resolution, present.resolution
 
-    assert played(story) == [timedelta(seconds=1)] * 2
+    assert played(story) == (timedelta(seconds=1),) * 2
 
 
 async def test_a_closed_store_raises():
@@ -212,3 +213,54 @@ def test_a_refused_write_is_logged_once_there_was_one_that_was_not(caplog):
 
     played(story)
     assert [vars(record)["event"] for record in caplog.records] == ["store_refused"]
+
+
+def test_a_damaged_member_record_is_left_out_and_logged_once(caplog):
+    """A folder, which accounts with a hierarchical namespace have, is left out in silence."""
+    below = folder(GROUP, RecordKind.MEMBER)
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        await store.announce_member(GROUP, MEMBER)
+        container.write(f"{below}damaged", {"ownerid": "b"})
+        stub = container.write(f"{below}stub", {"hdi_isfolder": "true"})
+        container.blobs[stub.name] = replace(stub, is_folder=True)
+        listings = [await store.list_members(GROUP) for _ in range(2)]
+        return [[member.owner_id for member in each.members] for each in listings]
+
+    assert played(story) == [["a"], ["a"]]
+    [line] = [vars(record) for record in caplog.records]
+    assert (line["event"], line["blob"]) == ("store_record_malformed", f"{below}damaged")
+
+
+def test_an_ownership_record_without_an_owner_is_logged(caplog):
+    """It counts as released; one with an empty owner id is what a release looks like."""
+    below = folder(GROUP, RecordKind.OWNERSHIP)
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        container.write(f"{below}0", {"OwnerId": ""})
+        container.write(f"{below}1", {})
+        listing = await store.list_ownership(GROUP)
+        return [record.owner_id for record in listing.ownerships]
+
+    assert played(story) == [None, None]
+    [line] = [vars(record) for record in caplog.records]
+    assert (line["event"], line["blob"]) == ("store_record_malformed", f"{below}1")
+
+
+def test_records_without_a_partition_in_their_names_are_no_records():
+    """Folders, on accounts with a hierarchical namespace, and blobs in deeper folders."""
+    metadata = {"ownerid": "a", "offset": "1", "sequencenumber": "1"}
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        for kind in (RecordKind.OWNERSHIP, RecordKind.CHECKPOINT):
+            below = folder(GROUP, kind)
+            container.write(f"{below}0", metadata)
+            container.write(f"{below}1/deeper", metadata)
+            stub = container.write(f"{below}2", metadata)
+            container.blobs[stub.name] = replace(stub, is_folder=True)
+        return (
+            [each.partition_id for each in (await store.list_ownership(GROUP)).ownerships],
+            [each.partition_id for each in await store.list_checkpoints(GROUP)],
+        )
+
+    assert played(story) == (["0"], ["0"])

@@ -66,7 +66,7 @@ def rows(begin: int, end: int) -> Iterator[pa.RecordBatch]:
     return iter(to_record_batches(SCHEMA, [("0", events(begin, end))]))
 
 
-def writer() -> EventProcStreamWriter:
+def writer() -> Any:
     """Return a writer, as Spark gets it on an executor or on the driver."""
     made = EventProcStreamWriter(parse_sink_options({**OPTIONS, "handler": f"{__name__}:Ignores"}))
     return pickle.loads(pickle.dumps(made))
@@ -112,7 +112,7 @@ def test_for_each_batch_commits_and_counts(stored):
     """The function that is passed to ``foreachBatch`` is called on the driver."""
     sink = CheckpointingSink(Ignores, **OPTIONS)
     assert sink.last_batch is None
-    sink(Frame(rows(0, 3)), 7)  # type: ignore[arg-type]
+    sink(Frame(rows(0, 3)), 7)
 
     assert stored["0"].sequence_number == 2
     assert sink.last_batch is not None
@@ -123,6 +123,6 @@ def test_for_each_batch_refuses_a_schema_before_any_task_runs(stored):
     """The error then names the column, and not a failed task."""
     lacking = SCHEMA.__class__([field for field in SCHEMA if field.name != NEEDED[-1]])
     with pytest.raises(ConfigurationError, match=f"no column '{NEEDED[-1]}'"):
-        CheckpointingSink(Ignores, **OPTIONS)(Frame(rows(0, 3), schema=lacking), 7)  # type: ignore[arg-type]
+        CheckpointingSink(Ignores, **OPTIONS)(Frame(rows(0, 3), schema=lacking), 7)
 
     assert stored == {}

@@ -244,7 +244,7 @@ async def test_a_handler_is_initialized_before_its_first_event(stored):
     assert unhealthy.numbers == []
 
 
-async def test_a_handler_of_a_group_without_a_checkpoint_is_told_so(stored):
+async def test_without_a_checkpoint_of_the_group_a_handler_gets_no_position(stored):
     """Unless the batch begins with the partition's first event, there is no position either."""
     handler = Starts(is_healthy=True)
     await _handle(options(handler), TASK, iter([batch(3, 4)]))

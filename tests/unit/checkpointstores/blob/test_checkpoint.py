@@ -1,4 +1,4 @@
-"""Blobs that other programs wrote or moved, as the blob store reads them."""
+"""Checkpoint blobs that another program wrote or moved, and legacy leases."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,12 +7,12 @@ import pytest
 
 from checkpointstores.blob.azure_layout import RecordKind, folder
 from eventproc.models import (
+    Checkpoint,
     SequenceRange,
     WriteOutcome,
 )
 from tests.unit.checkpointstores.blob.container_bench import (
     GROUP,
-    MEMBER,
     MemoryBlobStore,
     MemoryContainer,
     played,
@@ -21,39 +21,6 @@ from tests.unit.checkpointstores.blob.container_bench import (
 )
 
 CHECKPOINT_BLOB = folder(GROUP, RecordKind.CHECKPOINT) + "0"
-
-
-def test_a_damaged_member_record_is_left_out_and_logged_once(caplog):
-    """A folder, which accounts with a hierarchical namespace have, is left out in silence."""
-    below = folder(GROUP, RecordKind.MEMBER)
-
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
-        await store.announce_member(GROUP, MEMBER)
-        container.write(f"{below}damaged", {"ownerid": "b"})
-        stub = container.write(f"{below}stub", {"hdi_isfolder": "true"})
-        container.blobs[stub.name] = replace(stub, is_folder=True)
-        for _ in range(2):
-            listing = await store.list_members(GROUP)
-        return [member.owner_id for member in listing.members]
-
-    assert played(story) == ["a"]
-    [line] = [vars(record) for record in caplog.records]
-    assert (line["event"], line["blob"]) == ("store_record_malformed", f"{below}damaged")
-
-
-def test_an_ownership_record_without_an_owner_is_logged(caplog):
-    """It counts as released; one with an empty owner id is what a release looks like."""
-    below = folder(GROUP, RecordKind.OWNERSHIP)
-
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
-        container.write(f"{below}0", {"OwnerId": ""})
-        container.write(f"{below}1", {})
-        listing = await store.list_ownership(GROUP)
-        return [record.owner_id for record in listing.ownerships]
-
-    assert played(story) == [None, None]
-    [line] = [vars(record) for record in caplog.records]
-    assert (line["event"], line["blob"]) == ("store_record_malformed", f"{below}1")
 
 
 def test_checkpoints_without_a_usable_position_or_body_are_logged(caplog):
@@ -139,30 +106,11 @@ def test_legacy_leases_are_ignored_unless_they_are_asked_for():
     assert played(story) == ([], None, ["list", "read"])
 
 
-def test_records_without_a_partition_in_their_names_are_no_records():
-    """Folders, on accounts with a hierarchical namespace, and blobs in deeper folders."""
-    metadata = {"ownerid": "a", "offset": "1", "sequencenumber": "1"}
-
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
-        for kind in (RecordKind.OWNERSHIP, RecordKind.CHECKPOINT):
-            below = folder(GROUP, kind)
-            container.write(f"{below}0", metadata)
-            container.write(f"{below}1/deeper", metadata)
-            stub = container.write(f"{below}2", metadata)
-            container.blobs[stub.name] = replace(stub, is_folder=True)
-        return (
-            [each.partition_id for each in (await store.list_ownership(GROUP)).ownerships],
-            [each.partition_id for each in await store.list_checkpoints(GROUP)],
-        )
-
-    assert played(story) == (["0"], ["0"])
-
-
 def test_checkpoints_without_a_position_are_not_listed_and_logged_once_for_each_version(caplog):
     """A listing is repeated in every cycle."""
 
     async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
-        listed = []
+        listed: list[Checkpoint] = []
         for _ in range(2):
             container.write(CHECKPOINT_BLOB, {"offset": "", "sequencenumber": ""})
             for _ in range(2):
