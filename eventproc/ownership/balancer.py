@@ -135,9 +135,11 @@ class Balancer:
         is_known = await self.membership.carry_out(actions.member)
         for member in actions.fenced:
             is_known &= await self._fence(member)
-        results = await self._claim(actions) if is_known else []
         # Asked after the listing was read: a record without a lease here may be that of a newer
         # process with this owner id.
+        if is_known and actions.is_resuming:
+            is_known = await self.membership.is_recorded()
+        results = await self._claim(actions) if is_known else []
         if actions.transfers and await self.membership.is_sole_holder():
             await self.leases.write(actions.transfers)
         for member in actions.forgotten:

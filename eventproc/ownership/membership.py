@@ -231,8 +231,15 @@ class Membership:
         Raises:
             StoreUnavailableError: the member records could not be read.
         """
-        if self.own.rivals.is_recent(self._clock(), self._expiration):
-            return False
+        is_recent = self.own.rivals.is_recent(self._clock(), self._expiration)
+        return not is_recent and await self.is_recorded()
+
+    async def is_recorded(self) -> bool:
+        """Whether the member record names this processor's incarnation now.
+
+        Raises:
+            StoreUnavailableError: the member records could not be read.
+        """
         mine = self._mine(await self._store.list_members(self._group))
         return mine is not None and not self.own.is_rival(mine)
 

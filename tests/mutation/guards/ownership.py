@@ -110,6 +110,12 @@ LEASES = guards_in(
         mutated="if is_unclear and False:",
     ),
     Guard(
+        name="a hand-over is repeated only if no other process has this owner id",
+        without_it="a suspended process that stops releases a partition of its successor",
+        words="return ownership if await self._membership.is_sole_holder() else None",
+        mutated="return ownership",
+    ),
+    Guard(
         name="a lost lease ends its pump at once",
         without_it="a handler goes on until its lease would have expired",
         words="                    self._on_lost(partition_id)\n",
@@ -145,6 +151,13 @@ LEAVING = guards_in(
         without_it="a restarted processor loses partitions that it has just claimed",
         words="if actions.transfers and await self.membership.is_sole_holder():",
         mutated="if actions.transfers:",
+        killers=("tests/unit/eventproc/ownership/test_balancer.py",),
+    ),
+    Guard(
+        name="a processor that was replaced between its two listings claims nothing",
+        without_it="a suspended process takes partitions from its successor when it is resumed",
+        words="if is_known and actions.is_resuming:",
+        mutated="if is_known and False:",
         killers=("tests/unit/eventproc/ownership/test_balancer.py",),
     ),
     suites=("safety", "liveness", "planned"),
