@@ -94,13 +94,13 @@ class BalancerFixture:
         listing = self.store.list_ownership
 
         async def list_after_twin_claimed(group):
-            self.store.list_ownership = listing
+            self.store.list_ownership = listing  # type: ignore[method-assign]
             mine = self.scene.account.records(group).member_by_owner["me"]
             await self.store.announce_member(group, replace(mine, incarnation="2"))
             await self.record("0", "me")
             return await listing(group)
 
-        self.store.list_ownership = list_after_twin_claimed
+        self.store.list_ownership = list_after_twin_claimed  # type: ignore[method-assign]
 
     @property
     def etags(self) -> dict[str, str]:
