@@ -269,7 +269,7 @@ class PartitionPump:
                 await self._deliver(events)
             elif loop.time() - idle_since_s < idle_timeout.total_seconds():
                 continue
-            elif not self._pause_switch.is_paused and self._lanes.is_idle:
+            elif self._lanes.is_idle:
                 await self._calls.idle(self._context)
             idle_since_s = loop.time()
 
