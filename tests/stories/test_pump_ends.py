@@ -2,14 +2,15 @@
 
 import asyncio
 from datetime import timedelta
+from itertools import pairwise
 from typing import NoReturn
 
 import pytest
 
-from eventproc import CheckpointPolicy, CloseReason, OwnershipLostError
+from eventproc import Backoff, CheckpointPolicy, CloseReason, OwnershipLostError
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import seconds
+from tests.stories.scene import Noting, Scene, seconds
 from tests.unit.eventproc.partition.pump_fixture import SHUTDOWN_S, PumpFixture
 
 NEVER_S = 1e6
@@ -242,3 +243,34 @@ def test_the_log_tells_where_a_pump_began_and_how_far_it_came(caplog):
     assert started["sequence_number"] is None
     assert (stopped["reason"], stopped["sequence_number"]) == ("shutdown", 2)
     assert stopped["checkpointed_sequence_number"] is None
+
+
+def test_the_back_off_of_a_pump_begins_anew_after_it_served_its_partition():
+    """Failures of long ago say nothing about the next one."""
+
+    async def scenario():
+        scene = Scene()
+        made_at_s: list[float] = []
+
+        class Failing(Noting):
+            def __init__(self):
+                super().__init__(scene)
+                made_at_s.append(asyncio.get_running_loop().time())
+                if len(made_at_s) not in {6, 8}:
+                    raise RuntimeError
+
+        backoff = Backoff(initial=timedelta(seconds=2), maximum=timedelta(seconds=1000))
+        async with scene.processor(Failing, handler_backoff=backoff) as processor:
+            await seconds(120)
+            run = processor._run
+            assert run is not None
+            run.pumps.lose("0")
+            await seconds(120)
+        return made_at_s
+
+    made_at_s = run_virtual(scenario())
+    waits_s = [after - before for before, after in pairwise(made_at_s)]
+
+    assert len(waits_s) == 7
+    assert waits_s[4] >= 16
+    assert waits_s[6] <= 2.5

@@ -93,7 +93,7 @@ def test_on_idle_is_not_called_during_a_pause_or_while_a_lane_is_at_work():
     assert run_virtual(scenario()) == [31, 81]
 
 
-class HastySource(MemoryEventSource):
+class EarlySource(MemoryEventSource):
     """Opens links that wait a millisecond less than they are told, and notes those waits."""
 
     def __init__(self, scene: Scene) -> None:
@@ -102,15 +102,15 @@ class HastySource(MemoryEventSource):
 
     async def open_receiver(self, consumer_group, partition_id, position):
         """Open such a link."""
-        return HastyLink(self)
+        return EarlyLink(self)
 
 
-class HastyLink(PartitionReceiver):
+class EarlyLink(PartitionReceiver):
     """Delivers nothing."""
 
     last_enqueued = None
 
-    def __init__(self, source: HastySource) -> None:
+    def __init__(self, source: EarlySource) -> None:
         self._source = source
 
     async def receive(self, *, events_max, wait_max):
@@ -129,7 +129,7 @@ def test_one_wait_for_events_is_neither_endless_nor_a_busy_loop(idle_timeout):
 
     async def scenario():
         fixture = PumpFixture(idle_timeout=idle_timeout)
-        source = fixture.source = HastySource(fixture.scene)
+        source = fixture.source = EarlySource(fixture.scene)
         running = await fixture.start()
         await seconds(300)
         await running.end()
