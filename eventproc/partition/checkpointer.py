@@ -112,8 +112,6 @@ class Checkpointer:
                         f"the store did not say whether the checkpoint of partition "
                         f"{self._partition_id!r} was taken over"
                     )
-                if not await self.verify():
-                    raise OwnershipLostError(self._partition_id)
                 attempt += 1
                 await self._wait_to_repeat(attempt)
         except StoreError as error:

@@ -299,8 +299,11 @@ class PartitionPump:
         self._is_delivering = False
 
     def _progress_made(self) -> object:
-        """Return a value that changes whenever an event is received or done."""
-        return self.counters.received_count, self._progress.unfinished_count
+        """Return a value that changes whenever an event is done, or is received for the first time.
+
+        With key lanes, events under way are received again when the watchdog reopens the link.
+        """
+        return self._reader.newest_received, self._progress.unfinished_count
 
     # Ending.
 

@@ -106,6 +106,21 @@ def test_without_progress_that_can_be_stored_nothing_is_counted(has_position):
     assert run_virtual(scenario()) == (True, 0, int(has_position))
 
 
+def test_progress_is_counted_once_however_often_it_is_noted():
+    """A handler may set its state, or be called, without any."""
+
+    async def scenario():
+        fixture, checkpointer = await opened(CheckpointPolicy(max_events=3, interval=None))
+        async with writing(checkpointer):
+            handle(checkpointer, 0)
+            for _ in range(9):
+                checkpointer.note(1)
+            await seconds(1)
+            return len(fixture.written_at_s)
+
+    assert run_virtual(scenario()) == 0
+
+
 def test_progress_that_is_stored_is_not_written_again():
     """A flush returns at once."""
 

@@ -48,6 +48,34 @@ def test_calls_close_and_last_checkpoint_share_the_time_to_end(within_s, caplog)
     assert abandoned["sequence_number"] == 1
 
 
+@pytest.mark.parametrize("within_s", [None, 50])
+def test_the_last_checkpoint_has_all_the_time_that_calls_and_close_left(within_s):
+    """Here both take none."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        fixture.scene.publish(1)
+        running = await fixture.start()
+        fixture.checkpoints.is_failing = True
+        return await running.end(within_s=within_s)
+
+    assert run_virtual(scenario()) == pytest.approx(within_s or SHUTDOWN_S)
+
+
+def test_a_partition_that_another_processor_owns_is_neither_served_nor_an_error():
+    """Its new owner was faster; the handler was never called, so it is not closed either."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        fixture.checkpoints.owner = "b"
+        fixture.scene.publish(1)
+        running = await fixture.start()
+        await running.ended()
+        return running.task.result(), fixture.handler.closed, fixture.scene.checkpoint()
+
+    assert run_virtual(scenario()) == (CloseReason.OWNERSHIP_LOST, [], None)
+
+
 def test_the_last_checkpoint_has_a_fifth_of_the_time_even_if_a_call_used_all():
     """The call ignored its cancellation."""
 

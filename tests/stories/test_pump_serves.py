@@ -190,12 +190,13 @@ def test_the_statistics_show_a_checkpoint_that_is_refused():
     assert run_virtual(scenario()) == [None, "grant the right to write", None]
 
 
-def test_the_statistics_show_a_stall_while_it_lasts():
-    """The hub has events, and the link delivers none."""
+@pytest.mark.parametrize("received_before", [0, 1])
+def test_the_statistics_show_a_stall_while_it_lasts(received_before):
+    """The hub has events, and the link delivers none, from the beginning or later."""
 
     async def scenario():
         fixture = PumpFixture(stall_timeout=timedelta(seconds=10))
-        fixture.scene.publish(1)
+        fixture.scene.publish(received_before)
         running = await fixture.start()
         seen = [running.pump.statistics().is_stalled]
         fixture.scene.hub.stall("0")
@@ -206,6 +207,47 @@ def test_the_statistics_show_a_stall_while_it_lasts():
         return seen
 
     assert run_virtual(scenario()) == [False, True]
+
+
+@pytest.mark.parametrize("key_concurrency", [1, 3])
+def test_events_that_fail_again_and_again_are_a_stall(key_concurrency):
+    """Although the hub has no further ones: another processor may be able to handle them."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            stall_timeout=timedelta(seconds=10),
+            key_concurrency=key_concurrency,
+            key_selector=lambda event: event.sequence_number,
+        )
+
+        async def fail(context, events):
+            raise RuntimeError
+
+        fixture.handler.process_events = fail  # type: ignore[method-assign]
+        fixture.scene.publish(1)
+        running = await fixture.start()
+        await running.ended()
+        return running.task.result(), fixture.handler.closed
+
+    assert run_virtual(scenario()) == (CloseReason.STALLED, [CloseReason.STALLED])
+
+
+def test_waiting_for_the_lease_is_no_stall():
+    """The handler may not be called meanwhile; the event is handled when the lease is renewed."""
+
+    async def scenario():
+        fixture = PumpFixture(stall_timeout=timedelta(seconds=10))
+        running = await fixture.start()
+        fixture.remaining_s = 0.0
+        fixture.scene.publish(1)
+        await seconds(100)
+        stall_count, before = running.pump.counters.stall_count, fixture.scene.numbers()
+        fixture.remaining_s = 1e9
+        await seconds(1)
+        await running.end()
+        return stall_count, before, fixture.scene.numbers()
+
+    assert run_virtual(scenario()) == (0, [], [0])
 
 
 @pytest.mark.parametrize("own", [None, 2])
