@@ -171,6 +171,25 @@ def test_a_partition_that_is_lost_while_it_closes_is_not_written_and_raises_noth
     assert run_virtual(scenario()) == (None, CloseReason.OWNERSHIP_LOST, [CloseReason.SHUTDOWN])
 
 
+@pytest.mark.parametrize("key_concurrency", [1, 3])
+def test_a_partition_that_is_lost_while_its_calls_finish_is_closed_as_lost(key_concurrency):
+    """The handler then knows that another processor continues."""
+
+    async def scenario():
+        fixture = PumpFixture(key_concurrency=key_concurrency, key_selector=lambda _: 0)
+        fixture.handler.call_s = 20
+        running = await fixture.start()
+        fixture.scene.publish(1)
+        await seconds(1)
+        asyncio.get_running_loop().call_later(5, running.pump.lose)
+        took_s = await running.end()
+        return took_s, running.task.result(), fixture.handler.closed, fixture.scene.numbers()
+
+    lost = CloseReason.OWNERSHIP_LOST
+
+    assert run_virtual(scenario()) == (5, lost, [lost], [])
+
+
 class BrokenLinkSource(MemoryEventSource):
     """Opens links whose ``close`` fails with an error that no source should raise."""
 
@@ -182,6 +201,52 @@ class BrokenLinkSource(MemoryEventSource):
             raise ZeroDivisionError
 
         receiver.close = close  # type: ignore[method-assign]
+        return receiver
+
+
+def test_no_call_begins_while_the_link_of_a_failed_pump_closes():
+    """Events that are queued for its lanes are left to the next pump."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            key_concurrency=2,
+            key_selector=lambda event: event.sequence_number,
+            batch_size_max=1,
+        )
+        source = fixture.source = SlowLinkSource(fixture.scene.hub)
+        fixture.handler.call_s = 3
+        running = await fixture.start()
+        fixture.scene.publish(9)
+        await seconds(1)
+        before = len(fixture.handler.called_at_s)
+        source.is_broken = True
+        fixture.scene.publish(1)
+        await running.ended()
+        return before, len(fixture.handler.called_at_s), type(running.task.exception())
+
+    assert run_virtual(scenario()) == (2, 2, ZeroDivisionError)
+
+
+class SlowLinkSource(MemoryEventSource):
+    """Opens links that take ten seconds to close, and fail as soon as *is_broken*."""
+
+    is_broken = False
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        """Open such a link."""
+        receiver = await super().open_receiver(consumer_group, partition_id, position)
+        receive = receiver.receive
+
+        async def failing(*, events_max, wait_max):
+            received = await receive(events_max=events_max, wait_max=wait_max)
+            if self.is_broken:
+                raise ZeroDivisionError
+            return received
+
+        async def close() -> None:
+            await seconds(10)
+
+        receiver.receive, receiver.close = failing, close  # type: ignore[method-assign]
         return receiver
 
 
