@@ -121,18 +121,6 @@ def test_progress_is_counted_once_however_often_it_is_noted():
     assert run_virtual(scenario()) == 0
 
 
-def test_progress_that_is_stored_is_not_written_again():
-    """A flush returns at once."""
-
-    async def scenario():
-        fixture, checkpointer = await opened()
-        await write(checkpointer, 0)
-        await checkpointer.flush()
-        return len(fixture.written_at_s)
-
-    assert run_virtual(scenario()) == 1
-
-
 def test_a_failed_write_is_repeated_after_longer_and_longer_waits():
     """With the newest progress; another flush ends the wait, and the waits begin anew."""
 
