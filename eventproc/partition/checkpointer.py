@@ -182,8 +182,8 @@ class Checkpointer:
                 return
 
     async def _until_due(self) -> None:
-        """Wait until a write is due."""
-        while True:
+        """Wait until a write is due, or the partition is lost."""
+        while not self._is_lost:
             try:
                 async with asyncio.timeout(self._due_in_s()):
                     await self._wake.wait()
