@@ -90,7 +90,7 @@ def test_the_drain_delay_begins_when_the_announcement_was_answered():
     assert abs(run_virtual(story()) - (announcement + cycle + hand_over)) < 0.1
 
 
-def test_a_stop_returns_in_time_although_a_partition_cannot_be_released():
+def test_a_stop_returns_in_time_although_a_partition_cannot_be_released(monkeypatch):
     """It waits between its attempts, and not beyond ``shutdown_timeout``."""
 
     async def story():
@@ -106,7 +106,7 @@ def test_a_stop_returns_in_time_although_a_partition_cannot_be_released():
         async def without_answer(group, claims):
             return [ClaimResult(claim=c, outcome=WriteOutcome.UNKNOWN) for c in claims]
 
-        scene.store_by_owner["a"].claim_ownership = without_answer
+        monkeypatch.setattr(scene.store_by_owner["a"], "claim_ownership", without_answer)
         begun_s = asyncio.get_running_loop().time()
         await a.stop()
         return asyncio.get_running_loop().time() - begun_s, scene.owners()
