@@ -132,7 +132,7 @@ class Balancer:
         self.leases.renews_records = actions.renews_records
         if listing.owned is not None:
             await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
-        is_known = await self.membership.carry_out(actions.member)
+        is_known = await self.membership.carry_out(actions.member, listing.asked_at_s)
         for member in actions.fenced:
             is_known &= await self._fence(member)
         # Asked after the listing was read: a record without a lease here may be that of a newer

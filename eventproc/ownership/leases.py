@@ -343,6 +343,15 @@ class Leases:
         except StoreError:
             return None
 
+    async def is_any_recorded(self) -> bool:
+        """Whether a stored record names this processor as the owner, with or without a lease.
+
+        Raises:
+            StoreError: the records could not be read.
+        """
+        stored = (await self._store.list_ownership(self._group)).ownerships
+        return any(ownership.owner_id == self._owner_id for ownership in stored)
+
     async def _stored(self) -> Mapping[str, PartitionOwnership]:
         """The current records; none if the store does not answer."""
         try:

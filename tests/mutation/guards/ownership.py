@@ -170,8 +170,8 @@ STOP = guards_in(
         name="the member record stays while a partition could not be released",
         without_it="the leaver looks like an owner that does not hand over, and is stolen from at"
         " once",
-        words="            if actions.is_balanced:\n",
-        mutated="            if True:\n",
+        words="            if actions and actions.is_balanced:\n",
+        mutated="            if actions:\n",
     ),
     suites=("safety", "liveness", "planned"),
 )

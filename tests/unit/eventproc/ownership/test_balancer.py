@@ -137,6 +137,31 @@ def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
     run(scenario)
 
 
+def test_a_cycle_under_way_does_not_write_a_status_that_is_being_written():
+    """One of the two writes would be refused, and read and repeated while the processor stops."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        sent = []
+        announce = fixture.store.announce_member
+
+        async def announce_slowly(group, member):
+            sent.append(member.status)
+            await seconds(1)
+            return await announce(group, member)
+
+        fixture.store.announce_member = announce_slowly
+        fixture.store.delay_s = 1.0
+        polling = asyncio.create_task(fixture.poll())
+        await seconds(0.8)
+        await fixture.membership.change_to(MemberStatus.LEAVING)
+        await polling
+
+        assert sent == [MemberStatus.LEAVING]
+
+    run(scenario)
+
+
 def test_a_leaving_member_gets_no_partition():
     """The plan does not count it, so the other member claims all partitions."""
 
