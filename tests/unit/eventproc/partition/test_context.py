@@ -19,7 +19,7 @@ from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
 from tests.unit.eventproc.core.events import event, events, numbers
-from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture
+from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
 
 EAGER = CheckpointPolicy(max_events=5, max_uncommitted_events=10)
 
