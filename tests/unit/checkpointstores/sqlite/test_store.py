@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
+from checkpointstores.sqlite.clock import HostClock, StoreClock
+from checkpointstores.sqlite.file import connect, identity_of
+from checkpointstores.sqlite.store import _OpenFile
 from eventproc.errors import (
     ConfigurationError,
     StoreCorruptError,
@@ -296,6 +299,38 @@ def an_update(partition_id, delivery_count=0):
         writer="w",
         delivery_count=delivery_count,
     )
+
+
+async def test_a_text_that_sqlite_cannot_store_fails_only_its_own_write(tmp_path):
+    """Half of a surrogate pair is no text; nothing of its write is left behind."""
+    async with SqliteCheckpointStore(tmp_path / "store.db") as store:
+        results = await asyncio.gather(
+            store.claim_ownership(GROUP, [CLAIM]),
+            store.claim_ownership(
+                GROUP, [replace(CLAIM, partition_id=p, owner_id=p) for p in ("1", "\ud83d")]
+            ),
+            return_exceptions=True,
+        )
+        listed = await store.list_ownership(GROUP)
+
+    assert isinstance(results[1], ValueError)
+    assert [record.partition_id for record in listed.ownerships] == ["0"]
+
+
+def test_an_error_in_a_file_that_was_replaced_is_that_of_the_replacement(tmp_path):
+    """SQLite's own error would send an operator to a file that is in order."""
+    path = tmp_path / "store.db"
+    connection = connect(path, busy_timeout_s=1)
+    opened = _OpenFile(
+        connection=connection,
+        path=path,
+        identity=identity_of(path),
+        clock=StoreClock(HostClock()),
+    )
+    path.rename(tmp_path / "moved.db")
+    with pytest.raises(StoreReplacedError), opened.transaction("BEGIN") as db:
+        db.execute("SELECT * FROM no_such_table")
+    connection.close()
 
 
 async def test_a_value_that_sqlite_cannot_store_fails_only_its_own_write(tmp_path):

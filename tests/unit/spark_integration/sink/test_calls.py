@@ -240,6 +240,23 @@ async def test_a_handler_may_take_columns():
     assert report.counters.handled_count == 5
 
 
+class ClosesColumns(Columns):
+    """Sets its state in ``close``."""
+
+    async def close(self, context: Any, reason: CloseReason) -> None:
+        context.state = b"closed"
+
+
+async def test_a_handler_of_columns_may_set_its_state_in_close():
+    """It belongs to the last row, and is committed with it."""
+    harness = await sink_harness()
+    partition = harness.partition(ClosesColumns())
+    await partition.take(rows(0, 3))
+    await harness.commit(partition)
+
+    assert await harness.position() == (2, b"closed", 0)
+
+
 async def test_a_handler_that_fails_on_columns_fails_the_task():
     """Spark tries the task again."""
     harness = await sink_harness()
