@@ -112,8 +112,6 @@ class Checkpointer:
                         f"the store did not say whether the checkpoint of partition "
                         f"{self._partition_id!r} was taken over"
                     )
-                if not await self.verify():
-                    raise OwnershipLostError(self._partition_id)
                 attempt += 1
                 await self._wait_to_repeat(attempt)
         except StoreError as error:
@@ -176,10 +174,8 @@ class Checkpointer:
         """Write whenever the policy says so; return when the partition is lost."""
         while not self._is_lost:
             await self._until_due()
-            try:
+            with suppress(OwnershipLostError):
                 await self.flush()
-            except OwnershipLostError:
-                return
 
     async def _until_due(self) -> None:
         """Wait until a write is due, or the partition is lost."""
@@ -214,8 +210,7 @@ class Checkpointer:
         if not self.progress.has_position:
             return
         wanted = self.progress.revision
-        if self._writing.locked():
-            self._urged.set()
+        self._urged.set()
         attempt = 0
         async with self._writing:
             self._urged.clear()

@@ -106,16 +106,19 @@ def test_without_progress_that_can_be_stored_nothing_is_counted(has_position):
     assert run_virtual(scenario()) == (True, 0, int(has_position))
 
 
-def test_progress_that_is_stored_is_not_written_again():
-    """A flush returns at once."""
+def test_progress_is_counted_once_however_often_it_is_noted():
+    """A handler may set its state, or be called, without any."""
 
     async def scenario():
-        fixture, checkpointer = await opened()
-        await write(checkpointer, 0)
-        await checkpointer.flush()
-        return len(fixture.written_at_s)
+        fixture, checkpointer = await opened(CheckpointPolicy(max_events=3, interval=None))
+        async with writing(checkpointer):
+            handle(checkpointer, 0)
+            for _ in range(9):
+                checkpointer.note(1)
+            await seconds(1)
+            return len(fixture.written_at_s)
 
-    assert run_virtual(scenario()) == 1
+    assert run_virtual(scenario()) == 0
 
 
 def test_a_failed_write_is_repeated_after_longer_and_longer_waits():
@@ -149,6 +152,22 @@ def test_a_flush_under_way_is_hastened_by_each_caller_once():
         return len(fixture.attempts)
 
     assert run_virtual(scenario()) < 15
+
+
+def test_a_flush_during_a_write_that_fails_has_it_repeated_at_once():
+    """As one during the wait after it."""
+
+    async def scenario():
+        fixture, checkpointer = await opened()
+        fixture.write_s, fixture.is_failing = 1.0, True
+        asyncio.get_running_loop().call_later(1.5, setattr, fixture, "is_failing", False)
+        first = asyncio.create_task(write(checkpointer, 0))
+        await seconds(0.5)
+        await write(checkpointer, 1)
+        await first
+        return fixture.written_at_s
+
+    assert run_virtual(scenario()) == [2]
 
 
 def test_the_first_write_that_succeeds_ends_the_waits():
@@ -359,3 +378,17 @@ def test_a_flush_for_a_cancelled_call_ends_although_the_call_suppressed_that():
         return ends
 
     assert run_virtual(scenario()) == [True, False]
+
+
+def test_a_flush_for_a_call_that_is_not_cancelled_retries():
+    """The handler awaits its checkpoint however long the store is out."""
+
+    async def scenario():
+        fixture, checkpointer = await opened()
+        fixture.is_failing = True
+        asyncio.get_running_loop().call_later(5, setattr, fixture, "is_failing", False)
+        handle(checkpointer, 0)
+        await checkpointer.flush(is_of_call=True)
+        return fixture.scene.checkpointed()
+
+    assert run_virtual(scenario()) == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from checkpointstores.blob.container import BlobItem, ConditionFailedError, Listing, Written
 from checkpointstores.blob.records import BlobRecords
-from eventproc.errors import StoreError, StoreUnavailableError
+from eventproc.errors import StoreUnavailableError
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
 from eventproc.testing.virtual_time import run_virtual
 
@@ -32,7 +32,7 @@ class MemoryContainer:
         self.blobs: dict[str, BlobItem] = {}
         self.requests: list[str] = []
         self._writes = 0
-        self._failures: Iterator[StoreError | None] = iter(())
+        self._failures: Iterator[Exception | None] = iter(())
         self._is_carried_out = True
 
     @property
@@ -42,7 +42,7 @@ class MemoryContainer:
 
     @contextmanager
     def failing(
-        self, failures: Iterable[StoreError | None], *, is_carried_out: bool = True
+        self, failures: Iterable[Exception | None], *, is_carried_out: bool = True
     ) -> Iterator[None]:
         """Raise the next of *failures* at each request, after it is carried out or instead.
 

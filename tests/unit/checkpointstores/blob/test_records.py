@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from checkpointstores.blob.azure_layout import RecordKind, folder
+from checkpointstores.blob.container import ConditionFailedError
 from eventproc.errors import StoreError, StoreRejectedError
 from eventproc.models import (
     Checkpoint,
@@ -29,6 +30,7 @@ from tests.unit.checkpointstores.blob.container_bench import (
 )
 
 REFUSED = StoreRejectedError("no right")
+OTHERS = {"ownerid": "b", "incarnation": "2", "offset": "9", "sequencenumber": "9"}
 
 
 @pytest.mark.parametrize("clause", clause_names())
@@ -89,6 +91,27 @@ def test_the_outcome_of_a_write_that_fails_is_unknown_with_the_reason(kind, fail
             return await write()
 
     assert played(story) == (WriteOutcome.UNKNOWN, failure)
+
+
+@pytest.mark.parametrize("is_first_carried_out", [True, False])
+@pytest.mark.parametrize("kind", range(3))
+def test_a_write_that_the_http_client_repeated_is_won_if_the_first_was(kind, is_first_carried_out):
+    """The second one fails its condition: because of the first, or of another writer."""
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        write = (await writes(store))[kind]
+
+        def failures() -> Any:
+            if not is_first_carried_out:
+                for name in list(container.blobs):
+                    container.write(name, OTHERS)
+            yield ConditionFailedError(was_repeated=True)
+
+        with container.failing(failures(), is_carried_out=is_first_carried_out):
+            outcome, _ = await write()
+        return outcome
+
+    assert played(story) is (WriteOutcome.WON if is_first_carried_out else WriteOutcome.LOST)
 
 
 @pytest.mark.parametrize("kind", range(3))
