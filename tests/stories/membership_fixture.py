@@ -89,7 +89,7 @@ class MembershipFixture:
             owns_something=owns,
             is_trusted=is_trusted,
         )
-        await membership.carry_out(step)
+        await membership.carry_out(step, asked_at_s)
 
     def member(self, owner_id: str = "me") -> Member | None:
         """The member record of this owner id."""

@@ -110,6 +110,25 @@ def test_a_record_that_a_duplicate_owner_may_have_written_is_not_an_own_renewal(
     assert run_virtual(scenario()) == (False, set(), ["0"])
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_record_that_a_duplicate_owner_may_have_written_is_not_released(is_known):
+    """This process was suspended while it stopped, and replaced by one with its owner id."""
+
+    async def scenario():
+        async def is_sole_holder() -> bool:
+            if not is_known:
+                raise StoreUnavailableError("no answer")
+            return False
+
+        fixture = LeasesFixture(is_sole_holder=is_sole_holder)
+        await fixture.claim("0")
+        await fixture.lose_renewals()
+        outcome = await fixture.leases.transfer("0", None)
+        return outcome, fixture.scene.owners()
+
+    assert run_virtual(scenario()) == (WriteOutcome.LOST, {"0": "me"})
+
+
 def test_a_duplicate_owner_is_checked_after_the_record_was_read():
     """It writes its member record first, so a check after reading its ownership record finds it."""
 

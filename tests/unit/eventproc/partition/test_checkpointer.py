@@ -241,8 +241,15 @@ def test_at_most_one_write_is_in_flight():
     assert run_virtual(scenario()) == (1, 4)
 
 
-def test_the_next_write_waits_for_one_whose_caller_was_cancelled():
-    """The write under way may still take effect."""
+@pytest.mark.parametrize(
+    ("newest", "write_count"),
+    [pytest.param(1, 2, id="new progress"), pytest.param(0, 1, id="no new progress")],
+)
+def test_the_next_write_follows_one_whose_caller_was_cancelled(newest, write_count):
+    """It waits for that one, and replaces what that one stored: so it is not refused.
+
+    Progress that the other one stored is not written again.
+    """
 
     async def scenario():
         scene = Scene()
@@ -255,10 +262,14 @@ def test_the_next_write_waits_for_one_whose_caller_was_cancelled():
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await checkpointer.flush()
-        await write(checkpointer, 1)
-        return fixture.in_flight_count_max, scene.checkpointed()
+        for number in range(1, newest + 1):
+            handle(checkpointer, number)
+        await checkpointer.flush()
+        assert (fixture.in_flight_count_max, scene.checkpointed()) == (1, newest)
+        return len(fixture.written_at_s), fixture.read_count
 
-    assert run_virtual(scenario()) == (1, 1)
+    only_to_adopt = 1
+    assert run_virtual(scenario()) == (write_count, only_to_adopt)
 
 
 def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
