@@ -272,11 +272,20 @@ class Pausing(RecordingHandler):
         context.pause()
 
 
-async def test_pausing_is_refused():
+class PausingInAThread(BlockingPartitionHandler):
+    """Resumes, which does nothing, and then pauses."""
+
+    def process_event(self, context: Any, event: ReceivedEvent) -> None:
+        context.resume()
+        context.pause()
+
+
+@pytest.mark.parametrize("handler", [Pausing, PausingInAThread])
+async def test_pausing_is_refused(handler):
     """A batch is handled as a whole; the message names the option that bounds it."""
     harness, policy = await sink_harness(), FailurePolicy(attempts_max=1)
     with pytest.raises(HandlerFailedError, match="maxEventsPerTrigger"):
-        await harness.partition(Pausing(), failure_policy=policy).take(rows(0, 2))
+        await harness.partition(handler(), failure_policy=policy).take(rows(0, 2))
 
 
 async def test_checkpoint_without_an_event_marks_what_is_done_so_far():
