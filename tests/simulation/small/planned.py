@@ -12,6 +12,9 @@ MEMBERS_MAX = 4
 FORGOTTEN_AFTER = 11.5
 """Expirations after which the member records of dead processors are deleted."""
 
+LEFT_S = 2.0
+"""Within so many seconds after one has left, others own what it had, if they claim all at once."""
+
 STANDBY_POLLS = 4
 """Polls within which a standby processor takes the place of one that left."""
 
@@ -34,7 +37,8 @@ async def leave(world: SmallWorld, rng: Random) -> None:
     left = world.choose(rng)
     world.leave(left)
     await world.until_gone(left)
-    await world.settle("leave", 2)
+    further_count = max(0, shares.counts[left.owner_id] - 1)
+    await world.settle("leave", LEFT_S + further_count * world.claim_pace_s)
     world.expect_fewest_moves(shares, "leave")
     world.expect_free(cost, "leave")
     world.expect(left.owner_id not in world.records().member_by_owner, "its member record is left")
@@ -190,7 +194,7 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
     what = rng.choice(["leave", "crash", "wait"])
     has_vacancy = len(old) <= len(world.hub.partition_ids())
     if what == "leave" and has_vacancy:
-        await _replace(world, old[0], first)
+        await _replace(world, rng, old[0], first)
         if world.is_cooperative:
             world.expect_free(cost, "deploy")
     elif what != "wait":
@@ -210,10 +214,18 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
     await world.settle("deployed")
 
 
-async def _replace(world: SmallWorld, old: CheckedNode, new: list[CheckedNode]) -> None:
-    """One of the old ones leaves: one of the new ones takes its place."""
+async def _replace(
+    world: SmallWorld, rng: Random, old: CheckedNode, new: list[CheckedNode]
+) -> None:
+    """One of the old ones leaves: one of the new ones takes its place.
+
+    In some worlds another new one joins while that happens.
+    """
     members = world.records().member_by_owner
     world.leave(old)
+    if rng.random() < 0.6:
+        await asyncio.sleep(rng.uniform(0.5, 1.5 * world.shutdown_s))
+        new += world.join()
     await world.until_gone(old)
     active: list[CheckedNode] = []
     for _ in range(STANDBY_POLLS):

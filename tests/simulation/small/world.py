@@ -31,6 +31,9 @@ LOOK_S = 0.25
 
 QUICK_S = 0.1
 
+POLL_FACTOR_MAX = 1.2
+"""A pause between polls is at most a tenth longer than its interval, and a clock may run slow."""
+
 BUSY_S = 0.3
 """Seconds for each event in a situation in which handlers are busy."""
 
@@ -76,6 +79,9 @@ class SmallWorld(World):
     invariants_class = SmallInvariants
     invariants: SmallInvariants
     deployment_id = ""
+    letter = "n"
+    """A letter in the owner ids of foreign members, on whose hashes the plan depends."""
+
     is_early = False
     """Whether receivers begin before the position that they were asked for."""
 
@@ -93,6 +99,15 @@ class SmallWorld(World):
     def is_quick(self) -> bool:
         """Whether requests to the store take little time."""
         return self.usual_faults.delay_max.total_seconds() < QUICK_S
+
+    @property
+    def claim_pace_s(self) -> float:
+        """The longest time between two claims of one processor that claims: ``BALANCED`` makes one
+        in each cycle, which reads both kinds of records and writes at most both."""
+        if self.config.load_balancing_strategy is not LoadBalancingStrategy.BALANCED:
+            return 0.0
+        pause_s = POLL_FACTOR_MAX * self.config.rebalance_interval.total_seconds()
+        return pause_s + 4 * self.usual_faults.delay_max.total_seconds()
 
     @property
     def is_session(self) -> bool:
@@ -130,13 +145,14 @@ class SmallWorld(World):
             for _ in range(count)
         ]
 
-    def start_lazy(self, partition_id: str) -> CheckedNode:
-        """Start a foreign member that claims one partition, and never another one."""
+    def start_lazy(self, *partition_ids: str) -> CheckedNode:
+        """Start a foreign member that claims these partitions, and never another one."""
 
-        def claim_one(seen: ObservedGroup, _: Random) -> Decision:
-            return Decision(claims=() if partition_id in seen.mine else (partition_id,))
+        def claim_these(seen: ObservedGroup, _: Random) -> Decision:
+            return Decision(claims=tuple(p for p in partition_ids if p not in seen.mine))
 
-        return self.start_foreign(f"lazy{len(self.nodes)}", ClientProfile(rule=claim_one))
+        owner_id = f"lazy-{self.letter}{len(self.nodes)}"
+        return self.start_foreign(owner_id, ClientProfile(rule=claim_these))
 
     def stale_members(self) -> list[str]:
         """Return the processors that own nothing, and whose member record expired."""
@@ -156,8 +172,8 @@ class SmallWorld(World):
         return [node for node in self.there if not node.actor.is_foreign]
 
     def choose(self, rng: Random) -> CheckedNode:
-        """Return a processor that should own a share."""
-        return rng.choice(self.ours)
+        """Return a processor that should own a share, and has started unless none has."""
+        return rng.choice([node for node in self.ours if node.has_started] or self.ours)
 
     # What it costs.
 
