@@ -7,8 +7,10 @@ recorded as its own, but it has no lease; ``0:b*`` is recorded as another's, but
 
 A member is written as its owner id: ``b`` has a fresh record, ``b!`` an old one,
 and ``b!!`` one of an hour ago. ``b=leaving`` has
-another status, ``b~`` has no hand-over, and ``b@v2`` belongs to the deployment ``v2``. An owner
-without a member record is foreign.
+another status, ``b~`` has no hand-over, and ``b@v2`` belongs to the deployment ``v2``. What a
+placement may know comes last: ``b/Ring`` names the placement ``Ring``, and ``b/Ordinal/2`` has the
+ordinal 2. ``b/Weighted/x2`` has the weight 2, and ``b/Weighted/<2`` the capacity 2.
+An owner without a member record is foreign.
 """
 
 from dataclasses import replace
@@ -58,6 +60,7 @@ STATUS = {
 
 def member(text: str, lease_mode: LeaseMode) -> Member:
     """Read a member record."""
+    text, *placement = text.split("/")
     text, _, deployment_id = text.partition("@")
     text, _, incarnation = text.partition("#")
     name, _, status = text.partition("=")
@@ -68,6 +71,10 @@ def member(text: str, lease_mode: LeaseMode) -> Member:
         hands_over="~" not in name,
         deployment_id=deployment_id,
         lease_mode=lease_mode,
+        placement=placement[0] if placement else "Even",
+        weight=next((float(fact[1:]) for fact in placement[1:] if fact[0] == "x"), 1.0),
+        capacity=next((int(fact[1:]) for fact in placement[1:] if fact[0] == "<"), None),
+        ordinal=next((int(fact) for fact in placement[1:] if fact.isdigit()), None),
         etag=f"{name.rstrip('!~')}/1",
         last_modified=NOW - (LONG_AGO if "!!" in name else OLD if "!" in name else FRESH),
     )

@@ -7,6 +7,10 @@ import pytest
 
 from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
+from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.ring import Ring
+from eventproc.core.placement.state import MemberFacts
+from eventproc.core.placement.weighted import Weighted
 from eventproc.models import LeaseMode, LoadBalancingStrategy
 from tests.unit.eventproc.core.ownership.listings import (
     BEGIN_S,
@@ -24,6 +28,14 @@ NEW = {"lasting_s": 0.0}
 LATE = {"lasting_s": 31.0, "own": "me"}
 DUE = {"lasting_s": 20.0, "own": "me"}
 WAITED = {"lasting_s": 301.0}
+RELEASE = {"strategy": LoadBalancingStrategy.RELEASE}
+RING = {"placement": Ring()}
+WEIGHTED = {"placement": Weighted()}
+ONE = {**WEIGHTED, "facts": MemberFacts(capacity=1)}
+FIRST = {"placement": Ordinal(), "facts": MemberFacts(ordinal=0)}
+SECOND = {"placement": Ordinal(), "facts": MemberFacts(ordinal=1)}
+
+CLAIM_ALL = "claim 0, claim 1, claim 2, claim 3"
 
 SITUATIONS = {
     # Claims.
@@ -125,6 +137,75 @@ SITUATIONS = {
         "b",
         {**SESSION, "own": "me"},
         "lose all, write active",
+    ),
+    # Placements. Of 0 to 3, Even gives me 1 and 3 beside b, and 3 beside b and c; Ring gives me
+    # 0 and 2 beside b, and 2 beside b and c.
+    "all have Even": ("0 1 2 3", "me b c", {}, "claim 3"),
+    "all have Ring": ("0 1 2 3", "me/Ring b/Ring c/Ring", RING, "claim 2"),
+    "most have Ring": ("0 1 2 3", "me b/Ring c/Ring", {}, "claim 2"),
+    "most have Even": ("0 1 2 3", "me/Ring b c", RING, "claim 3"),
+    "as many have Even as Ring": ("0 1 2 3", "me/Ring b", RING, "claim 1, claim 3"),
+    "a member that leaves does not count": ("0 1 2 3", "me/Ring b=leaving", RING, CLAIM_ALL),
+    "most have one that I lack: free": ("0:me 1 2:b!", "me b/app.Own c/app.Own", {}, "rest"),
+    "most have one that I lack: surplus": ("0:me 1:me", "me b/app.Own c/app.Own", {}, "rest"),
+    "most have one that I lack: I leave": (
+        "0:me 1:b",
+        "me=leaving b/app.Own c/app.Own",
+        {},
+        "drain 0 for None",
+    ),
+    "one has one that I lack": ("0 1 2 3", "me b c/app.Own", {}, "claim 3"),
+    "Ring, and a foreign member: Even": ("0:x 1 2 3", "me/Ring b/Ring", RING, "claim 3"),
+    "heavier than I": (
+        "0:me 1:me 2:me 3:b",
+        "me/Weighted b/Weighted/x3",
+        WEIGHTED,
+        "drain 0 for b, drain 1 for b",
+    ),
+    "Even does not regard weights": ("0:me 1:me 2:b 3:b", "me b/Even/x3", {}, "rest"),
+    "I am full": ("0:me 1", "me/Weighted", ONE, "rest"),
+    "I have more than my capacity, and a place is left": (
+        "0:me 1:me",
+        "me/Weighted b/Weighted/<1",
+        ONE,
+        "drain 1 for b",
+    ),
+    "I have more than my capacity, and no place is left": (
+        "0:me 1:me 2:b",
+        "me/Weighted b/Weighted/<1",
+        ONE,
+        "rest",
+    ),
+    "too few places: the free one, not another's": (
+        "0:b 1:b 2:b 3",
+        "me/Weighted b/Weighted/<1",
+        ONE,
+        "claim 3",
+    ),
+    "RELEASE: surplus": ("0:me 1:me", "me b", RELEASE, "drain 1 for None"),
+    "RELEASE: another's surplus": ("0:b 1:b", "me b", RELEASE, "wait"),
+    "RELEASE: it was released": ("0:b 1:-", "me b", RELEASE, "claim 1"),
+    "RELEASE: it was not released in time": (
+        "0:b 1:b",
+        "me b",
+        {**RELEASE, **LATE},
+        "write active, steal 1",
+    ),
+    "RELEASE: I leave": ("0:me 1:b", "me=leaving b", RELEASE, "drain 0 for None"),
+    "RELEASE: surplus for a foreign member": ("0:me 1:me 2:x", "me", RELEASE, "rest"),
+    "Ordinal: its neighbour is away": ("0:me 1:me 2 3", "me/Ordinal/0", FIRST, "claim 2, claim 3"),
+    "Ordinal: I return": ("0:b 1:b 2:b 3:b", "me/Ordinal/0 b/Ordinal/1", FIRST, "wait"),
+    "Ordinal: its neighbour returns": (
+        "0:me 1:me 2:me 3:me",
+        "me/Ordinal/1 b/Ordinal/0",
+        SECOND,
+        "drain 0 for b, drain 1 for b",
+    ),
+    "Ordinal: what was mine is free again": (
+        "0:- 1:- 2:b 3:b",
+        "me/Ordinal/0 b/Ordinal/1",
+        FIRST,
+        "claim 0, claim 1",
     ),
 }
 
@@ -263,3 +344,43 @@ def test_ownership_is_read_at_least_twice_in_an_expiration():
     assert not needs_ownership(memory, seen, rules, BEGIN_S + 30)
     assert needs_ownership(memory, seen, rules, BEGIN_S + 30.1)
     assert needs_ownership(by_records, listing("0:me 1:b", "me b"), RULES, BEGIN_S + 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [
+        ("me/Weighted b/Weighted", "me/Weighted b/Weighted/x3"),
+        ("me/Weighted b/Weighted/x3", "me/Weighted b/Weighted/x3/<2"),
+        ("me/Weighted b/Weighted", "me/Weighted b/Ring"),
+    ],
+    ids=["weight", "capacity", "placement"],
+)
+def test_members_that_change_what_the_plan_depends_on_are_a_new_membership(before, then):
+    """Others may not have read it yet; nothing begins until the membership has lasted."""
+    rules = replace(RULES, placement=Weighted())
+    partitions = "0:me 1:me 2:me 3"
+    earlier, later = (listing(partitions, members, rules) for members in (before, then))
+    memory = observe(GroupMemory(), earlier, rules, BEGIN_S)
+    lasted = observe(memory, earlier, rules, BEGIN_S + 10)
+    changed = observe(lasted, later, rules, BEGIN_S + 20)
+    settled = observe(changed, later, rules, BEGIN_S + 21)
+
+    assert described(decide(changed, rules)) in {"wait", "rest"}
+    assert changed.membership is not None
+    assert changed.membership.since_s == BEGIN_S + 20
+    assert settled.membership == replace(changed.membership, seen_s=BEGIN_S + 21)
+
+
+def test_a_weight_that_changed_moves_partitions_when_it_has_lasted():
+    """At the first poll that shows it, this processor waits."""
+    rules = replace(RULES, placement=Weighted())
+    earlier = listing("0:me 1:me 2:b 3:b", "me/Weighted b/Weighted", rules)
+    later = listing("0:me 1:me 2:b 3:b", "me/Weighted b/Weighted/x3", rules)
+    memory = observe(GroupMemory(), earlier, rules, BEGIN_S)
+    memory = observe(memory, earlier, rules, BEGIN_S + 10)
+    changed = observe(memory, later, rules, BEGIN_S + 20)
+    lasted = observe(changed, later, rules, BEGIN_S + 21)
+
+    assert described(decide(memory, rules)) == "rest"
+    assert described(decide(changed, rules)) == "wait"
+    assert described(decide(lasted, rules)).startswith("drain ")
