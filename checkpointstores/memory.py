@@ -5,7 +5,8 @@ For tests, simulations and first steps. The records are lost when the process en
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock
@@ -58,7 +59,7 @@ class MemoryAccount:
         """*now* is the account's clock; a simulation passes its virtual one."""
         self.now = now or _steady_utc()
         self.lock = Lock()
-        """Held while records are changed: each processor uses its store in a thread of its own."""
+        """Held while records are used: each processor uses its store in a thread of its own."""
 
         self._records_by_group: dict[tuple[str, str, str], _GroupRecords] = {}
         self._writes = 0
@@ -100,18 +101,17 @@ class MemoryCheckpointStore(CheckpointStore):
         self._is_open = False
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
-        records = await self._records(group)
-        return OwnershipSnapshot(
-            ownerships=tuple(records.ownership_by_partition.values()), as_of=self.account.now()
-        )
+        async with self._records(group) as records:
+            return OwnershipSnapshot(
+                ownerships=tuple(records.ownership_by_partition.values()), as_of=self.account.now()
+            )
 
     async def claim_ownership(
         self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
     ) -> Sequence[ClaimResult]:
         for claim in claims:
             require_partition_id(claim.partition_id)
-        records = await self._records(group)
-        with self.account.lock:
+        async with self._records(group) as records:
             return [self._claim(records.ownership_by_partition, claim) for claim in claims]
 
     def _claim(
@@ -130,14 +130,13 @@ class MemoryCheckpointStore(CheckpointStore):
         return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=written)
 
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        records = await self._records(group)
-        return MembershipSnapshot(
-            members=tuple(records.member_by_owner.values()), as_of=self.account.now()
-        )
+        async with self._records(group) as records:
+            return MembershipSnapshot(
+                members=tuple(records.member_by_owner.values()), as_of=self.account.now()
+            )
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        records = await self._records(group)
-        with self.account.lock:
+        async with self._records(group) as records:
             current = records.member_by_owner.get(member.owner_id)
             if member.etag != (current.etag if current else None):
                 return MemberResult(outcome=WriteOutcome.LOST)
@@ -150,8 +149,7 @@ class MemoryCheckpointStore(CheckpointStore):
             return MemberResult(outcome=WriteOutcome.WON, member=written)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        records = await self._records(group)
-        with self.account.lock:
+        async with self._records(group) as records:
             current = records.member_by_owner.get(member.owner_id)
             if current is not None and current.etag != member.etag:
                 return WriteOutcome.LOST
@@ -159,31 +157,29 @@ class MemoryCheckpointStore(CheckpointStore):
             return WriteOutcome.WON
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
-        records = await self._records(group)
-        with self.account.lock:
-            checkpoints = tuple(records.checkpoint_by_partition.values())
-        return [
-            replace(
-                checkpoint,
-                state=None,
-                state_sequence_number=None,
-                completed=(),
-                delivery_count=0,
-                is_partial=True,
-            )
-            for checkpoint in checkpoints
-        ]
+        async with self._records(group) as records:
+            return [
+                replace(
+                    checkpoint,
+                    state=None,
+                    state_sequence_number=None,
+                    completed=(),
+                    delivery_count=0,
+                    is_partial=True,
+                )
+                for checkpoint in records.checkpoint_by_partition.values()
+            ]
 
     async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
         require_partition_id(partition_id)
-        return (await self._records(group)).checkpoint_by_partition.get(partition_id)
+        async with self._records(group) as records:
+            return records.checkpoint_by_partition.get(partition_id)
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
         require_partition_id(update.partition_id)
-        records = await self._records(group)
-        with self.account.lock:
+        async with self._records(group) as records:
             return self._update(records.checkpoint_by_partition, update)
 
     def _update(
@@ -201,12 +197,14 @@ class MemoryCheckpointStore(CheckpointStore):
         checkpoints[update.partition_id] = written
         return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
 
-    async def _records(self, group: ConsumerGroup) -> _GroupRecords:
-        """Yield to other tasks once, then return the group's records.
+    @asynccontextmanager
+    async def _records(self, group: ConsumerGroup) -> AsyncIterator[_GroupRecords]:
+        """Yield to other tasks once; then hold the lock while the caller uses the records.
 
-        The callers do not await afterwards, so they act atomically.
+        The caller does not await meanwhile, so no task waits for the lock.
         """
         if not self._is_open:
             raise RuntimeError("the store is not open: use `async with store` or `await open()`")
         await asyncio.sleep(0)
-        return self.account.records(group)
+        with self.account.lock:
+            yield self.account.records(group)

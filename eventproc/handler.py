@@ -335,11 +335,11 @@ class BlockingPartitionContext:
 
     def pause(self) -> None:
         """Receive nothing more from this partition until ``resume``."""
-        self._loop.call_soon_threadsafe(self._context.pause)
+        self._context.pause()
 
     def resume(self) -> None:
         """End a pause."""
-        self._loop.call_soon_threadsafe(self._context.resume)
+        self._context.resume()
 
 
 class BlockingPartitionHandler:

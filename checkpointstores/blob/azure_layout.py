@@ -189,7 +189,7 @@ def legacy_position(body: bytes) -> Position | None:
         return None
     position = Position(
         offset=offset.strip() or None,
-        sequence_number=_sequence_number(str(number)) if type(number) in {int, str} else None,
+        sequence_number=_sequence_number(str(number)),
     )
     return position if position.is_usable else None
 

@@ -38,9 +38,10 @@ def parse_page(xml: bytes) -> tuple[Sequence[BlobItem], str]:
                 element.clear()
     except ET.ParseError as error:
         raise ValueError(f"not a listing: {error}") from error
-    blobs = element.find("Blobs") if element is not None else None
-    if element is None or blobs is None:
-        raise ValueError(f"not a listing, but <{'' if element is None else element.tag}>")
+    assert element is not None, "a document has an element, or it is no XML"
+    blobs = element.find("Blobs")
+    if blobs is None:
+        raise ValueError(f"not a listing, but <{element.tag}>")
     if len(blobs.findall("Blob")) != len(items):
         raise ValueError("not a listing: it has blobs without a name")
     return items, element.findtext("NextMarker") or ""
@@ -62,12 +63,10 @@ def _elements(xml: bytes) -> Iterator[ET.Element]:
 
 def _as_item(blob: ET.Element, time_of: Callable[[str], datetime]) -> BlobItem:
     name, properties, entries = blob.find("Name"), blob.find("Properties"), blob.find("Metadata")
-    text = (name.text if name is not None else None) or ""
+    if name is None or not name.text or properties is None:
+        raise ValueError("not a listing: it has blobs without a name or without properties")
     # Names with characters that XML cannot carry are percent-encoded.
-    if name is not None and name.get("Encoded") == "true":
-        text = unquote(text)
-    if properties is None:
-        raise ValueError(f"not a listing: {text!r} has no properties")
+    text = unquote(name.text) if name.get("Encoded") == "true" else name.text
     metadata = {entry.tag: entry.text for entry in entries} if entries is not None else {}
     return BlobItem(
         name=text,

@@ -144,12 +144,14 @@ class Balancer:
         self.leases.renews_records = actions.renews_records
         if listing.owned is not None:
             await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
-        is_known = await self.membership.carry_out(actions.member)
+        is_known = await self.membership.carry_out(actions.member, listing.asked_at_s)
         for member in actions.fenced:
             is_known &= await self._fence(member)
-        results = await self._claim(actions) if is_known else []
         # Asked after the listing was read: a record without a lease here may be that of a newer
         # process with this owner id.
+        if is_known and actions.is_resuming:
+            is_known = await self.membership.is_recorded()
+        results = await self._claim(actions) if is_known else []
         if actions.transfers and await self.membership.is_sole_holder():
             await self.leases.write(actions.transfers)
         for member in actions.forgotten:

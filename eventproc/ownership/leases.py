@@ -144,9 +144,9 @@ class Leases:
     async def transfer(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
         """End a lease and write another owner into its record; with ``None``, release it.
 
-        After an unknown outcome the record is read. If it still names this processor, the write is
-        repeated once. If that outcome is unknown, too, a later cycle finds the partition recorded
-        as this processor's, and claims it or hands it over.
+        After an unknown outcome the record is read. If it still names this processor, and no other
+        one has its owner id, the write is repeated once. If that outcome is unknown, too, a later
+        cycle finds the partition recorded as this processor's, and claims it or hands it over.
         """
         async with self._turns.take([partition_id]):
             lease = self._lease_by_partition.pop(partition_id, None)
@@ -333,8 +333,24 @@ class Leases:
         return {r.claim.partition_id for r in results if r.outcome is not WriteOutcome.LOST}
 
     async def _read_own(self, partition_id: str) -> PartitionOwnership | None:
+        """Read the record, if it is this processor's; ``None`` if that cannot be known."""
         ownership = (await self._stored()).get(partition_id)
-        return ownership if ownership and ownership.owner_id == self._owner_id else None
+        if ownership is None or ownership.owner_id != self._owner_id:
+            return None
+        try:
+            # Checked after reading: a processor writes its member record before any other.
+            return ownership if await self._membership.is_sole_holder() else None
+        except StoreError:
+            return None
+
+    async def is_any_recorded(self) -> bool:
+        """Whether a stored record names this processor as the owner, with or without a lease.
+
+        Raises:
+            StoreError: the records could not be read.
+        """
+        stored = (await self._store.list_ownership(self._group)).ownerships
+        return any(ownership.owner_id == self._owner_id for ownership in stored)
 
     async def _stored(self) -> Mapping[str, PartitionOwnership]:
         """The current records; none if the store does not answer."""

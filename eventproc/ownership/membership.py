@@ -84,6 +84,9 @@ class Membership:
         """Called when the session is renewed after it was not trusted: each ownership record must
         be verified before its lease is trusted again."""
         self._is_withdrawn = False
+        self._changed_at_s = float("-inf")
+        """When a change of status was first sent. A listing requested before may not show it."""
+
         self._renewal_failure = ConditionLogger(
             log, "session_renewal_failed", "session_renewal_recovered"
         )
@@ -174,8 +177,11 @@ class Membership:
         elif asked_at_s >= self.own.answered_at_s:
             self.own = replace(self.own, member=replace(self.own.member, etag=mine.etag))
 
-    async def carry_out(self, step: MemberStep) -> bool:
+    async def carry_out(self, step: MemberStep, asked_at_s: float) -> bool:
         """Write what was decided; return whether the record is now as it should be.
+
+        Nothing is written if a change of status was sent after the listing was requested, at
+        *asked_at_s*: the two writes would conflict.
 
         Raises:
             DuplicateOwnerError: another processor has this owner id.
@@ -188,6 +194,9 @@ class Membership:
             self._lose_all()
         if step.write is None:
             return True
+        is_outdated = asked_at_s < self._changed_at_s and not step.is_fenced and not step.rival
+        if is_outdated:
+            return False
         was, self.own = self.own, self.own.changed_to(step.write.status)
         if self.own is not was:
             self._log.info("standby_ended", has_replaced=step.has_replaced)
@@ -231,14 +240,22 @@ class Membership:
         Raises:
             StoreUnavailableError: the member records could not be read.
         """
-        if self.own.rivals.is_recent(self._clock(), self._expiration):
-            return False
+        is_recent = self.own.rivals.is_recent(self._clock(), self._expiration)
+        return not is_recent and await self.is_recorded()
+
+    async def is_recorded(self) -> bool:
+        """Whether the member record names this processor's incarnation now.
+
+        Raises:
+            StoreUnavailableError: the member records could not be read.
+        """
         mine = self._mine(await self._store.list_members(self._group))
         return mine is not None and not self.own.is_rival(mine)
 
     async def change_to(self, status: MemberStatus) -> None:
         """Write another status: *leaving*, or *restarting*."""
         self.own = self.own.changed_to(status)
+        self._changed_at_s = self._clock()
         await self._write_anew(attempts_max=ATTEMPTS_MAX)
 
     async def withdraw(self) -> None:

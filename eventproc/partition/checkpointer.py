@@ -112,8 +112,6 @@ class Checkpointer:
                         f"the store did not say whether the checkpoint of partition "
                         f"{self._partition_id!r} was taken over"
                     )
-                if not await self.verify():
-                    raise OwnershipLostError(self._partition_id)
                 attempt += 1
                 await self._wait_to_repeat(attempt)
         except StoreError as error:
@@ -176,14 +174,12 @@ class Checkpointer:
         """Write whenever the policy says so; return when the partition is lost."""
         while not self._is_lost:
             await self._until_due()
-            try:
+            with suppress(OwnershipLostError):
                 await self.flush()
-            except OwnershipLostError:
-                return
 
     async def _until_due(self) -> None:
-        """Wait until a write is due."""
-        while True:
+        """Wait until a write is due, or the partition is lost."""
+        while not self._is_lost:
             try:
                 async with asyncio.timeout(self._due_in_s()):
                     await self._wake.wait()
@@ -214,8 +210,7 @@ class Checkpointer:
         if not self.progress.has_position:
             return
         wanted = self.progress.revision
-        if self._writing.locked():
-            self._urged.set()
+        self._urged.set()
         attempt = 0
         async with self._writing:
             self._urged.clear()
@@ -248,8 +243,12 @@ class Checkpointer:
 
     async def _write_newest(self) -> bool:
         """Try one write; return ``False`` if the caller should back off before the next one."""
+        if self._in_flight is not None:  # A cancelled caller may have left one.
+            await asyncio.wait([self._in_flight])
         progress, handled_count = self.progress.snapshot(), self._handled_count
         assert progress is not None, "there is a position to write"
+        if progress.revision == self._stored_revision:
+            return True
         if is_behind(progress.sequence_number, self.stored):
             self._note_stored(
                 progress.revision, handled_count
@@ -265,14 +264,16 @@ class Checkpointer:
             replaces=self.stored,
             writer=self._writer,
         )
+        self._in_flight = asyncio.ensure_future(
+            self._write_and_note(update, progress.revision, handled_count)
+        )
+        self._in_flight.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
         try:
-            result = await self._write_alone(update)
+            result = await asyncio.shield(self._in_flight)
         except StoreError as error:
             self._note_failure(error)
             return False
         if result.outcome is WriteOutcome.WON:
-            self.stored = result.checkpoint
-            self._note_stored(progress.revision, handled_count)
             return True
         is_known = await self._reread()
         if is_known and result.outcome is WriteOutcome.LOST:
@@ -280,13 +281,15 @@ class Checkpointer:
         self._note_failure(result.error)
         return False
 
-    async def _write_alone(self, update: CheckpointUpdate) -> CheckpointResult:
-        """Wait for a write that a cancelled caller left in flight, then write."""
-        if self._in_flight is not None:
-            await asyncio.wait([self._in_flight])
-        self._in_flight = asyncio.ensure_future(self._write(update))
-        self._in_flight.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
-        return await asyncio.shield(self._in_flight)
+    async def _write_and_note(
+        self, update: CheckpointUpdate, revision: int, handled_count: int
+    ) -> CheckpointResult:
+        """Write, and note what was stored: the caller may be cancelled before the answer comes."""
+        result = await self._write(update)
+        if result.outcome is WriteOutcome.WON:
+            self.stored = result.checkpoint
+            self._note_stored(revision, handled_count)
+        return result
 
     def _note_stored(self, revision: int, handled_count: int) -> None:
         self._stored_revision = revision

@@ -217,12 +217,18 @@ class LiveContext(CallContext):
             self._loop.call_soon_threadsafe(self.complete, events)
 
     def pause(self) -> None:
-        """Receive nothing more until ``resume``."""
-        self._pause_switch.pause()
+        """Receive nothing more until ``resume``; may be called from a handler thread."""
+        self._on_loop(self._pause_switch.pause)
 
     def resume(self) -> None:
-        """Receive again."""
-        self._pause_switch.resume()
+        """Receive again; may be called from a handler thread."""
+        self._on_loop(self._pause_switch.resume)
+
+    def _on_loop(self, function: Callable[[], None]) -> None:
+        if get_ident() == self._thread_id:
+            function()
+        else:
+            self._loop.call_soon_threadsafe(function)
 
     def note_state(self) -> None:
         """Have a changed state stored when that is due, although the position is the same."""

@@ -269,7 +269,7 @@ class PartitionPump:
                 await self._deliver(events)
             elif loop.time() - idle_since_s < idle_timeout.total_seconds():
                 continue
-            elif not self._pause_switch.is_paused and self._lanes.is_idle:
+            elif self._lanes.is_idle:
                 await self._calls.idle(self._context)
             idle_since_s = loop.time()
 
@@ -286,30 +286,24 @@ class PartitionPump:
             await self._lanes.take(())
             return
         self._is_throttled = True
-        try:
-            if not self._checkpointer.has_room:
-                async with self._stop_scope.waiting():
-                    await self._checkpointer.until_room()
-            self._stop_scope.check()
-            for limit in self._rate_limits:
-                await limit.wait(len(wanted), self._stop_scope)
-        finally:
-            self._is_throttled = False
+        async with self._stop_scope.waiting():
+            await self._checkpointer.until_room()
+        for limit in self._rate_limits:
+            await limit.wait(len(wanted), self._stop_scope)
+        self._is_throttled = False
         self._is_delivering = True
-        try:
-            if self._guard.is_done:
-                await self._lanes.take(wanted)
-            else:
-                await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
-        finally:
-            self._is_delivering = False
+        if self._guard.is_done:
+            await self._lanes.take(wanted)
+        else:
+            await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
+        self._is_delivering = False
 
     def _progress_made(self) -> object:
-        """Return a value that changes whenever an event is received or done."""
-        counters, progress = self.counters, self._progress
-        done_count = counters.handled_count + counters.dead_lettered_count + counters.skipped_count
-        unfinished_count = progress.unfinished_count
-        return done_count, counters.received_count, progress.sequence_number, unfinished_count
+        """Return a value that changes whenever an event is done, or is received for the first time.
+
+        With key lanes, events under way are received again when the watchdog reopens the link.
+        """
+        return self._reader.newest_received, self._progress.unfinished_count
 
     # Ending.
 
@@ -334,17 +328,16 @@ class PartitionPump:
         until_s = now_s + 2 * part_s if self._close_until_s is None else self._close_until_s
         if self._is_initialized:
             await self._calls.close(self._context, reason, budget_s=part_s)
-        if reason is not CloseReason.OWNERSHIP_LOST:
-            self._guard.settle(reason)
-            try:
-                least_s = asyncio.get_running_loop().time() + part_s
-                async with asyncio.timeout_at(max(until_s, least_s)):
-                    await self._context.checkpoint()
-            except TimeoutError:
-                number = self._context.sequence_number
-                self._log.warning("checkpoint_abandoned", sequence_number=number)
-            except OwnershipLostError:
-                pass
+        self._guard.settle(reason)
+        try:
+            least_s = asyncio.get_running_loop().time() + part_s
+            async with asyncio.timeout_at(max(until_s, least_s)):
+                await self._context.checkpoint()
+        except TimeoutError:
+            number = self._context.sequence_number
+            self._log.warning("checkpoint_abandoned", sequence_number=number)
+        except OwnershipLostError:
+            pass  # The checkpoint is the new owner's.
         self._log.info(
             "partition_stopped",
             reason=reason.value,

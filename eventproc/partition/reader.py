@@ -172,8 +172,8 @@ class PartitionReader:
             events = ()
         finally:
             self._scope = None
-        if self._is_restart_wanted and not events:
-            self._is_restart_wanted = False
+        is_restart_wanted, self._is_restart_wanted = self._is_restart_wanted, False
+        if is_restart_wanted and not events:
             raise SourceUnavailableError("no events were received although the hub has some")
         if events:
             self._note_recovery()

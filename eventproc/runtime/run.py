@@ -69,7 +69,8 @@ ANNOUNCEMENT_FRACTION: Final = 0.2
 """The part of the shutdown time-out for announcing the leave, before partitions are drained."""
 
 WITHDRAWAL_FRACTION: Final = 0.1
-"""The part of the shutdown time-out for deleting the member record, after they are drained."""
+"""The part of the shutdown time-out for two requests after they are drained: to read what is still
+recorded as this processor's, and to delete the member record."""
 
 CLOSE_GRACE_S: Final = 2.0
 """On top of the shutdown time-out: for source, store and dead letters to be closed. Less than the
@@ -255,21 +256,34 @@ class ProcessorRun:
         await self._try_until(
             self._announced_by_s(), self._membership.change_to(MemberStatus.LEAVING)
         )
+        now_s = asyncio.get_running_loop().time
+        noticed_s = now_s() + self._drain_delay_s()
         actions = await self._leaving_cycle(self._announced_by_s())
         if actions and actions.has_others and self.leases.held:
-            await asyncio.sleep(self._drain_delay_s())
+            await asyncio.sleep(noticed_s - now_s())
             actions = await self._leaving_cycle(self._announced_by_s())
         elif self._is_rebalancing:
             await asyncio.sleep(self._late_hand_over_wait_s())
         await self._drain(until_s, actions.moves.hand_overs if actions else {})
-        # What other members handed over meanwhile has no pump: a cycle transfers it at once.
-        while actions := await self._leaving_cycle(until_s):
-            if actions.is_balanced:
-                await self._try_until(until_s, self._membership.withdraw())
-                return
-            if self.pumps.running or self.leases.held:
+        while self._is_serving or await self._is_recorded(until_s):
+            # What other members handed over meanwhile has no pump: a cycle transfers it at once.
+            actions = await self._leaving_cycle(until_s)
+            if actions and actions.is_balanced:
+                break
+            if actions is None or self._is_serving:
                 return  # The record stays, so other members wait before they steal.
-            await asyncio.sleep(self._config.rebalance_interval.total_seconds())
+            interval_s = self._config.rebalance_interval.total_seconds()
+            await asyncio.sleep(min(interval_s, until_s - now_s()))
+        await self._try_until(until_s, self._membership.withdraw())
+
+    @property
+    def _is_serving(self) -> bool:
+        """Whether a handler may still run, or a lease is still held."""
+        return bool(self.pumps.running or self.leases.held)
+
+    async def _is_recorded(self, until_s: float) -> bool:
+        """Whether a record names this processor as an owner, or may do so."""
+        return await self._try_until(until_s, self.leases.is_any_recorded()) is not False
 
     async def _leaving_cycle(self, until_s: float) -> Actions | None:
         """Run a cycle without its hand-overs; return what was decided, if it could run."""

@@ -82,13 +82,10 @@ class SinkCalls:
             HandlerFailedError: the handler failed.
         """
         assert self._take_columns is not None
-        self._context.begin_call()
         try:
             await self._take_columns(self._context, columns)
         except Exception as error:
             raise self._failed("failed on columns", error) from error
-        finally:
-            self._context.end_call(())
         self._progress.advance(last_number, last_offset)
 
     async def close(self, reason: CloseReason) -> None:

@@ -101,7 +101,7 @@ class SinkPartition:
             self._found = await self._checkpoints.read(self._identity.partition_id, self._task)
             self._is_known = True
         left = self._unhandled(rows)
-        if left.numbers and self._calls is None:
+        if self._calls is None:
             left = await self._begin(left)
         self.repeated_count += len(rows.numbers) - len(left.numbers)
         self._counters.received_count += len(rows.numbers)
@@ -195,7 +195,7 @@ class SinkPartition:
         if found is None or rows.numbers[0] > covered_to(found):
             return rows  # Sequence numbers rise, so the first one decides for all.
         is_left = [not is_handled(number, found) for number in rows.numbers]
-        return rows if all(is_left) else rows.only(is_left)
+        return rows.only(is_left)
 
     def _check_order(self, numbers: Sequence[int]) -> None:
         last, self._last_row = self._last_row, numbers[-1]

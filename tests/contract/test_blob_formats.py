@@ -354,18 +354,3 @@ async def test_legacy_leases_are_ignored_without_legacy_prefix(azure, store):
 
     assert listed == []
     assert read is None
-
-
-async def test_an_update_that_replaces_an_outdated_listed_checkpoint_is_lost(store):
-    """A listing has no state, so the store reads the blob again, and must compare the listed
-    version."""
-    async with store:
-        first = await store.update_checkpoint(GROUP, an_update(7, state=b"seven"))
-        [old] = await store.list_checkpoints(GROUP)
-        newer = await store.update_checkpoint(GROUP, an_update(9, first.checkpoint, state=b"nine"))
-        late = await store.update_checkpoint(GROUP, an_update(8, old))
-        read = await store.read_checkpoint(GROUP, "0")
-
-    assert old.is_partial
-    assert (newer.outcome, late.outcome) == (WriteOutcome.WON, WriteOutcome.LOST)
-    assert (read.sequence_number, read.state) == (9, b"nine")

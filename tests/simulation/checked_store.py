@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import asynccontextmanager
 from random import Random
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
@@ -31,8 +32,9 @@ class CheckedStore(MemoryCheckpointStore):
         self.actor = actor
         self.invariants = invariants
 
+    @asynccontextmanager
     async def _records(self, group: ConsumerGroup):
-        return self.account.records(group)
+        yield self.account.records(group)
 
     def show(self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]) -> None:
         """Report requested claims and the current records to the invariants."""

@@ -8,7 +8,8 @@ The names in a violation are those of the tests' report:
 - *back*, *former*, *gap*, *state*: a checkpoint goes back, comes from a former owner, covers what
   was not handled, or carries another state than that of its events;
 - *order*: the events of a partition come out of order;
-- *steals*, *early*: two steals in a cycle; a steal from a cooperative owner that had time left;
+- *steals*: two steals in a cycle;
+- *early*: a steal from a cooperative owner that the record named for less than `handoff_timeout`;
 - *pace*: two claims in a cycle, where the strategy allows one;
 - *given*: a partition is handed over during a call of its handler;
 - *flight*: a pump sends a checkpoint before the one that it sent last was answered;
@@ -54,10 +55,12 @@ class Call:
 
 @dataclass(slots=True)
 class Holding:
-    """The owner of a partition by its record, and since when."""
+    """The owner of a partition: the process that wrote the record last, and named itself."""
 
     actor: Actor
     since_s: float
+    """When its record first named it, also if the processor that gave it the partition did so."""
+
     has_served: bool = False
     """Whether the owner called its handler since."""
 
@@ -102,6 +105,7 @@ class Invariants:
     _deaths: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     _calls: dict[str, list[Call]] = field(default_factory=dict)
     _holding: dict[str, Holding] = field(default_factory=dict)
+    _given_at_s: dict[str, float] = field(default_factory=dict)  # until the new owner writes
     _stolen_at_s: dict[tuple[str, Actor], float] = field(default_factory=dict)
     _stolen_count: int = 0
     _replaced: set[str] = field(default_factory=set)
@@ -194,9 +198,12 @@ class Invariants:
             self._stolen_at_s[partition_id, holding.actor] = now_s
             self._stolen_count += former != after.owner_id
         if is_mine:
-            self._holding[partition_id] = Holding(actor, now_s)
+            given_at_s = self._given_at_s.pop(partition_id, now_s)
+            since_s = given_at_s if former == actor.name else now_s
+            self._holding[partition_id] = Holding(actor, since_s)
         else:
             self._holding.pop(partition_id, None)
+            self._given_at_s[partition_id] = now_s
 
     def processor_fenced(self, owner_id: str, stored: Mapping[str, PartitionOwnership]) -> None:
         """A member was fenced, so its ownership records are no leases any more."""
@@ -213,6 +220,7 @@ class Invariants:
     def edited(self, partition_id: str) -> None:
         """An operator deleted a record, or changed its owner."""
         holding = self._holding.pop(partition_id, None)
+        self._given_at_s.pop(partition_id, None)
         if holding is not None:
             self._stolen_at_s[partition_id, holding.actor] = self.now_s()
 

@@ -56,6 +56,11 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("safety", 250, id="a checkpoint of a call that suppressed its cancellation"),
         pytest.param("troubled", 7770067, id="deaths behind the handler's own checkpoints"),
         pytest.param("troubled", 7770035, id="a checkpoint for each event on a slow line"),
+        pytest.param("small", 5918, id="a leave during a write of a delivery count"),
+        pytest.param("small", 7183, id="a leave during a cycle, with a slow store"),
+        pytest.param("small", 10075, id="a renewal that is due after a slow write"),
+        pytest.param("small", 18641, id="a leave whose requests are lost"),
+        pytest.param("small", 20425, id="three claims one after another, with a slow store"),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):
@@ -63,15 +68,51 @@ def test_seeds_that_once_failed_pass(suite, number):
     play(suite, number)
 
 
-def test_a_process_whose_successor_renews_its_session_yields():
-    """It was paused for less than its lease, and its successor's record is new again."""
-    story = small.SmallStory(
+SMALL_STORIES = {
+    "a process whose successor renews its session yields": small.SmallStory(
         seed=52192,
         partition_count=1,
         processor_count=2,
         strategy=LoadBalancingStrategy.GREEDY,
         conditions=("session",),
         steps=((0, "replace_paused"),),
-    )
+    ),
+    "a process that was replaced between its two listings": small.SmallStory(
+        seed=14594,
+        partition_count=1,
+        processor_count=2,
+        strategy=LoadBalancingStrategy.COOPERATIVE,
+        conditions=("slow store", "session"),
+        steps=((0, "replace_paused"),),
+    ),
+    "the same with lost answers before": small.SmallStory(
+        seed=16248,
+        partition_count=3,
+        processor_count=1,
+        strategy=LoadBalancingStrategy.COOPERATIVE,
+        conditions=("slow store", "session"),
+        steps=((0, "return_fenced"), (1, "replace_paused")),
+    ),
+    "a twin of a processor whose records expired": small.SmallStory(
+        seed=11644,
+        partition_count=1,
+        processor_count=1,
+        strategy=LoadBalancingStrategy.COOPERATIVE,
+        conditions=(),
+        steps=((0, "late_requests"), (1, "twin")),
+    ),
+    "a blind owner that was given a second partition": small.SmallStory(
+        seed=12294,
+        partition_count=2,
+        processor_count=3,
+        strategy=LoadBalancingStrategy.COOPERATIVE,
+        conditions=("busy", "stall", "session"),
+        steps=((0, "blind"),),
+    ),
+}
 
-    run_processes(small.play_story(story))
+
+@pytest.mark.parametrize("name", SMALL_STORIES)
+def test_small_stories_that_once_failed_pass(name):
+    """All invariants hold, and nothing costs more than it has to."""
+    run_processes(small.play_story(SMALL_STORIES[name]))

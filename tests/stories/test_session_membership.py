@@ -9,14 +9,14 @@ import pytest
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import LeaseMode, Member, MemberStatus
 from eventproc.ownership.membership import Membership
-from tests.stories.scene import seconds
-from tests.unit.eventproc.ownership.test_membership import (
+from tests.stories.membership_fixture import (
     ANSWER_WITHIN,
     EXPIRATION,
     POLL_INTERVAL,
     MembershipFixture,
     run,
 )
+from tests.stories.scene import seconds
 
 
 async def entered(

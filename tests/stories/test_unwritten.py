@@ -11,7 +11,7 @@ from eventproc.partition.checkpointer import Checkpointer
 from eventproc.testing.processes import run_processes
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture, handle
+from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture, handle
 
 LIMIT = 25
 BATCH = 10

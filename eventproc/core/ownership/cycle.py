@@ -13,7 +13,9 @@ write can only be refused if another processor wrote in between.
 
 Rule 1: an action that relies on another write of the same cycle is made only if that write was
 won; otherwise the next poll decides again. Claims rely on the member record, and on the fencing of
-the members that owned the partitions before.
+the members that owned the partitions before. A claim of what is recorded as this processor's own
+also relies on a member record that was read *after* the ownership records: the process may have
+been suspended between the two listings, and replaced by another one with its owner id.
 Rule 2: if this processor was fenced, or its owner id belongs to another one, it decides nothing
 else in this cycle: what it knows of its own leases is wrong.
 """
@@ -57,6 +59,10 @@ class Actions:
 
     moves: Moves = NO_MOVES
     """Claims, steal and hand-overs; the pumps carry out the latter."""
+
+    is_resuming: bool = False
+    """Whether a claim replaces a record that names this processor, which has no lease for it: the
+    record may be that of a newer process with this owner id."""
 
     transfers: tuple[OwnershipClaim, ...] = ()
     """Surplus that is recorded as mine, but has no lease and no handler to drain."""
@@ -114,6 +120,9 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         renews_records=renews_records,
         fenced=tuple(replace(m, status=DEAD) for m in observed.silent),
         moves=moved,
+        is_resuming=any(
+            group.recorded_owner(c.partition_id) == rules.owner_id for c in moved.claims
+        ),
         transfers=_transfers(observed, listing.running, moved.hand_overs),
         forgotten=members_to_forget(listing.present, group.live_owner_by_partition.values(), rules),
         owner_by_partition=planned,

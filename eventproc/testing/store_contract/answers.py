@@ -101,7 +101,7 @@ async def adoption_is_not_taken_for_ones_own(bench: Bench) -> None:
 
 
 async def own_earlier_checkpoint_is_not_taken_for_this_one(bench: Bench) -> None:
-    """A write by the same pump at the same position with another state is another write."""
+    """A write by the same pump with another position, or with another state, is another write."""
     group = bench.new_group()
     first = await store_checkpoint(bench.store, group, update_of(6, None))
     second = await store_checkpoint(bench.store, group, update_of(7, first, state=b"old"))
@@ -112,6 +112,14 @@ async def own_earlier_checkpoint_is_not_taken_for_this_one(bench: Bench) -> None
         "a write must not be reported as won while another state is stored",
     )
     require(await read_back(bench.store, group) == second, "a lost update must change nothing")
+    third = await store_checkpoint(bench.store, group, update_of(8, second))
+    async with losing(bench, 1):
+        result = await bench.store.update_checkpoint(group, update_of(9, second))
+    require_lost(
+        result.outcome,
+        "a write must not be reported as won while another position is stored",
+    )
+    require(await read_back(bench.store, group) == third, "a lost update must change nothing")
 
 
 async def own_presence_is_recognised(bench: Bench) -> None:

@@ -196,8 +196,17 @@ async def store_tells_its_time(bench: Bench) -> None:
         member = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
         return require_present(member.last_modified, "a member record must have a time")
 
+    checkpoint: Checkpoint | None = None
+
+    async def checkpoint_time() -> datetime:
+        nonlocal checkpoint
+        checkpoint = await store_checkpoint(bench.store, group, update_of(7, checkpoint))
+        return checkpoint.last_modified
+
     await _dated_between(lambda: bench.other.list_ownership(group), claim_time)
     await _dated_between(lambda: bench.other.list_members(group), announce_time)
+    for _ in range(2):
+        await _dated_between(lambda: bench.other.list_ownership(group), checkpoint_time)
 
 
 async def _dated_between(
@@ -222,7 +231,10 @@ async def renewal_makes_a_record_young(bench: Bench) -> None:
     """A record ages until it is written, and a renewal updates its time."""
     group = bench.new_group()
     first = await own(bench.store, group, "0", "a")
+    member = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
     snapshot = await bench.store.list_ownership(group)
+    present = await bench.store.list_members(group)
+    require(present.resolution == snapshot.resolution, "all listings must tell times as precisely")
     wait = snapshot.resolution + timedelta(milliseconds=50)
     await asyncio.sleep(wait.total_seconds())
     later = await bench.other.list_ownership(group)
@@ -232,6 +244,14 @@ async def renewal_makes_a_record_young(bench: Bench) -> None:
     )
     renewed = await own(bench.store, group, "0", "a", first.etag)
     require(renewed.last_modified > first.last_modified, "a renewal must update last_modified")
+    present = await bench.other.list_members(group)
+    require(set(present.members) == {member}, "an unchanged member record must keep its time")
+    again = await announce(bench.store, group, member)
+    require(
+        require_present(again.last_modified, "a member record must have a time")
+        > require_present(member.last_modified, "a member record must have a time"),
+        "a renewal of a member record must update last_modified",
+    )
 
 
 async def groups_may_be_read_at_once(bench: Bench) -> None:

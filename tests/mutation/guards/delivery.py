@@ -335,7 +335,7 @@ RUN = guards_in(
     Guard(
         name="a stopping processor announces that it leaves, and serves for drain_delay",
         without_it="partitions that it hands over are read by nobody until their new owner polls",
-        words="            await asyncio.sleep(self._drain_delay_s())\n",
+        words="            await asyncio.sleep(noticed_s - now_s())\n",
         mutated="",
         killers=("tests/stories/test_leaving.py",),
     ),

@@ -110,6 +110,12 @@ LEASES = guards_in(
         mutated="if is_unclear and False:",
     ),
     Guard(
+        name="a hand-over is repeated only if no other process has this owner id",
+        without_it="a suspended process that stops releases a partition of its successor",
+        words="return ownership if await self._membership.is_sole_holder() else None",
+        mutated="return ownership",
+    ),
+    Guard(
         name="a lost lease ends its pump at once",
         without_it="a handler goes on until its lease would have expired",
         words="                    self._on_lost(partition_id)\n",
@@ -147,6 +153,13 @@ LEAVING = guards_in(
         mutated="if actions.transfers:",
         killers=("tests/unit/eventproc/ownership/test_balancer.py",),
     ),
+    Guard(
+        name="a processor that was replaced between its two listings claims nothing",
+        without_it="a suspended process takes partitions from its successor when it is resumed",
+        words="if is_known and actions.is_resuming:",
+        mutated="if is_known and False:",
+        killers=("tests/unit/eventproc/ownership/test_balancer.py",),
+    ),
     suites=("safety", "liveness", "planned"),
 )
 
@@ -157,8 +170,8 @@ STOP = guards_in(
         name="the member record stays while a partition could not be released",
         without_it="the leaver looks like an owner that does not hand over, and is stolen from at"
         " once",
-        words="            if actions.is_balanced:\n",
-        mutated="            if True:\n",
+        words="            if actions and actions.is_balanced:\n",
+        mutated="            if actions:\n",
     ),
     suites=("safety", "liveness", "planned"),
 )

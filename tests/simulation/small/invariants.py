@@ -1,9 +1,14 @@
 """Invariants of small worlds, which know what happens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eventproc.models import CheckpointUpdate, PartitionOwnership, ReceivedEvent
+from eventproc.models import (
+    CheckpointUpdate,
+    OwnershipClaim,
+    PartitionOwnership,
+    ReceivedEvent,
+)
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Call, Holding
 from tests.simulation.lanes import LaneInvariants
@@ -13,7 +18,8 @@ BACKLOG = 6
 """So many events in one call are a backlog."""
 
 HURRIED_FRACTION = 0.3
-"""A lease is renewed at a third of its life; clocks differ by some percent."""
+"""A lease is renewed at a third of its life, which begins when its last write was sent; clocks
+differ by some percent."""
 
 
 class Start:
@@ -52,12 +58,17 @@ class SmallInvariants(MemberInvariants):
     """Each record that one process wrote over that of another process with the same owner id."""
 
     hurried: list[str] = field(default_factory=list)
-    """Each record that its owner wrote again long before it was due."""
+    """Each record for which its owner sent a write long before it was due."""
 
     write_count: int = 0
     """How often an ownership record was written."""
 
-    _written_at_s: dict[str, tuple[Actor, float]] = field(default_factory=dict)
+    _sent_at_s: dict[tuple[Actor, str], float] = field(default_factory=dict)
+    """When each processor sent its newest write of each partition's record."""
+
+    _written: dict[str, tuple[Actor, float]] = field(default_factory=dict)
+    """For each partition, the writer of its record, and when that write was sent."""
+
     _starts: dict[str, Start] = field(default_factory=dict)
     """Where the newest pump of each partition began."""
 
@@ -93,15 +104,25 @@ class SmallInvariants(MemberInvariants):
                     )
         super().owned(actor, before, after, was_live=was_live)
 
+    def asked(
+        self,
+        actor: Actor,
+        claims: Collection[OwnershipClaim],
+        stored: Mapping[str, PartitionOwnership],
+    ) -> None:
+        """Note when a write was sent: an owner counts its lease from then, however late it is."""
+        super().asked(actor, claims, stored)
+        for claim in claims:
+            self._sent_at_s[actor, claim.partition_id] = self.now_s()
+
     def _note_write(self, actor: Actor, partition_id: str) -> None:
         self.write_count += 1
-        writer, at_s = self._written_at_s.get(partition_id, (actor, float("-inf")))
-        self._written_at_s[partition_id] = actor, self.now_s()
-        if (
-            writer is actor
-            and self.now_s() - at_s < HURRIED_FRACTION * self.expiration.total_seconds()
-        ):
-            self.hurried.append(f"{actor.name} wrote {partition_id} after {self.now_s() - at_s} s")
+        sent_s = self._sent_at_s.get((actor, partition_id), self.now_s())
+        writer, before_s = self._written.get(partition_id, (actor, float("-inf")))
+        self._written[partition_id] = actor, sent_s
+        between_s = sent_s - before_s
+        if writer is actor and between_s < HURRIED_FRACTION * self.expiration.total_seconds():
+            self.hurried.append(f"{actor.name} wrote {partition_id} again after {between_s} s")
 
     @staticmethod
     def _is_trusting(call: Call) -> bool:

@@ -12,6 +12,9 @@ MEMBERS_MAX = 4
 FORGOTTEN_AFTER = 11.5
 """Expirations after which the member records of dead processors are deleted."""
 
+LEFT_S = 2.0
+"""Within so many seconds after one has left, others own what it had, if they claim all at once."""
+
 STANDBY_POLLS = 4
 """Polls within which a standby processor takes the place of one that left."""
 
@@ -34,7 +37,8 @@ async def leave(world: SmallWorld, rng: Random) -> None:
     left = world.choose(rng)
     world.leave(left)
     await world.until_gone(left)
-    await world.settle("leave", 2)
+    further_count = max(0, shares.counts[left.owner_id] - 1)
+    await world.settle("leave", LEFT_S + further_count * world.claim_pace_s)
     world.expect_fewest_moves(shares, "leave")
     world.expect_free(cost, "leave")
     world.expect(left.owner_id not in world.records().member_by_owner, "its member record is left")

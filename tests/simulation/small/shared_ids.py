@@ -10,7 +10,7 @@ from random import Random
 
 from eventproc.testing.faults import Fate
 from tests.simulation.nodes import CheckedNode
-from tests.simulation.small.world import BUSY_S, SmallWorld, two_processors
+from tests.simulation.small.world import BUSY_S, LOOK_S, PLANNED_S, SmallWorld, two_processors
 
 
 async def twin(world: SmallWorld, rng: Random) -> None:
@@ -65,7 +65,15 @@ async def slow_twin(world: SmallWorld, rng: Random) -> None:
 async def _refuse(
     world: SmallWorld, node: CheckedNode, fate_of_second: Callable[[str, Fate], Fate]
 ) -> CheckedNode:
-    """Start a second process with the owner id of a node, and expect that it is refused."""
+    """Start a second process with the owner id of a live node, and expect that it is refused.
+
+    After an outage the records may show for some seconds that the node is dead. It is then its
+    successor that stays.
+    """
+    began_s = world.now_s
+    while node.owner_id in world.stale_members():
+        world.expect(world.now_s - began_s <= PLANNED_S, f"{node.owner_id} is not a member again")
+        await asyncio.sleep(LOOK_S)
     world.shares()
     cost = world.cost()
     second = world.start(node.owner_id, is_supervised=False, deployment_id=world.deployment_id)

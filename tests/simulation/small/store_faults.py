@@ -116,7 +116,11 @@ async def lost_answers(world: SmallWorld, rng: Random) -> None:
 
 
 async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
-    """A processor leaves, and a few of its requests or answers are lost: nothing is repeated."""
+    """A processor leaves, and a few of its requests or answers are lost: nothing is repeated.
+
+    If the store is slow, too, ``shutdown_timeout`` may end before every request was repeated. The
+    others then wait for ``handoff_timeout``, and steal what is left.
+    """
     await two_processors(world)
     cost = world.cost()
     left = world.choose(rng)
@@ -135,7 +139,8 @@ async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
     world.leave(left)
     await world.until_gone(left)
     await world.settle("left although requests were lost")
-    world.expect_free(cost, "left although requests were lost")
+    if world.is_quick:
+        world.expect_free(cost, "left although requests were lost")
     names = set(world.owner_by_partition().values())
     world.expect(left.owner_id not in names, "a processor that left is still an owner")
 

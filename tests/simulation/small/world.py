@@ -31,6 +31,9 @@ LOOK_S = 0.25
 
 QUICK_S = 0.1
 
+POLL_FACTOR_MAX = 1.2
+"""A pause between polls is at most a tenth longer than its interval, and a clock may run slow."""
+
 BUSY_S = 0.3
 """Seconds for each event in a situation in which handlers are busy."""
 
@@ -93,6 +96,15 @@ class SmallWorld(World):
     def is_quick(self) -> bool:
         """Whether requests to the store take little time."""
         return self.usual_faults.delay_max.total_seconds() < QUICK_S
+
+    @property
+    def claim_pace_s(self) -> float:
+        """The longest time between two claims of one processor that claims: ``BALANCED`` makes one
+        in each cycle, which reads both kinds of records and writes at most both."""
+        if self.config.load_balancing_strategy is not LoadBalancingStrategy.BALANCED:
+            return 0.0
+        pause_s = POLL_FACTOR_MAX * self.config.rebalance_interval.total_seconds()
+        return pause_s + 4 * self.usual_faults.delay_max.total_seconds()
 
     @property
     def is_session(self) -> bool:

@@ -71,9 +71,32 @@ def test_a_store_of_an_account_takes_no_clock_of_its_own():
         MemoryCheckpointStore(MemoryAccount(), now=lambda: datetime.now(UTC))
 
 
-async def test_a_closed_store_raises():
+def test_the_accounts_time_begins_at_the_wall_clocks():
+    """Its records are shown beside those of other stores."""
+    assert abs(MemoryAccount().now() - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_each_call_lets_other_tasks_run():
+    """As a call over a network does: what relies on their not running fails in tests already."""
+    ran: list[str] = []
+
+    async def other() -> None:
+        ran.append("other")
+
+    async with MemoryCheckpointStore() as store:
+        task = asyncio.ensure_future(other())
+        await store.list_ownership(GROUP)
+        ran.append("listed")
+        await task
+
+    assert ran == ["other", "listed"]
+
+
+async def test_a_store_that_is_not_open_raises():
     """Like stores that have a connection to close."""
     store = MemoryCheckpointStore()
+    with pytest.raises(RuntimeError, match="not open"):
+        await store.list_ownership(GROUP)
     await store.open()
     await store.close()
     with pytest.raises(RuntimeError, match="not open"):

@@ -23,7 +23,8 @@ class Failing:
 
 
 async def test_a_call_is_repeated_until_it_succeeds():
-    """Up to the last attempt."""
+    """Up to the last of three attempts."""
+    assert ATTEMPTS == 3
     call = Failing(ATTEMPTS - 1, StoreUnavailableError("no answer"))
 
     assert await retried(call) == "answer"

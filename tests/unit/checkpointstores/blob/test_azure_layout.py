@@ -1,5 +1,6 @@
 """Names and metadata of blobs: written strictly, read tolerantly."""
 
+import hashlib
 from datetime import UTC, datetime
 
 import pytest
@@ -180,3 +181,79 @@ def test_the_position_of_a_legacy_lease_is_read(body, position):
     found = layout.legacy_position(body.encode())
 
     assert (found and (found.offset, found.sequence_number)) == position
+
+
+@pytest.mark.parametrize(
+    ("number", "read"),
+    [
+        ("0", 0),
+        (str(2**63 - 1), 2**63 - 1),
+        (str(2**63), None),
+        ("-2", None),
+        ("\u0667", None),
+        ("\u00b2", None),
+        ("1e3", None),
+    ],
+)
+def test_a_sequence_number_is_a_decimal_of_64_bits(number, read):
+    """Anything else counts as missing: no checkpoint can continue from it."""
+    position = layout.position_in({"offset": "7", "sequencenumber": number})
+
+    assert position == Position(offset="7", sequence_number=read, writer=None)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "prefix"),
+    [
+        ("ns.net", "ns.net:"),
+        ("ns.net:5671", "ns.net/hub/$default/ownership/"),
+        ("localhost:amqps", "localhost:amqps:"),
+        ("8080", "8080:"),
+    ],
+)
+def test_the_other_spelling_of_a_namespace_has_no_port_or_any(namespace, prefix):
+    """The JavaScript SDK leaves the port of a connection string out."""
+    group = ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="hub")
+
+    assert layout.other_spelling_prefix(group) == prefix
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace"),
+    [
+        ("ns.net:5671/hub/$default/ownership/0", "ns.net:5671"),
+        ("ns.net:5671/hub/$default/ownership/", None),
+        ("ns.net:5671/other/$default/ownership/0", None),
+        ("ns.net:5671/hub", None),
+    ],
+)
+def test_only_ownership_of_the_same_hub_and_group_shows_another_spelling(name, namespace):
+    """A namespace has other hubs, and a hub has other groups."""
+    assert layout.namespace_of(GROUP, name) == namespace
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"ownerid": "a"}, {"ownerid": "a", "incarnation": ""}, {"incarnation": "1"}, {}],
+)
+def test_a_member_record_without_its_names_is_no_member(metadata):
+    """Nothing could be written for it, and nothing tells it from others."""
+    assert layout.member_in(metadata, etag="e", last_modified=NOW) is None
+
+
+def test_a_weight_that_is_not_a_number_is_read_as_the_default():
+    """A later version may store more in it."""
+    metadata = {"ownerid": "a", "incarnation": "1", "weight": "heavy"}
+    member = layout.member_in(metadata, etag="e", last_modified=NOW)
+
+    assert member is not None
+    assert member.weight == 1.0
+
+
+def test_the_name_of_a_member_blob_is_cut_above_200_characters():
+    """The limit of a name is 1,024 characters. Processors of all versions must cut alike."""
+    below = layout.folder(GROUP, RecordKind.MEMBER)
+    digest = hashlib.sha256(b"x" * 201).hexdigest()
+
+    assert layout.member_blob(GROUP, "x" * 200) == below + "x" * 200
+    assert layout.member_blob(GROUP, "x" * 201) == f"{below}{'x' * 135}~{digest}"

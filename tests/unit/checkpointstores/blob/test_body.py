@@ -49,6 +49,15 @@ def test_a_body_may_have_completed_ranges_and_a_delivery_count_without_state(
     assert unframe_body(frame_body(body), "blob") == body
 
 
+def test_the_head_of_a_body_names_only_what_there_is():
+    """It is stored with every state; the keys are those that readers of all versions know."""
+    counted = CheckpointBody(sequence_number=7, delivery_count=1)
+    ranged = CheckpointBody(sequence_number=7, completed=(SequenceRange(9, 10),))
+
+    assert frame_body(counted).endswith(b'{"sequence_number":7,"delivery_count":1}')
+    assert frame_body(ranged).endswith(b'{"sequence_number":7,"completed":[[9,10]]}')
+
+
 def test_a_body_without_contents_is_empty():
     """So the blob is the same as from an Azure SDK."""
     assert frame_body(CheckpointBody(sequence_number=7)) == b""

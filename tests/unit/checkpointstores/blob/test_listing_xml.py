@@ -42,8 +42,16 @@ def test_a_page_has_blobs_and_the_next_marker():
 
 
 def test_the_last_page_has_no_marker():
-    """An empty marker ends the listing."""
+    """An empty marker, or none, ends the listing."""
     assert parse_page(PAGE % b"")[1] == ""
+    assert parse_page((PAGE % b"").replace(b"<NextMarker></NextMarker>", b""))[1] == ""
+
+
+def test_a_name_that_is_not_marked_as_encoded_is_taken_as_it_is():
+    """It may have percent signs of its own."""
+    (_, second), _ = parse_page((PAGE % b"").replace(b' Encoded="true"', b""))
+
+    assert second.name == "a%2Fb%EF%BF%BE"
 
 
 NO_PROPERTIES = (
@@ -51,11 +59,31 @@ NO_PROPERTIES = (
 )
 
 
+NO_NAME = (
+    b"<EnumerationResults><Blobs><Blob><Properties>"
+    b"<Last-Modified>Fri, 20 Nov 2026 20:00:01 GMT</Last-Modified></Properties></Blob></Blobs>"
+    b"</EnumerationResults>"
+)
+EMPTY_NAME = NO_NAME.replace(b"<Properties>", b"<Name/><Properties>")
+
+
 NO_PARTS = b"<EnumerationResults><Blobs><Blob/></Blobs></EnumerationResults>"
 
 
 @pytest.mark.parametrize(
-    "page", [b"", b"<html>", b"<html><body/></html>", b"\x00", NO_PROPERTIES, NO_PARTS]
+    "page",
+    [
+        b"",
+        b"<html>",
+        b"<html><body/></html>",
+        b"\x00",
+        NO_PROPERTIES,
+        NO_NAME,
+        EMPTY_NAME,
+        NO_PARTS,
+        PAGE % b"" + b"<more/>",
+        (PAGE % b"")[:-1],
+    ],
 )
 def test_other_xml_raises(page):
     """The caller then uses the vendor's parser."""

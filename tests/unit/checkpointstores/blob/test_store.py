@@ -19,25 +19,39 @@ class Pages:
     url = "https://account.blob.core.windows.net/container"
     api_version = "2025-01-05"
 
+    status_code = 200
+
     def __init__(self, *headers: dict[str, str]) -> None:
         self._headers = list(headers)
+        self.urls: list[str] = []
 
     @property
     def _pipeline(self) -> Any:
         return self
 
-    async def run(self, _request: object) -> Any:
+    async def run(self, request: Any) -> Any:
         """Answer with the next page."""
+        self.urls.append(request.url)
         headers = self._headers.pop(0)
         marker = "<NextMarker>next</NextMarker>" if self._headers else "<NextMarker/>"
         content = PAGE.format(marker).encode()
-        answer = SimpleNamespace(status_code=200, headers=headers, content=content)
+        answer = SimpleNamespace(
+            status_code=self.status_code,
+            headers=headers,
+            content=content,
+            reason="",
+            request=request,
+        )
         return SimpleNamespace(http_response=answer)
 
 
 def container(*headers: dict[str, str]) -> _AzureContainer:
     """A container with one listing, whose pages have these headers."""
-    client: Any = Pages(*headers)
+    return container_of(Pages(*headers))
+
+
+def container_of(client: Any) -> _AzureContainer:
+    """A container over this client."""
     log = get_logger("eventproc.stores.test")
     return _AzureContainer(client, "c", request_timeout=timedelta(seconds=5), log=log)
 
@@ -61,3 +75,28 @@ async def test_a_listing_without_the_header_date_is_refused():
     """Without the service's time no record can be called expired; the next request may have it."""
     with pytest.raises(StoreUnavailableError, match="without the header Date: check the proxies"):
         await container({}).list("prefix")
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+async def test_a_page_that_the_service_cannot_answer_fails_the_listing(caplog, is_second):
+    """A listing without it would lack records; and the parser is not to blame."""
+
+    class Busy(Pages):
+        async def run(self, request: Any) -> Any:
+            self.status_code = 200 if is_second and not self.urls else 503
+            return await super().run(request)
+
+    at = {"Date": "Fri, 20 Nov 2026 20:14:06 GMT"}
+    with pytest.raises(StoreUnavailableError, match="cannot answer now"):
+        await container_of(Busy(at, at)).list("prefix")
+
+    assert caplog.records == []
+
+
+async def test_each_page_is_asked_for_by_the_marker_of_the_one_before():
+    """With the same prefix, in which characters of URLs are encoded."""
+    client = Pages(*({"Date": "Fri, 20 Nov 2026 20:14:06 GMT"} for _ in range(2)))
+    await container_of(client).list("a b/&")
+
+    first = f"{Pages.url}?restype=container&comp=list&include=metadata&prefix=a%20b%2F%26"
+    assert client.urls == [first, f"{first}&marker=next"]

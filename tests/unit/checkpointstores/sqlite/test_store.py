@@ -4,6 +4,7 @@ import asyncio
 import logging
 import pickle
 import sqlite3
+import threading
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
+from checkpointstores.sqlite.clock import HostClock, StoreClock
+from checkpointstores.sqlite.file import connect, identity_of
+from checkpointstores.sqlite.store import _OpenFile
 from eventproc.errors import (
     ConfigurationError,
     StoreCorruptError,
@@ -298,20 +302,50 @@ def an_update(partition_id, delivery_count=0):
     )
 
 
+def test_an_error_in_a_file_that_was_replaced_is_that_of_the_replacement(tmp_path):
+    """SQLite's own error would send an operator to a file that is in order."""
+    path = tmp_path / "store.db"
+    connection = connect(path, busy_timeout_s=1)
+    opened = _OpenFile(
+        connection=connection,
+        path=path,
+        identity=identity_of(path),
+        clock=StoreClock(HostClock()),
+    )
+    path.rename(tmp_path / "moved.db")
+    with pytest.raises(StoreReplacedError), opened.transaction("BEGIN") as db:
+        db.execute("SELECT * FROM no_such_table")
+    connection.close()
+
+
 async def test_a_value_that_sqlite_cannot_store_fails_only_its_own_write(tmp_path):
-    """Concurrent writes share a transaction, but each has an outcome of its own."""
+    """A number of more than 64 bits, or half of a surrogate pair, beside other writes.
+
+    These share a transaction, but each has an outcome of its own.
+    """
+    pair = [CLAIM, replace(CLAIM, partition_id="1", owner_id="\ud83d")]
     async with SqliteCheckpointStore(tmp_path / "store.db") as store:
-        results = await asyncio.gather(
+        assert store._thread is not None
+        is_released = threading.Event()
+        store._thread.submit(is_released.wait, 20)  # Until all writes are queued.
+        writes = asyncio.gather(
             store.update_checkpoint(GROUP, an_update("0")),
             store.update_checkpoint(GROUP, an_update("1", 2**63)),
+            store.claim_ownership(GROUP, pair),
             store.update_checkpoint(GROUP, an_update("2")),
             return_exceptions=True,
         )
+        await asyncio.sleep(0)
+        is_released.set()
+        results = await writes
         listed = await store.list_checkpoints(GROUP)
+        held = await store.list_ownership(GROUP)
 
     assert isinstance(results[1], OverflowError)
-    assert [getattr(results[n], "outcome", None) for n in (0, 2)] == [WriteOutcome.WON] * 2
+    assert isinstance(results[2], UnicodeEncodeError)
+    assert [getattr(results[n], "outcome", None) for n in (0, 3)] == [WriteOutcome.WON] * 2
     assert {checkpoint.partition_id for checkpoint in listed} == {"0", "2"}
+    assert held.ownerships == ()
 
 
 async def test_a_cancelled_write_does_not_affect_concurrent_writes(tmp_path):

@@ -89,6 +89,19 @@ class BalancerFixture:
         )
         await self.store.claim_ownership(self.scene.group, [claim])
 
+    def replace_between_listings(self) -> None:
+        """Before ownership is listed next, have a second processor "me" join and claim "0"."""
+        listing = self.store.list_ownership
+
+        async def list_after_twin_claimed(group):
+            self.store.list_ownership = listing  # type: ignore[method-assign]
+            mine = self.scene.account.records(group).member_by_owner["me"]
+            await self.store.announce_member(group, replace(mine, incarnation="2"))
+            await self.record("0", "me")
+            return await listing(group)
+
+        self.store.list_ownership = list_after_twin_claimed  # type: ignore[method-assign]
+
     @property
     def etags(self) -> dict[str, str]:
         """The ETag of each ownership record."""
@@ -120,6 +133,31 @@ def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
 
         assert fixture.etags == {}
         assert left.actions.moves.hand_overs == {}
+
+    run(scenario)
+
+
+def test_a_cycle_under_way_does_not_write_a_status_that_is_being_written():
+    """One of the two writes would be refused, and read and repeated while the processor stops."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        sent = []
+        announce = fixture.store.announce_member
+
+        async def announce_slowly(group, member):
+            sent.append(member.status)
+            await seconds(1)
+            return await announce(group, member)
+
+        fixture.store.announce_member = announce_slowly
+        fixture.store.delay_s = 1.0
+        polling = asyncio.create_task(fixture.poll())
+        await seconds(0.8)
+        await fixture.membership.change_to(MemberStatus.LEAVING)
+        await polling
+
+        assert sent == [MemberStatus.LEAVING]
 
     run(scenario)
 
@@ -213,20 +251,28 @@ def test_a_partition_of_a_new_processor_with_this_owner_id_is_not_released():
 
     async def scenario(fixture):
         await fixture.enter()
-        listing = fixture.store.list_ownership
-
-        async def list_after_twin_claimed(group):
-            mine = fixture.scene.account.records(group).member_by_owner["me"]
-            await fixture.store.announce_member(group, replace(mine, incarnation="2"))
-            await fixture.record("0", "me")
-            return await listing(group)
-
         await fixture.membership.change_to(MemberStatus.LEAVING)
-        fixture.store.list_ownership = list_after_twin_claimed
+        fixture.replace_between_listings()
         left = await fixture.balancer.cycle(fixture.partition_ids, (), ())
 
         assert left.actions.transfers
         assert fixture.scene.owners() == {"0": "me"}
+
+    run(scenario)
+
+
+def test_a_partition_of_a_new_processor_with_this_owner_id_is_not_claimed():
+    """This process was suspended between its two listings, and replaced meanwhile."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        fixture.replace_between_listings()
+        late = await fixture.poll()
+
+        assert late.actions.moves.claims
+        assert late.claimed == ()
+        assert fixture.leases.held == frozenset()
+        assert fixture.etags == {"0": late.actions.moves.claims[0].expected_etag}
 
     run(scenario)
 

@@ -30,6 +30,21 @@ def test_a_lease_counts_from_before_its_write_was_sent():
     assert run_virtual(scenario()) == (54.0, 35.0 + 54.0, True)
 
 
+@pytest.mark.parametrize("has_session", [False, True])
+def test_before_its_first_cycle_a_processor_renews_records_only_without_a_session(has_session):
+    """The group's other members are not known yet; a session keeps all its leases alive."""
+
+    async def scenario():
+        fixture = LeasesFixture(session_trusted_until_s=(lambda: 1000.0) if has_session else None)
+        await fixture.claim("0")
+        await seconds(30)
+        before = fixture.leases.write_count
+        await fixture.leases.renew_due()
+        return fixture.leases.write_count - before
+
+    assert run_virtual(scenario()) == (0 if has_session else 1)
+
+
 def test_a_partition_without_a_lease_is_not_trusted():
     """It can neither be verified nor handed over."""
 
@@ -93,6 +108,25 @@ def test_a_record_that_a_duplicate_owner_may_have_written_is_not_an_own_renewal(
         return is_ours, fixture.leases.held, fixture.lost
 
     assert run_virtual(scenario()) == (False, set(), ["0"])
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_record_that_a_duplicate_owner_may_have_written_is_not_released(is_known):
+    """This process was suspended while it stopped, and replaced by one with its owner id."""
+
+    async def scenario():
+        async def is_sole_holder() -> bool:
+            if not is_known:
+                raise StoreUnavailableError("no answer")
+            return False
+
+        fixture = LeasesFixture(is_sole_holder=is_sole_holder)
+        await fixture.claim("0")
+        await fixture.lose_renewals()
+        outcome = await fixture.leases.transfer("0", None)
+        return outcome, fixture.scene.owners()
+
+    assert run_virtual(scenario()) == (WriteOutcome.LOST, {"0": "me"})
 
 
 def test_a_duplicate_owner_is_checked_after_the_record_was_read():

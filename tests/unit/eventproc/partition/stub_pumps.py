@@ -79,6 +79,9 @@ class PumpsFixture:
         self.made: list[tuple[str, StubPump]] = []
         self.changed_at_s: list[float] = []
         self.transfers: list[tuple[str, str | None]] = []
+        self.failures: list[BaseException] = []
+        """What the next attempts to make a pump raise."""
+
         self.outcome: WriteOutcome | Exception = WriteOutcome.WON
         self.pumps = Pumps(
             self._make,
@@ -112,6 +115,8 @@ class PumpsFixture:
         return [pump for p, pump in self.made if p == partition_id][-1]
 
     def _make(self, partition_id):
+        if self.failures:
+            raise self.failures.pop(0)
         self.made.append((partition_id, StubPump()))
         return self.made[-1][1]
 

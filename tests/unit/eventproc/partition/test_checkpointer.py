@@ -1,110 +1,26 @@
 """Whose checkpoint writes succeed: those of the owner that can prove it, not a former owner's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
-from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import Backoff, CheckpointPolicy, OwnershipLostError, StoreUnavailableError
-from eventproc.core.progress import PartitionProgress
-from eventproc.logs import get_logger
+from eventproc import (
+    OwnershipLostError,
+    StoreUnavailableError,
+)
 from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
-from eventproc.partition.checkpointer import Checkpointer
-from eventproc.retries import waits
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
-
-MANUAL = CheckpointPolicy.manual()
-EAGER = CheckpointPolicy(max_events=1, max_uncommitted_events=10)
-
-
-class CheckpointFixture:
-    """One partition's checkpoint, and the checkpointers that contend for it."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self.store = MemoryCheckpointStore(scene.account)
-        self.owner = "a"
-        self.before_verify: Callable[[], object] = lambda: None
-        self.unanswered_count = 0
-        self.is_failing = False
-        self.write_s = 0.0
-        self.in_flight_count = 0
-        self.in_flight_count_max = 0
-        self._pump_count = 0
-
-    def checkpointer(self, owner: str, policy: CheckpointPolicy = MANUAL) -> Checkpointer:
-        """A new checkpointer of this owner."""
-
-        async def verify() -> bool:
-            is_owner = self.owner == owner
-            result = self.before_verify()
-            if asyncio.iscoroutine(result):
-                await result
-            return is_owner
-
-        self._pump_count += 1
-        return Checkpointer(
-            "0",
-            PartitionProgress(),
-            writer=f"{owner}/1/{self._pump_count}",
-            read=lambda: self.store.read_checkpoint(self.scene.group, "0"),
-            write=self._write,
-            verify=verify,
-            policy=policy,
-            wait_s=waits(Backoff()),
-            log=get_logger("eventproc.test"),
-        )
-
-    async def _write(self, update: CheckpointUpdate) -> CheckpointResult:
-        # As with the store's own thread: a cancelled caller does not stop the write.
-        return await asyncio.shield(asyncio.ensure_future(self._carry_out(update)))
-
-    async def _carry_out(self, update: CheckpointUpdate) -> CheckpointResult:
-        self.in_flight_count += 1
-        self.in_flight_count_max = max(self.in_flight_count, self.in_flight_count_max)
-        try:
-            await asyncio.sleep(self.write_s)
-            if self.is_failing:
-                raise StoreUnavailableError("no answer")
-            result = await self.store.update_checkpoint(self.scene.group, update)
-        finally:
-            self.in_flight_count -= 1
-        if self.unanswered_count == 0:
-            return result
-        self.unanswered_count -= 1
-        return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
-
-
-def handle(checkpointer: Checkpointer, number: int) -> None:
-    """Note one more handled event."""
-    checkpointer.progress.advance(number, str(number))
-    checkpointer.note(1)
-
-
-async def write(checkpointer: Checkpointer, number: int) -> None:
-    """Note progress, and wait until it is stored."""
-    handle(checkpointer, number)
-    await checkpointer.flush()
-
-
-def writer_of(scene: Scene) -> str | None:
-    """The writer that the stored checkpoint names."""
-    checkpoint = scene.checkpoint()
-    return None if checkpoint is None else checkpoint.writer
-
-
-async def former_and_next(scene: Scene) -> tuple[CheckpointFixture, Checkpointer, Checkpointer]:
-    """Return two owners' checkpointers: one has written once, the other has not adopted yet."""
-    fixture = CheckpointFixture(scene)
-    await fixture.store.open()
-    former, following = fixture.checkpointer("a"), fixture.checkpointer("b")
-    await former.adopt()
-    await write(former, 5)
-    return fixture, former, following
+from tests.unit.eventproc.partition.checkpoint_fixture import (
+    EAGER,
+    CheckpointFixture,
+    former_and_next,
+    handle,
+    write,
+    writer_of,
+    writing,
+)
 
 
 def test_adoption_makes_the_former_owners_writes_fail():
@@ -302,17 +218,6 @@ def test_completed_ranges_are_stored_with_the_position():
     assert run_virtual(scenario())
 
 
-@asynccontextmanager
-async def writing(checkpointer: Checkpointer) -> AsyncIterator[None]:
-    """Run the checkpointer in the background, as a pump does."""
-    task = asyncio.create_task(checkpointer.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
 def test_at_most_one_write_is_in_flight():
     """The policy and several flushes ask for one at once, and some flushes are cancelled."""
 
@@ -336,8 +241,15 @@ def test_at_most_one_write_is_in_flight():
     assert run_virtual(scenario()) == (1, 4)
 
 
-def test_the_next_write_waits_for_one_whose_caller_was_cancelled():
-    """The write under way may still take effect."""
+@pytest.mark.parametrize(
+    ("newest", "write_count"),
+    [pytest.param(1, 2, id="new progress"), pytest.param(0, 1, id="no new progress")],
+)
+def test_the_next_write_follows_one_whose_caller_was_cancelled(newest, write_count):
+    """It waits for that one, and replaces what that one stored: so it is not refused.
+
+    Progress that the other one stored is not written again.
+    """
 
     async def scenario():
         scene = Scene()
@@ -350,10 +262,14 @@ def test_the_next_write_waits_for_one_whose_caller_was_cancelled():
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await checkpointer.flush()
-        await write(checkpointer, 1)
-        return fixture.in_flight_count_max, scene.checkpointed()
+        for number in range(1, newest + 1):
+            handle(checkpointer, number)
+        await checkpointer.flush()
+        assert (fixture.in_flight_count_max, scene.checkpointed()) == (1, newest)
+        return len(fixture.written_at_s), fixture.read_count
 
-    assert run_virtual(scenario()) == (1, 1)
+    only_to_adopt = 1
+    assert run_virtual(scenario()) == (write_count, only_to_adopt)
 
 
 def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():

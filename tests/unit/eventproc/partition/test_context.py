@@ -19,12 +19,14 @@ from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
 from tests.unit.eventproc.core.events import event, events, numbers
-from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture
+from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
 
 EAGER = CheckpointPolicy(max_events=5, max_uncommitted_events=10)
 
 
-def served(*, has_state: bool = True) -> tuple[LiveContext, PartitionProgress, Checkpointer]:
+def served(
+    *, has_state: bool = True, pause_switch: PauseSwitch | None = None
+) -> tuple[LiveContext, PartitionProgress, Checkpointer]:
     """The context of a partition that begins after event 0 and has received 1 to 10."""
     scene = Scene()
     checkpointer = CheckpointFixture(scene).checkpointer("a", EAGER)
@@ -40,7 +42,7 @@ def served(*, has_state: bool = True) -> tuple[LiveContext, PartitionProgress, C
             log=get_logger("eventproc.test"),
         ),
         checkpointer=checkpointer,
-        pause_switch=PauseSwitch(),
+        pause_switch=pause_switch or PauseSwitch(),
         last_enqueued=lambda: None,
     )
     return context, progress, checkpointer
@@ -55,6 +57,21 @@ async def test_done_counts_every_event_that_it_passes():
     assert checkpointer.has_room
     context.done(event(10))
     assert not checkpointer.has_room
+
+
+async def test_a_pause_by_a_handler_thread_begins_and_ends_on_the_event_loop():
+    """The pump waits there, and other threads may not touch what it waits for."""
+    switch = PauseSwitch()
+    context, _, _ = served(pause_switch=switch)
+    called_in = []
+    switch.on_pause = lambda: called_in.append(get_ident())
+    await asyncio.to_thread(context.pause)
+    await asyncio.sleep(0)
+    is_paused = switch.is_paused
+    await asyncio.to_thread(context.resume)
+    await asyncio.sleep(0)
+
+    assert (is_paused, switch.is_paused, called_in) == (True, False, [get_ident()])
 
 
 async def test_an_event_of_another_partition_is_refused():

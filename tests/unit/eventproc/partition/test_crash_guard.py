@@ -1,71 +1,341 @@
-"""Isolating an event that kills the process: which events are delivered alone."""
+"""Isolating an event that kills the process: which events are delivered for one stored count."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from math import inf
 
 import pytest
 
-from eventproc.core.deliveries import ALONE, IN_PART
+from eventproc.core.deliveries import (
+    ALONE,
+    ALONE_COUNT,
+    AMONG_MANY,
+    IN_PART,
+    NO_MARK,
+    PART_MIN,
+)
 from eventproc.logs import get_logger
-from eventproc.models import LastEnqueued
+from eventproc.models import CloseReason, LastEnqueued, ReceivedEvent
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import StopScope
+from eventproc.partition.stop_scope import StoppedError, StopScope
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Scene
+from tests.stories.scene import Scene, seconds
 from tests.unit.eventproc.core.events import events, numbers
-from tests.unit.eventproc.partition.test_checkpointer import CheckpointFixture
+from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
+
+LIMIT = 5
+AT_LIMIT = LIMIT + 1  # The mark of an event that was delivered alone, in the fifth of five deaths.
 
 
-@pytest.mark.parametrize(
-    ("last_enqueued", "parts"),
-    [
-        (3, [[1], [2], [3], [4], [5]]),  # Events arrived since the hub reported its last one.
-        (None, [[1], [2], [3], [4], [5]]),
-        (9, [[1], [2], [3], [4], [5]]),
-    ],
-)
-def test_every_event_received_at_first_is_delivered_alone(last_enqueued, parts):
-    """A dead process may have received each of them, whatever the hub last reported."""
+class GuardFixture:
+    """A guard whose events are handled at once, and what is stored at the time of each delivery."""
 
-    async def scenario():
-        scene = Scene()
-        fixture = CheckpointFixture(scene)
-        await fixture.store.open()
-        checkpointer = fixture.checkpointer("a")
-        await checkpointer.adopt()
-        checkpointer.progress.pin(0, "o0")
-        checkpointer.progress.count_delivery(IN_PART)
-        guard = CrashGuard(
-            checkpointer,
+    def __init__(self, found: int, *, newest: int | None = None, limit: int | None = LIMIT) -> None:
+        self.scene = Scene()
+        self.checkpoints = CheckpointFixture(self.scene)
+        self.checkpointer = self.checkpoints.checkpointer("a")
+        self.progress = self.checkpointer.progress
+        self.stop = StopScope(lambda: inf)
+        self.guard = CrashGuard(
+            self.checkpointer,
             scope=PartitionScope(
-                identity=PartitionIdentity(partition_id="0", group=scene.group, owner_id="a"),
-                stop=StopScope(lambda: inf),
+                identity=PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
+                stop=self.stop,
                 counters=DeliveryCounters(),
                 log=get_logger("eventproc.test"),
             ),
             last_enqueued=lambda: (
                 None
-                if last_enqueued is None
-                else LastEnqueued(sequence_number=last_enqueued, offset="", enqueued_time=None)
+                if newest is None
+                else LastEnqueued(sequence_number=newest, offset="", enqueued_time=None)
             ),
-            deliveries_max=5,
+            deliveries_max=limit,
         )
-        delivered = []
-        stored = []
+        self._found = found
+        self.parts: list[list[int]] = []
+        self.marks: list[int] = []
+        self.given_up: list[tuple[int, int]] = []
+        self.fails_at: int | None = None
+        self.at_delivery: Callable[[], object] = lambda: None
 
-        async def hand(part):
-            delivered.append(numbers(part))
-            checkpoint = scene.checkpoint()
-            assert checkpoint is not None
-            stored.append(checkpoint.delivery_count)
-            checkpointer.progress.done(part)
+    async def open(self, *, is_position_known: bool = True) -> None:
+        """Adopt the partition, after event 0 and with the delivery count that was found."""
+        await self.checkpoints.store.open()
+        await self.checkpointer.adopt()
+        if is_position_known:
+            self.progress.pin(0, "o0")
+        self.progress.count_delivery(self._found)
 
-        async def give_up(event, delivery_count):
-            raise AssertionError((event, delivery_count))
+    async def deliver(self, delivered: Iterable[int]) -> None:
+        """Receive these events together, and pass them to the guard."""
+        await self.guard.hand(self.progress.admit(events(delivered)), self._hand, self._give_up)
 
-        received = checkpointer.progress.admit(events(range(1, 6)))
-        await guard.hand(received, hand, give_up)
-        return delivered, stored
+    async def _hand(self, part):
+        self.at_delivery()
+        self.parts.append(numbers(part))
+        checkpoint = self.scene.checkpoint()
+        self.marks.append(-1 if checkpoint is None else checkpoint.delivery_count)
+        if self.fails_at in numbers(part):
+            raise StoppedError
+        self.progress.done(part)
 
-    assert run_virtual(scenario()) == (parts, [ALONE] * 5)
+    async def _give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
+        self.given_up.append((event.sequence_number, delivery_count))
+        if self.fails_at == event.sequence_number:
+            raise StoppedError
+        self.progress.done([event])
+
+    def sizes(self) -> list[int]:
+        """Return how many events each delivery had."""
+        return [len(part) for part in self.parts]
+
+
+@asynccontextmanager
+async def guarded(found: int, *, newest: int | None = None) -> AsyncIterator[GuardFixture]:
+    """Open a guard of partition 0, and check that no event was lost or delivered twice."""
+    fixture = GuardFixture(found, newest=newest)
+    await fixture.open()
+    yield fixture
+    delivered = [number for part in fixture.parts for number in part]
+    given_up = [number for number, _ in fixture.given_up]
+    assert given_up + delivered == list(range(1, len(given_up + delivered) + 1))
+
+
+@pytest.mark.parametrize("newest", [3, None, 9])
+def test_every_event_received_at_first_is_delivered_alone(newest):
+    """A dead process may have received each of them, whatever the hub last reported."""
+
+    async def scenario():
+        async with guarded(IN_PART, newest=newest) as fixture:
+            await fixture.deliver(range(1, 6))
+        return fixture.parts, fixture.marks
+
+    assert run_virtual(scenario()) == ([[1], [2], [3], [4], [5]], [ALONE] * 5)
+
+
+def test_without_a_death_the_guard_ends_with_its_first_event():
+    """One count is stored, and it covers all further events."""
+
+    async def scenario():
+        async with guarded(NO_MARK) as fixture:
+            before = fixture.guard.is_done
+            await fixture.deliver(range(1, 50))
+        return before, fixture.parts, fixture.marks, fixture.guard.is_done
+
+    assert run_virtual(scenario()) == (False, [[*range(1, 50)]], [AMONG_MANY], True)
+
+
+def test_the_guard_ends_behind_the_last_event_that_a_dead_process_can_have_received():
+    """Not before: each later batch is looked at again."""
+
+    async def scenario():
+        async with guarded(AMONG_MANY, newest=9) as fixture:
+            seen = []
+            for first in range(1, 16, 5):
+                await fixture.deliver(range(first, first + 5))
+                seen.append(fixture.guard.is_done)
+        return fixture.parts, fixture.marks, seen
+
+    parts, marks, seen = run_virtual(scenario())
+
+    assert parts == [[*range(1, 6)], [*range(6, 11)], [*range(11, 16)]]
+    assert marks == [IN_PART, IN_PART, AMONG_MANY]
+    assert seen == [False, False, True]
+
+
+def test_the_last_suspect_is_delivered_alone_at_once():
+    """No other event of the part can have killed the process, so its count tells this one's."""
+
+    async def scenario():
+        async with guarded(AMONG_MANY, newest=6) as fixture:
+            for batch in (range(1, 6), [6, 7]):
+                await fixture.deliver(batch)
+        return fixture.parts, fixture.marks
+
+    assert run_virtual(scenario()) == ([[*range(1, 6)], [6], [7]], [IN_PART, ALONE, AMONG_MANY])
+
+
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_events_alone_are_followed_by_parts(is_given_up):
+    """A hundred are handled alone, of which one may be given up; then a process that has not died
+    again writes less. Only the first one was delivered alone before."""
+    found = AT_LIMIT if is_given_up else ALONE
+
+    async def scenario():
+        async with guarded(found) as fixture:
+            await fixture.deliver(range(1, 151))
+        return fixture
+
+    fixture = run_virtual(scenario())
+
+    assert fixture.given_up == ([(1, LIMIT)] if is_given_up else [])
+    alone_count = ALONE_COUNT - is_given_up
+    assert fixture.sizes()[: alone_count + 1] == [1] * alone_count + [PART_MIN]
+    first = [ALONE] if is_given_up else [ALONE + 1]
+    assert fixture.marks[: alone_count + 1] == first + [ALONE] * (alone_count - 1) + [IN_PART]
+
+
+def test_one_count_is_stored_for_each_part_and_not_for_each_batch():
+    """A part may come in several batches; the write before the next one covers its events."""
+
+    async def scenario():
+        async with guarded(AMONG_MANY) as fixture:
+            positions = []
+            fixture.at_delivery = lambda: positions.append(fixture.scene.checkpointed())
+            batch_sizes = [PART_MIN - 1, 1, 10, 10, 10, 10]
+            first = 1
+            for size in batch_sizes:
+                await fixture.deliver(range(first, first + size))
+                first += size
+        return fixture.sizes(), positions
+
+    sizes, positions = run_virtual(scenario())
+
+    assert sizes == [PART_MIN - 1, 1, 10, 10, 10, 2, 8]
+    assert positions == [0, 0, *[PART_MIN] * 4, 2 * PART_MIN]
+
+
+def test_parts_of_events_after_those_alone_store_one_count_each():
+    """As if the process had not died at an event alone."""
+
+    async def scenario():
+        async with guarded(IN_PART) as fixture:
+            positions = []
+            fixture.at_delivery = lambda: positions.append(fixture.scene.checkpointed())
+            await fixture.deliver(range(1, ALONE_COUNT + 1))
+            for first in range(ALONE_COUNT + 1, ALONE_COUNT + 61, 10):
+                await fixture.deliver(range(first, first + 10))
+        return positions[ALONE_COUNT:]
+
+    assert run_virtual(scenario()) == [100, 100, 100, 100, 132, 132, 132]
+
+
+@pytest.mark.parametrize("limit", [LIMIT, None])
+@pytest.mark.parametrize("is_forced", [False, True])
+@pytest.mark.parametrize("found", [AT_LIMIT - 1, AT_LIMIT])
+def test_an_event_is_given_up_when_its_count_is_at_the_limit(limit, is_forced, found):
+    """Not if an operator resumed the partition, and never without a limit."""
+
+    async def scenario():
+        fixture = GuardFixture(found, limit=limit)
+        await fixture.open()
+        fixture.guard.is_forced = is_forced
+        await fixture.deliver([1, 2])
+        return fixture.given_up, fixture.parts
+
+    expected: object = ([], [[1], [2]])
+    if found == AT_LIMIT and limit is not None and not is_forced:
+        expected = ([(1, LIMIT)], [[2]])
+
+    assert run_virtual(scenario()) == expected
+
+
+def test_a_give_up_that_fails_keeps_the_count_for_the_next_pump():
+    """Otherwise it would deliver the event once more."""
+
+    async def scenario():
+        fixture = GuardFixture(AT_LIMIT)
+        await fixture.open()
+        fixture.fails_at = 1
+        with pytest.raises(StoppedError):
+            await fixture.deliver([1, 2])
+        fixture.guard.settle(CloseReason.SHUTDOWN)
+        return fixture.progress.delivery_count, fixture.parts
+
+    assert run_virtual(scenario()) == (AT_LIMIT, [])
+
+
+@pytest.mark.parametrize(
+    ("reason", "reached", "mark"),
+    [
+        (CloseReason.SHUTDOWN, 3, AMONG_MANY),  # 4 to 9 are suspects still.
+        (CloseReason.SHUTDOWN, 8, IN_PART),  # Only 9 is left.
+        (CloseReason.SHUTDOWN, 9, NO_MARK),
+        (CloseReason.STALLED, 3, IN_PART),  # The event at which it hangs may be the one.
+    ],
+)
+def test_the_count_that_is_stored_when_the_partition_closes(reason, reached, mark):
+    """Events that are no longer suspects are delivered by the next owner in batches again."""
+
+    async def scenario():
+        fixture = GuardFixture(AMONG_MANY, newest=9)
+        await fixture.open()
+        await fixture.deliver(range(1, reached + 1))
+        fixture.guard.settle(reason)
+        return fixture.progress.delivery_count
+
+    assert run_virtual(scenario()) == mark
+
+
+def test_an_event_that_was_not_handled_does_not_count_among_those_alone():
+    """The pump was stopped during the hundredth: the next owner delivers it alone."""
+
+    async def scenario():
+        fixture = GuardFixture(IN_PART)
+        await fixture.open()
+        fixture.fails_at = ALONE_COUNT
+        with pytest.raises(StoppedError):
+            await fixture.deliver(range(1, ALONE_COUNT + 10))
+        fixture.guard.settle(CloseReason.SHUTDOWN)
+        return fixture.sizes(), fixture.progress.delivery_count
+
+    assert run_virtual(scenario()) == ([1] * ALONE_COUNT, IN_PART)
+
+
+def test_a_partition_without_a_position_closes():
+    """Reading began at a time, there is no checkpoint, and no event was handled yet."""
+
+    async def scenario():
+        fixture = GuardFixture(NO_MARK)
+        await fixture.open(is_position_known=False)
+        fixture.fails_at = 1
+        with pytest.raises(StoppedError):
+            await fixture.deliver([1])
+        fixture.guard.settle(CloseReason.SHUTDOWN)
+        return fixture.progress.delivery_count, fixture.scene.checkpoint()
+
+    assert run_virtual(scenario()) == (NO_MARK, None)
+
+
+def test_a_stop_ends_the_wait_for_the_count_to_be_stored():
+    """The store does not answer; no event is delivered without its count."""
+
+    async def scenario():
+        fixture = GuardFixture(NO_MARK)
+        await fixture.open()
+        fixture.checkpoints.is_failing = True
+        asyncio.get_running_loop().call_later(
+            3, lambda: fixture.stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
+        )
+        asking = asyncio.create_task(fixture.deliver([1]))
+        await asyncio.wait([asking], timeout=60)
+        asking.cancel()
+        error = asking.exception() if asking.done() else None
+        return type(error), fixture.parts, asyncio.get_running_loop().time()
+
+    assert run_virtual(scenario()) == (StoppedError, [], 3)
+
+
+@pytest.mark.parametrize("found", [NO_MARK, AMONG_MANY, ALONE])
+def test_the_isolation_is_warned_of_with_the_count_that_was_found(found, caplog):
+    """Only after a death, and once."""
+
+    async def scenario():
+        async with guarded(found) as fixture:
+            await fixture.deliver([1])
+            await fixture.deliver([2])
+        await seconds(0)
+
+    caplog.set_level("WARNING")
+    run_virtual(scenario())
+
+    warned = [
+        vars(record).get("delivery_count")
+        for record in caplog.records
+        if vars(record).get("event") == "poison_isolation_started"
+    ]
+    assert warned == {NO_MARK: [], AMONG_MANY: [1], ALONE: [2]}[found]

@@ -77,6 +77,33 @@ def test_initialize_is_retried_before_any_event_is_delivered():
     assert run_virtual(scenario()) == ["initialize", "initialize", "initialize", "events"]
 
 
+def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits():
+    """``process_error`` gets each error."""
+
+    async def scenario():
+        scene = Scene()
+        times, errors = [], []
+
+        class Slow(Noting):
+            async def initialize(self, context):
+                times.append(asyncio.get_running_loop().time())
+                if len(times) <= 4:
+                    raise RuntimeError(len(times))
+
+            async def process_error(self, context, error):
+                errors.append(error.args[0])
+
+        async with scene.processor(lambda: Slow(scene), handler_backoff=QUICK):
+            await seconds(30)
+        return times, errors
+
+    times, errors = run_virtual(scenario())
+
+    assert errors == [1, 2, 3, 4]
+    for (earlier, later), whole in zip(pairwise(times), [1, 2, 4, 4], strict=True):
+        assert whole / 2 <= later - earlier <= whole + 0.001
+
+
 def test_an_error_in_process_error_does_not_prevent_the_retry():
     """It is logged, and the batch is delivered again."""
 

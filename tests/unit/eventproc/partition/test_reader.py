@@ -66,6 +66,11 @@ async def no_answer() -> bool:
     raise StoreUnavailableError("no answer")
 
 
+async def is_owned() -> bool:
+    """Verify a lease that is valid."""
+    return True
+
+
 async def is_lost() -> bool:
     """Verify a lease that another processor has."""
     return False
@@ -120,9 +125,10 @@ def test_refusals_with_events_between_them_do_not_end_the_partition():
     assert run_virtual(received(SourceRejectedError("no right"), count)) == [*range(1, count + 1)]
 
 
-def test_a_displaced_receiver_is_opened_again_if_the_store_does_not_answer():
-    """Nothing shows that the partition is lost; the lease says for how long it may be served."""
-    assert run_virtual(received(ReceiverDisplacedError("taken"), 3)) == [1, 2, 3]
+@pytest.mark.parametrize("verify", [no_answer, is_owned])
+def test_a_displaced_receiver_is_opened_again_unless_the_partition_is_lost(verify):
+    """If the store does not answer, the lease says for how long it may be served."""
+    assert run_virtual(received(ReceiverDisplacedError("taken"), 3, verify)) == [1, 2, 3]
 
 
 def test_a_displaced_receiver_of_a_lost_partition_ends_the_pump():
@@ -212,14 +218,15 @@ def test_the_newest_event_of_the_partition_is_known_after_the_link_closed():
     assert run_virtual(scenario()) == (2, 2)
 
 
-def test_missing_events_are_warned_of_once(caplog):
+@pytest.mark.parametrize(("begin", "warned"), [(-1, [(3, 4)]), (0, [(0, 1)]), (1, [(3, 4)])])
+def test_missing_events_are_warned_of_once(caplog, begin, warned):
     """Not before the first event, which retention moves; and in a compacted hub each batch has a
     gap."""
 
     async def scenario():
         scene = Scene()
         reader = reader_of(scene, await opened(scene))
-        reader.newest_received = -1
+        reader.newest_received = begin
         numbers = []
         scene.publish(20)
         for first in (2, 3, 8, 12):  # Events before these were removed.
@@ -233,7 +240,7 @@ def test_missing_events_are_warned_of_once(caplog):
 
     assert run_virtual(scenario()) == [2, 3, 8, 12]
     missing = [vars(r) for r in caplog.records if vars(r).get("event") == "events_missing"]
-    assert [(m["after_sequence_number"], m["missing_count"]) for m in missing] == [(3, 4)]
+    assert [(m["after_sequence_number"], m["missing_count"]) for m in missing] == warned
 
 
 class QuietLinks(MemoryEventSource):
@@ -311,15 +318,19 @@ def test_a_pause_closes_the_link_and_a_resume_opens_one():
                 reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
             )
             await seconds(1)
+            before = source.opened_count
             step()
             await seconds(1)
-            seen.append((reading.done(), source.opened_count, source.closed_count))
+            seen.append((before, reading.done(), source.opened_count, source.closed_count))
             reading.cancel()
         await reader.close()
         await reader.close()
         return seen, source.closed_count
 
-    assert run_virtual(scenario()) == ([(True, 1, 0), (False, 2, 1), (True, 2, 1)], 2)
+    assert run_virtual(scenario()) == (
+        [(1, True, 1, 0), (1, False, 2, 1), (2, True, 2, 1)],
+        2,
+    )
 
 
 def test_a_restart_opens_one_link_more():

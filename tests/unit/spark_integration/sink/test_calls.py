@@ -240,6 +240,23 @@ async def test_a_handler_may_take_columns():
     assert report.counters.handled_count == 5
 
 
+class ClosesColumns(Columns):
+    """Sets its state in ``close``."""
+
+    async def close(self, context: Any, reason: CloseReason) -> None:
+        context.state = b"closed"
+
+
+async def test_a_handler_of_columns_may_set_its_state_in_close():
+    """It belongs to the last row, and is committed with it."""
+    harness = await sink_harness()
+    partition = harness.partition(ClosesColumns())
+    await partition.take(rows(0, 3))
+    await harness.commit(partition)
+
+    assert await harness.position() == (2, b"closed", 0)
+
+
 async def test_a_handler_that_fails_on_columns_fails_the_task():
     """Spark tries the task again."""
     harness = await sink_harness()
@@ -255,11 +272,20 @@ class Pausing(RecordingHandler):
         context.pause()
 
 
-async def test_pausing_is_refused():
+class PausingInAThread(BlockingPartitionHandler):
+    """Resumes, which does nothing, and then pauses."""
+
+    def process_event(self, context: Any, event: ReceivedEvent) -> None:
+        context.resume()
+        context.pause()
+
+
+@pytest.mark.parametrize("handler", [Pausing, PausingInAThread])
+async def test_pausing_is_refused(handler):
     """A batch is handled as a whole; the message names the option that bounds it."""
     harness, policy = await sink_harness(), FailurePolicy(attempts_max=1)
     with pytest.raises(HandlerFailedError, match="maxEventsPerTrigger"):
-        await harness.partition(Pausing(), failure_policy=policy).take(rows(0, 2))
+        await harness.partition(handler(), failure_policy=policy).take(rows(0, 2))
 
 
 async def test_checkpoint_without_an_event_marks_what_is_done_so_far():

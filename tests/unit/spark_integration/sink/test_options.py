@@ -54,6 +54,8 @@ def test_three_options_are_required():
     assert options.failure_policy.attempts_max == 3
     assert type(options.make_handler()) is Orders
     assert options.make_dead_letters() is None
+    assert not options.defers_checkpoints
+    assert options.patience == timedelta(minutes=1)
 
 
 def test_every_option_is_parsed():
@@ -86,8 +88,8 @@ def test_every_option_is_parsed():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"handler": None}, "handler"),
-        ({"checkpointStore": None}, "checkpointStore"),
+        ({"handler": None}, "the sink needs the options handler"),
+        ({"checkpointStore": None}, "the sink needs the options handler .* and checkpointStore"),
         ({"connectionString": None}, "which hub's checkpoints"),
         ({"fullyQualifiedNamespace": "ns"}, "which hub's checkpoints"),
         ({"connectionString": None, "fullyQualifiedNamespace": "ns"}, "eventHubName"),
@@ -107,9 +109,15 @@ def test_invalid_options_are_refused(change, words):
         parse_sink_options(given)
 
 
-def test_a_factory_that_returns_no_handler_is_refused():
+def makes_no_handler():
+    """Return something else."""
+    return {}
+
+
+@pytest.mark.parametrize("name", ["builtins:dict", f"{__name__}:makes_no_handler"])
+def test_a_factory_that_returns_no_handler_is_refused(name):
     """When the handler is made; the message names the type of the result."""
-    options = parse_sink_options({**LEAST, "handler": "builtins:dict"})
+    options = parse_sink_options({**LEAST, "handler": name})
     with pytest.raises(ConfigurationError, match="dict is not a handler: let it inherit"):
         options.make_handler()
 

@@ -7,17 +7,19 @@ import pytest
 
 from eventproc import (
     CloseReason,
+    ReceivedEvent,
 )
 from eventproc.models import SequenceRange
 from spark_integration.errors import (
-    FencedError,
     HandlerFailedError,
     OrderLostError,
 )
-from spark_integration.sink.records import TaskReport, commit_update, commits
+from spark_integration.sink.records import TaskReport, commits
 from tests.unit.spark_integration.sink.sink_bench import (
     TASK,
+    EventRows,
     RecordingHandler,
+    events,
     rows,
     sink_harness,
 )
@@ -65,88 +67,14 @@ async def test_a_batch_without_new_rows_writes_nothing():
     assert await harness.read() == before
 
 
-@pytest.mark.parametrize("begin", [0, 10])
-async def test_a_batch_that_was_begun_but_not_committed_is_a_replay(begin):
-    """In another run of the query and in another attempt; the state starts as committed."""
-    harness = await sink_harness()
-    if begin:
-        await harness.write(begin - 1, state=b"10")
-    tasks = (TASK, TASK, replace(TASK, run_id="later"))
-    marks = []
-    for task in tasks:
-        seen = RecordingHandler()
-        partition = harness.partition(seen, task)
-        await partition.take(rows(begin, begin + 3))
-        await partition.finish(CloseReason.HANDLER_FAILED)
-        marks.append(seen.replays)
-    again = RecordingHandler()
-    partition = harness.partition(again, TASK)
-    await partition.take(rows(begin, begin + 3))
-    await harness.commit(partition)
-
-    assert [*marks, again.replays] == [{False}, {True}, {True}, {True}]
-    assert await harness.position() == (begin + 2, b"%d" % (begin + 3), 0)
-
-
-async def test_a_frozen_task_is_fenced_by_a_later_begin_record():
-    """Whether or not the other task has committed; its checkpoint is not overwritten."""
-    for has_committed in (False, True):
-        harness, later = await sink_harness(), replace(TASK, run_id="later")
-        sleeper, other = (
-            harness.partition(RecordingHandler()),
-            harness.partition(RecordingHandler(), later),
-        )
-        await sleeper.take(rows(0, 5))
-        await other.take(rows(0, 5))
-        if has_committed:
-            await harness.commit(other, later)
-        before = await harness.read()
-        with pytest.raises(FencedError, match="spark/q/7/later/0"):
-            await harness.commit(sleeper)
-
-        assert await harness.read() == before
-
-
-async def test_a_processor_that_writes_meanwhile_fences_a_batch():
-    """The processor works for the same consumer group; the batch's commit raises."""
-    harness = await sink_harness()
-    partition = harness.partition(RecordingHandler())
-    await partition.take(rows(0, 5))
-    await harness.write(2)
-    with pytest.raises(FencedError, match="owner/0/pump"):
-        await harness.commit(partition)
-
-    assert (await harness.position())[0] == 2
-
-
-async def test_an_old_driver_is_refused_before_it_handles_anything():
-    """The checkpoint names a later batch of the query."""
-    harness, seen = await sink_harness(), RecordingHandler()
-    later = replace(TASK, batch_id=8, run_id="later")
-    partition = harness.partition(RecordingHandler(), later)
-    await partition.take(rows(0, 5))
-    await harness.commit(partition, later)
-    with pytest.raises(FencedError, match="batch 8"):
-        await harness.partition(seen).take(rows(5, 6))
-
-    assert seen.numbers == []
-
-
-async def test_a_repeated_commit_succeeds():
-    """For example because the answer to the first one was lost."""
-    harness = await sink_harness()
-    partition = harness.partition(RecordingHandler())
-    await partition.take(rows(0, 5))
-    report = await partition.finish(CloseReason.SHUTDOWN)
-    assert report is not None
-    for _ in range(2):
-        await harness.checkpoints.commit(commit_update(TASK, report))
-
-    assert await harness.position() == (4, b"5", 0)
-
-
 async def test_rows_out_of_order_are_refused():
     """Within a task, and if two tasks have rows of one partition."""
+    for numbers, words in (([0, 2, 1, 3], "row 1 came after 2"), ([4, 4], "row 4 came after 4")):
+        handler = RecordingHandler()
+        mixed = EventRows([events(number, number + 1)[0] for number in numbers])
+        with pytest.raises(OrderLostError, match=words):
+            await (await sink_harness()).partition(handler).take(mixed)
+        assert handler.numbers == []
     harness = await sink_harness()
     partition = harness.partition(RecordingHandler())
     await partition.take(rows(5, 7))
@@ -171,53 +99,82 @@ async def test_rows_out_of_order_are_refused():
         commits(reports)
 
 
-async def test_two_attempts_at_a_task_share_a_begin_record():
-    """Either report can be committed: a speculative attempt does not fence the other one."""
+async def test_rows_that_a_checkpoint_covers_are_counted_in_every_batch_of_rows():
+    """The summary of a batch tells how many rows were not delivered."""
     harness = await sink_harness()
-    slow, fast = harness.partition(RecordingHandler()), harness.partition(RecordingHandler())
-    await slow.take(rows(0, 2))
-    await fast.take(rows(0, 5))
-    await slow.take(rows(2, 5))
-    await harness.commit(slow)
+    await harness.write(5, completed=(SequenceRange(8, 8),))
+    partition = harness.partition(RecordingHandler())
+    for begin in (0, 3, 6, 9):
+        await partition.take(rows(begin, begin + 3))
 
-    assert await harness.position() == (4, b"5", 0)
+    assert partition.repeated_count == 7
 
 
-async def test_the_commit_of_another_attempt_at_the_task_does_not_count():
-    """It has the same writer but another position, so later rows are not committed."""
+async def test_a_report_does_not_have_the_state_twice():
+    """It travels to the driver: with the state to commit, without the one it replaces."""
     harness = await sink_harness()
-    whole, part = harness.partition(RecordingHandler()), harness.partition(RecordingHandler())
-    await whole.take(rows(0, 5))
-    await part.take(rows(0, 3))
-    await harness.commit(part)
+    await harness.write(1, state=b"2")
+    partition = harness.partition(RecordingHandler())
+    await partition.take(rows(2, 4))
+    report = await partition.finish(CloseReason.SHUTDOWN)
 
-    with pytest.raises(FencedError, match="4 is not written over it"):
-        await harness.commit(whole)
-    assert await harness.position() == (2, b"3", 0)
+    assert report is not None
+    assert report.replaces is not None
+    assert (report.replaces.state, report.state) == (None, b"4")
 
 
-async def test_events_that_a_processor_handles_before_the_begin_record_are_not_repeated():
-    """The checkpoint moved between the read and the begin record; covered rows are left out."""
-    harness, seen = await sink_harness(), RecordingHandler()
-    await harness.write(1)
-    partition = harness.partition(seen)
-    await partition.take(rows(0, 2))
-    await harness.write(3)
-    await partition.take(rows(2, 6))
+async def test_a_state_of_another_position_is_logged(caplog):
+    """A processor of an Azure SDK moved the checkpoint and left the state as it was."""
+    harness = await sink_harness()
+    await harness.write(1, state=b"2")
+    await harness.partition(RecordingHandler()).take(rows(2, 3))
+    assert caplog.records == []
+    await harness.write(4)
+    await harness.partition(RecordingHandler()).take(rows(5, 6))
+    await harness.write(6, state=b"")
+    await harness.partition(RecordingHandler()).take(rows(7, 8))
+
+    [line] = [vars(record) for record in caplog.records]
+    assert line["event"] == "state_position_mismatched"
+    assert (line["sequence_number"], line["state_sequence_number"]) == (4, 1)
+
+
+class SumsUpAtItsEnd(RecordingHandler):
+    """Sets its state in ``close`` alone."""
+
+    async def process_event(self, context: Any, event: ReceivedEvent) -> None:
+        self.numbers.append(event.sequence_number)
+
+    async def close(self, context: Any, reason: CloseReason) -> None:
+        context.state = b"%d" % sum(self.numbers)
+
+
+async def test_the_state_that_a_handler_sets_in_close_is_committed():
+    """It belongs to the last event of the batch."""
+    harness = await sink_harness()
+    partition = harness.partition(SumsUpAtItsEnd())
+    await partition.take(rows(0, 4))
     await harness.commit(partition)
 
-    assert seen.numbers == [4, 5]
-    assert (await harness.position())[0] == 5
+    assert await harness.position() == (3, b"6", 0)
 
 
-async def test_begin_records_keep_the_delivery_count():
-    """A processor gives up events for high counts, and Spark's retries are not crashes."""
-    harness = await sink_harness()
-    await harness.write(1, delivery_count=3)
-    for _ in range(2):
-        await harness.partition(RecordingHandler()).take(rows(2, 4))
+class FailsToStart(RecordingHandler):
+    """Raises an error in ``initialize``."""
 
-    assert (await harness.position())[2] == 3
+    async def initialize(self, context: Any) -> None:
+        raise OSError("no database")
+
+
+async def test_a_partition_whose_handler_did_not_start_reports_nothing():
+    """Without a checkpoint there is no position; the handler is closed nevertheless."""
+    harness, handler = await sink_harness(), FailsToStart()
+    partition = harness.partition(handler)
+    with pytest.raises(HandlerFailedError, match="no database"):
+        await partition.take(rows(3, 5))
+
+    assert await partition.finish(CloseReason.HANDLER_FAILED) is None
+    assert handler.closed == [CloseReason.HANDLER_FAILED]
 
 
 async def test_a_row_that_comes_twice_is_refused():

@@ -12,7 +12,9 @@ from spark_integration.sink.records import (
     PartitionReport,
     TaskReport,
     begin_update,
+    commit_update,
     covered_to,
+    fenced,
     is_handled,
     parse_writer,
     refuse_successor,
@@ -140,3 +142,18 @@ def test_a_begin_record_marks_the_events_after_it_as_delivered(before, marked):
 def test_checkpoints_of_other_queries_and_of_earlier_runs_refuse_no_task(writer):
     """An earlier batch or run may have had the partition in another task."""
     refuse_successor(replace(STORED, writer=writer.writer, delivery_count=1), TASK)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (replace(STORED, sequence_number=9), "by 'owner/0/pump' in the meantime and is at 9"),
+        (replace(STORED, writer=None), "by 'a processor of another SDK' in the meantime"),
+        (None, "was deleted; 1 is not written over it"),
+    ],
+)
+def test_the_error_of_a_fenced_commit_says_what_is_stored_now(found, words):
+    """Processors of the Azure SDKs write no name of a writer."""
+    update = commit_update(TASK, report_of("0", 1))
+
+    assert words in str(fenced(update, found))

@@ -7,17 +7,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import CloseReason, FailureAction, FailurePolicy, PartitionHandler
+from eventproc.errors import ConfigurationError
 from eventproc.models import CheckpointUpdate, DeadLetter
 from eventproc.ports import DeadLetterSink
 from eventproc.statistics import DeliveryCounters
 from spark_integration import StoreRecipe
 from spark_integration.errors import FencedError, HandlerFailedError, OrderLostError
+from spark_integration.sink import task as task_module
 from spark_integration.sink.options import GroupRecipe, SinkOptions
 from spark_integration.sink.records import PartitionReport, TaskReport
-from spark_integration.sink.task import _handle, commit_reports
+from spark_integration.sink.task import _handle, commit_reports, this_task
 from tests.unit.spark_integration.sink.sink_bench import GROUP, TASK, RecordingHandler
 
 ACCOUNT = MemoryAccount()
@@ -239,6 +242,65 @@ async def test_a_handler_is_initialized_before_its_first_event(stored):
 
     assert handler.begun_at == -1
     assert unhealthy.numbers == []
+
+
+async def test_without_a_checkpoint_of_the_group_a_handler_gets_no_position(stored):
+    """Unless the batch begins with the partition's first event, there is no position either."""
+    handler = Starts(is_healthy=True)
+    await _handle(options(handler), TASK, iter([batch(3, 4)]))
+
+    assert handler.begun_at is None
+
+
+def test_a_batch_with_nothing_to_commit_opens_no_store():
+    """Its rows were covered by checkpoints, or it had none."""
+    without_store = replace(options(), store=StoreRecipe(spec="no:store"))
+    report = TaskReport(task=TASK, partitions=(), repeated_count=3, is_replay=False)
+
+    assert commit_reports(without_store, 7, [report]).repeated_count == 3
+
+
+def test_a_committed_batch_is_counted(stored, monkeypatch):
+    """In the counters of OpenTelemetry, with its group."""
+    counted: list[Any] = []
+    monkeypatch.setattr(task_module, "count_batch", lambda *facts: counted.append(facts))
+    report = asyncio.run(_handle(options(RecordingHandler()), TASK, iter([batch(0, 1)])))
+    commit_reports(options(), 7, [replace(report, repeated_count=3)])
+    [(group, counters, repeated_count)] = counted
+
+    assert (group, counters.handled_count, repeated_count) == (GROUP, 2, 3)
+
+
+class SparkTask:
+    """As much of Spark's ``TaskContext`` as the sink reads."""
+
+    def __init__(self, **properties: str) -> None:
+        self.properties = {name.replace("_", "."): text for name, text in properties.items()}
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
+        return self.properties.get(name)
+
+    def partitionId(self) -> int:  # noqa: N802
+        return 3
+
+
+STREAMING = {"sql_streaming_queryId": "q", "streaming_sql_batchId": "7", "spark_jobGroup_id": "r"}
+
+
+def test_the_id_of_a_task_is_that_of_its_query_batch_and_run(monkeypatch):
+    """It is the writer of the task's checkpoints."""
+    monkeypatch.setattr(TaskContext, "get", lambda: SparkTask(**STREAMING))
+
+    assert this_task().writer == "spark/q/7/r/3"
+
+
+@pytest.mark.parametrize("missing", STREAMING)
+def test_a_task_outside_of_a_streaming_query_is_refused(monkeypatch, missing):
+    """Without a number of its batch nothing shows whether it was committed."""
+    properties = {name: text for name, text in STREAMING.items() if name != missing}
+    monkeypatch.setattr(TaskContext, "get", lambda: SparkTask(**properties))
+    with pytest.raises(ConfigurationError, match="does not belong to a streaming query"):
+        this_task()
 
 
 def test_a_commit_is_summarized_and_logged(stored, caplog):

@@ -149,6 +149,7 @@ def described(done: Actions) -> str:
     if step.write is not None:
         words.append(f"write {step.write.status.name.lower()}")
     words += [f"fence {m.owner_id}" for m in done.fenced]
+    words += ["check owner id"] if done.is_resuming else []
     words += [f"claim {claim.partition_id}" for claim in done.moves.claims]
     words += [f"steal {done.moves.steal.partition_id}"] if done.moves.steal else []
     words += [f"transfer {claim.partition_id} to {claim.owner_id}" for claim in done.transfers]

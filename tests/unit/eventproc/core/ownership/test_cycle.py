@@ -32,17 +32,17 @@ SITUATIONS = {
     "released": ("0:me 1:-", "me", {}, "claim 1"),
     "expired": ("0:me 1:b!", "me", {}, "claim 1"),
     "expired, and planned for another": ("0:me 1:me 2:b 3:x!", "me b", {}, "rest"),
-    "recorded as mine, no lease": ("0:me? 1:b", "me b", {}, "claim 0"),
+    "recorded as mine, no lease": ("0:me? 1:b", "me b", {}, "check owner id, claim 0"),
     "held, and its record expired": ("0:me! 1:b", "me b", {}, "rest"),
     "BALANCED: one claim": ("0 1 2", "me~", BALANCED, "claim 2"),
     "BALANCED: all that is recorded as mine": (
         "0:me? 1:me? 2",
         "me~",
         BALANCED,
-        "claim 0, claim 1, claim 2",
+        "check owner id, claim 0, claim 1, claim 2",
     ),
     "new membership": ("0 1", "me", NEW, "wait"),
-    "new membership, recorded as mine": ("0:me? 1", "me", NEW, "claim 0"),
+    "new membership, recorded as mine": ("0:me? 1", "me", NEW, "check owner id, claim 0"),
     # Steals.
     "cooperative owner, at once": ("0:b 1:b", "me b", {}, "wait"),
     "cooperative owner, overdue": ("0:b 1:b", "me b", LATE, "write active, steal 1"),
@@ -96,7 +96,12 @@ SITUATIONS = {
     "a member of long ago that owns something": ("0:me 1:b", "me b!!", {}, "rest"),
     # A listing that contradicts a lease.
     "stolen": ("0:me 1:b* 2", "me b", {}, "renew 1"),
-    "stolen, and recorded as mine": ("0:me? 1:b* 2", "me b", {}, "renew 1, claim 0"),
+    "stolen, and recorded as mine": (
+        "0:me? 1:b* 2",
+        "me b",
+        {},
+        "renew 1, check owner id, claim 0",
+    ),
     # Session leases.
     "session: silent owner": ("0:b 1:me", "me b!", SESSION, "fence b, claim 0"),
     "session: silent member without partitions": ("0:me", "me b!", SESSION, "rest"),

@@ -1,0 +1,123 @@
+"""Checkpoint blobs that another program wrote or moved, and legacy leases."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from checkpointstores.blob.azure_layout import RecordKind, folder
+from eventproc.models import (
+    Checkpoint,
+    SequenceRange,
+    WriteOutcome,
+)
+from tests.unit.checkpointstores.blob.container_bench import (
+    GROUP,
+    MemoryBlobStore,
+    MemoryContainer,
+    played,
+    stored,
+    update_of,
+)
+
+CHECKPOINT_BLOB = folder(GROUP, RecordKind.CHECKPOINT) + "0"
+
+
+def test_checkpoints_without_a_usable_position_or_body_are_logged(caplog):
+    """A body that another program wrote is ignored, and a body of this format is not logged."""
+    at = {"offset": "1", "sequencenumber": "1"}
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        await stored(store, update_of(7, state=b"seven"))
+        seen = [await store.read_checkpoint(GROUP, "0")]
+        for metadata, body in (({"offset": ""}, b""), (at, b"{}"), (at, b"")):
+            container.write(CHECKPOINT_BLOB, metadata, body)
+            seen.append(await store.read_checkpoint(GROUP, "0"))
+        return [found and (found.sequence_number, found.state) for found in seen]
+
+    assert played(story) == [(7, b"seven"), (None, None), (1, None), (1, None)]
+    lines = [vars(record) for record in caplog.records]
+    assert [line["event"] for line in lines] == ["store_record_malformed"] * 2
+    assert [line["reason"] for line in lines] == [
+        "it names no position",
+        "its body is not in eventproc's format, and is ignored",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "completed"),
+    [
+        ({"offset": "900", "sequencenumber": "15"}, (SequenceRange(16, 20),)),
+        ({"offset": "900"}, ()),
+    ],
+)
+def test_a_checkpoint_that_an_azure_sdk_moved_keeps_the_ranges_above_it(metadata, completed):
+    """The body is still that of the old position: its delivery count belongs there."""
+    done = (SequenceRange(9, 9), SequenceRange(12, 20))
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        await stored(store, update_of(7, state=b"s", completed=done, delivery_count=3))
+        container.write(CHECKPOINT_BLOB, metadata, container.blobs[CHECKPOINT_BLOB].body)
+        moved = await store.read_checkpoint(GROUP, "0")
+        reset = await stored(store, update_of(7, moved, is_reset=True))
+        return moved, reset == await store.read_checkpoint(GROUP, "0")
+
+    moved, is_reset_as_written = played(story)
+    assert (moved.state, moved.state_sequence_number) == (b"s", 7)
+    assert (moved.completed, moved.delivery_count) == (completed, 0)
+    assert is_reset_as_written
+
+
+LEGACY = {"azure-webjobs/$Default/0": b'{"Offset": "70", "SequenceNumber": 7}'}
+
+
+def test_a_legacy_lease_is_read_until_there_is_a_checkpoint():
+    """The first checkpoint creates a blob of its own, as if there had been nothing."""
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        for name, body in {**LEGACY, "azure-webjobs/$Default/1": b"damaged"}.items():
+            container.write(name, {}, body)
+        stub = container.write(CHECKPOINT_BLOB, {"hdi_isfolder": "true"})
+        container.blobs[stub.name] = replace(stub, is_folder=True)
+        lease = await store.read_checkpoint(GROUP, "0")
+        assert [lease] == await store.list_checkpoints(GROUP)
+        assert await store.read_checkpoint(GROUP, "1") is None
+        del container.blobs[stub.name]
+        first = await store.update_checkpoint(GROUP, update_of(8, lease))
+        second = await store.update_checkpoint(GROUP, update_of(9, lease))
+        listed = await store.list_checkpoints(GROUP)
+        return lease, (first.outcome, second.outcome), [each.sequence_number for each in listed]
+
+    lease, outcomes, listed = played(story, legacy_prefix="azure-webjobs/")
+    assert (lease.offset, lease.sequence_number, lease.state) == ("70", 7, None)
+    assert outcomes == (WriteOutcome.WON, WriteOutcome.LOST)
+    assert listed == [8]
+
+
+def test_legacy_leases_are_ignored_unless_they_are_asked_for():
+    """Reading them costs a request for each partition."""
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        for name, body in LEGACY.items():
+            container.write(name, {}, body)
+        listed = await store.list_checkpoints(GROUP)
+        return listed, await store.read_checkpoint(GROUP, "0"), container.requests
+
+    assert played(story) == ([], None, ["list", "read"])
+
+
+def test_checkpoints_without_a_position_are_not_listed_and_logged_once_for_each_version(caplog):
+    """A listing is repeated in every cycle."""
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        listed: list[Checkpoint] = []
+        for _ in range(2):
+            container.write(CHECKPOINT_BLOB, {"offset": "", "sequencenumber": ""})
+            for _ in range(2):
+                listed += await store.list_checkpoints(GROUP)
+        return listed
+
+    assert played(story) == []
+    lines = [vars(record) for record in caplog.records]
+    assert [line["event"] for line in lines] == ["store_record_malformed"] * 2
+    assert len({line["etag"] for line in lines}) == 2

@@ -1,0 +1,136 @@
+"""One partition's checkpoint, and checkpointers of several owners that contend for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import CheckpointPolicy, StoreError, StoreUnavailableError
+from eventproc.core.progress import PartitionProgress
+from eventproc.logs import get_logger
+from eventproc.models import Checkpoint, CheckpointResult, CheckpointUpdate, WriteOutcome
+from eventproc.partition.checkpointer import Checkpointer
+from tests.stories.scene import Scene
+
+MANUAL = CheckpointPolicy.manual()
+EAGER = CheckpointPolicy(max_events=1, max_uncommitted_events=10)
+
+
+class CheckpointFixture:
+    """One partition's checkpoint, and the checkpointers that contend for it."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.store = MemoryCheckpointStore(scene.account)
+        self.owner = "a"
+        self.before_verify: Callable[[], object] = lambda: None
+        self.unanswered_count = 0
+        self.is_failing = False
+        self.read_error: StoreError | None = None
+        self.write_error: StoreError = StoreUnavailableError("no answer")
+        self.read_count = 0
+        self.verify_count = 0
+        self.written_at_s: list[float] = []
+        """When each write that was won took effect."""
+
+        self.attempts: list[int] = []
+        """The number of each attempt that was followed by a wait."""
+
+        self.write_s = 0.0
+        self.in_flight_count = 0
+        self.in_flight_count_max = 0
+        self._pump_count = 0
+
+    def checkpointer(self, owner: str, policy: CheckpointPolicy = MANUAL) -> Checkpointer:
+        """A new checkpointer of this owner."""
+
+        async def verify() -> bool:
+            self.verify_count += 1
+            is_owner = self.owner == owner
+            result = self.before_verify()
+            if asyncio.iscoroutine(result):
+                await result
+            return is_owner
+
+        self._pump_count += 1
+        return Checkpointer(
+            "0",
+            PartitionProgress(),
+            writer=f"{owner}/1/{self._pump_count}",
+            read=self._read,
+            write=self._write,
+            verify=verify,
+            policy=policy,
+            wait_s=self._wait_s,
+            log=get_logger("eventproc.test"),
+        )
+
+    def _wait_s(self, attempt: int) -> float:
+        self.attempts.append(attempt)
+        return float(attempt)
+
+    async def _read(self) -> Checkpoint | None:
+        self.read_count += 1
+        if self.read_error is not None:
+            raise self.read_error
+        return await self.store.read_checkpoint(self.scene.group, "0")
+
+    async def _write(self, update: CheckpointUpdate) -> CheckpointResult:
+        # As with the store's own thread: a cancelled caller does not stop the write.
+        return await asyncio.shield(asyncio.ensure_future(self._carry_out(update)))
+
+    async def _carry_out(self, update: CheckpointUpdate) -> CheckpointResult:
+        self.in_flight_count += 1
+        self.in_flight_count_max = max(self.in_flight_count, self.in_flight_count_max)
+        try:
+            await asyncio.sleep(self.write_s)
+            if self.is_failing:
+                raise self.write_error
+            result = await self.store.update_checkpoint(self.scene.group, update)
+        finally:
+            self.in_flight_count -= 1
+        if result.outcome is WriteOutcome.WON:
+            self.written_at_s.append(asyncio.get_running_loop().time())
+        if self.unanswered_count == 0:
+            return result
+        self.unanswered_count -= 1
+        return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+
+
+def handle(checkpointer: Checkpointer, number: int) -> None:
+    """Note one more handled event."""
+    checkpointer.progress.advance(number, str(number))
+    checkpointer.note(1)
+
+
+async def write(checkpointer: Checkpointer, number: int) -> None:
+    """Note progress, and wait until it is stored."""
+    handle(checkpointer, number)
+    await checkpointer.flush()
+
+
+def writer_of(scene: Scene) -> str | None:
+    """The writer that the stored checkpoint names."""
+    checkpoint = scene.checkpoint()
+    return None if checkpoint is None else checkpoint.writer
+
+
+async def former_and_next(scene: Scene) -> tuple[CheckpointFixture, Checkpointer, Checkpointer]:
+    """Return two owners' checkpointers: one has written once, the other has not adopted yet."""
+    fixture = CheckpointFixture(scene)
+    await fixture.store.open()
+    former, following = fixture.checkpointer("a"), fixture.checkpointer("b")
+    await former.adopt()
+    await write(former, 5)
+    return fixture, former, following
+
+
+@asynccontextmanager
+async def writing(checkpointer: Checkpointer) -> AsyncIterator[None]:
+    """Run the checkpointer in the background, as a pump does."""
+    task = asyncio.create_task(checkpointer.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
