@@ -257,3 +257,5 @@ NEVER_STATIC = (
     *(start_together, deploy),
 )
 """Situations in which a processor stops for good: with static membership it keeps its leases."""
+STANDBY = (deploy,)
+"""Situations in which processors stand by."""
