@@ -170,3 +170,5 @@ PROCESS_FAULTS = (
     *(foreign, break_links),
 )
 NEVER_STATIC = (hang_on, leave_slowly)
+FOREIGN = (foreign,)
+"""Situations with foreign members."""

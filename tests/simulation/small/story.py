@@ -70,6 +70,7 @@ NEVER_STATIC: Final = {
     for function in module.NEVER_STATIC
 }
 COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
+FOREIGN: Final = {function.__name__ for function in process_faults.FOREIGN}
 STANDBY: Final = {function.__name__ for function in planned.STANDBY}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
 NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS | {
@@ -129,6 +130,8 @@ def draw(seed: int) -> SmallStory:
         strategy = LoadBalancingStrategy.RELEASE
     if not placement.admits_standby:
         names = [name for name in names if name not in STANDBY]
+    if not placement.admits_foreign:
+        names = [name for name in names if name not in FOREIGN]
     return SmallStory(
         seed=seed,
         placement=placement,

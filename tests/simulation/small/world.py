@@ -206,6 +206,14 @@ class SmallWorld(World):
             self.expect(not duplicate_count, f"{what}: {duplicate_count} events came twice")
             self.expect(not restart_count, f"{what}: {restart_count} pumps were made again")
 
+    def expect_free_leave(self, before: Cost, what: str) -> None:
+        """Check that a leave cost nothing, unless the plan then takes from others what they hold.
+
+        That happens only with a placement that is not sticky; without a hand-over it is stolen.
+        """
+        if self.is_cooperative or self.config.placement.is_sticky:
+            self.expect_free(before, what)
+
     def expect_nothing_taken(self, actor: Actor, what: str) -> None:
         """Check that a process wrote over no record of another one with its owner id."""
         taken = [p for writer, p in self.invariants.taken if writer is actor]
