@@ -3,6 +3,7 @@
 from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
 from eventproc.testing.harness.harness import HandlerTestHarness
 from eventproc.testing.harness.record import Closing, HandlerCall
+from eventproc.testing.placement_contract.contract import PlacementReport, check_placement
 from eventproc.testing.servers.azurite import Azurite
 from eventproc.testing.servers.kafka_broker import KafkaBroker
 from eventproc.testing.servers.lossy_proxy import LossyProxy
@@ -31,9 +32,11 @@ __all__ = [
     "LivelockError",
     "LoseAnswers",
     "LossyProxy",
+    "PlacementReport",
     "StoreFaults",
     "VirtualTimeLoop",
     "check_checkpoint_store",
+    "check_placement",
     "clause_names",
     "run_virtual",
 ]

@@ -12,8 +12,8 @@ that is so because its plan does not depend on owners. For a sticky one it has t
 quotas do not change (see ``Even``). And each free resource, in a fixed order, takes the first
 member of its own order that still has a place: a place that was filled and the resource that filled
 it leave the rest as it was.
-Rule 4: if the quotas are too small for all resources, those without an owner get the places first.
-What is left has no planned owner: its owner keeps it, or nobody has it.
+Rule 4: if the quotas are too small for all resources, a sticky placement gives the places to those
+without an owner first. What is left has no planned owner: its owner keeps it, or nobody has it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,9 @@ def plan(state: GroupState, placement: Placement) -> dict[str, str]:
         count = left[member]
         left[member] = None if count is None else count - 1
     free = [resource for resource in state.resources if resource not in planned]
-    planned.update(_deal(_by_urgency(free, state, left), left, order))
+    is_sticky = placement.is_sticky
+    dealt = _by_urgency(free, state, left) if is_sticky else sorted(free, key=by_rank)
+    planned.update(_deal(dealt, left, order))
     return planned
 
 
@@ -75,16 +77,19 @@ def _kept(state: GroupState, quotas: Mapping[str, int | None], order: Order) -> 
 def _by_urgency(
     free: Sequence[str], state: GroupState, left: Mapping[str, int | None]
 ) -> Sequence[str]:
-    """Return the resources in the order in which they are dealt: by rank; see rule 4.
+    """Return the resources in the order in which a sticky plan deals them: by rank; see rule 4.
 
     Whether there are too few places does not change while the plan is carried out: each resource
-    that moves takes one.
+    that moves takes one. Those that get a place are dealt by rank, too, because an owner may
+    release one before the next member claims it.
     """
     by_order = sorted(free, key=by_rank)
     counts = [count for count in left.values() if count is not None]
     if len(counts) < len(left) or sum(counts) >= len(free):
         return by_order
-    return sorted(by_order, key=lambda r: state.owner_by_resource.get(r) in state.members)
+    owned_last = sorted(by_order, key=lambda r: state.owner_by_resource.get(r) in state.members)
+    placed = set(owned_last[: sum(counts)])
+    return sorted(by_order, key=lambda resource: resource not in placed)
 
 
 def _deal(free: Iterable[str], left: dict[str, int | None], order: Order) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The plan: balanced, fewest moves, the same on every processor, stable while carried out."""
+"""``Even``: balanced, fewest moves, the same on every processor, stable while carried out."""
 
 from random import Random
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.placement.even import even_plan, even_quotas, moves_minimum
-from eventproc.core.placement.rank import rank
 from tests.unit.eventproc.core.ownership.groups import Group, group_holding, groups
+from tests.unit.eventproc.core.placement import former_plans
 
 
 def planned(group: Group) -> dict[str, str]:
@@ -160,6 +160,17 @@ def test_foreign_members_get_extra_partitions_last(group):
         assert below - group.foreign <= extra
 
 
-def test_the_rank_of_an_owner_id_is_fixed():
-    """It is part of the protocol: processors of all versions must compute the same plan."""
-    assert rank("0") == 9523843951405948789
+@pytest.mark.parametrize(
+    ("line", "expected"), list(enumerate(former_plans.DIGESTS.read_text().split()))
+)
+def test_the_plan_is_the_one_of_former_versions(line, expected):
+    """Processors of all versions must compute the same plan; each line is a hundred groups."""
+    first = line * former_plans.GROUPS_PER_DIGEST
+    numbers = range(first, first + former_plans.GROUPS_PER_DIGEST)
+
+    assert former_plans.digest(even_plan, numbers) == expected
+
+
+def test_former_plans_are_five_thousand():
+    """A line that is missing would be a hundred groups that are not compared."""
+    assert len(former_plans.DIGESTS.read_text().split()) == 50

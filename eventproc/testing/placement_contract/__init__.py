@@ -1,0 +1,1 @@
+"""The promises of a ``Placement``, as a test suite for any placement."""

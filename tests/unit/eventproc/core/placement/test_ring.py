@@ -1,0 +1,113 @@
+"""``Ring``: a hash ring with a bound, or the equal arcs of the document."""
+
+from math import ceil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.core.placement.plan import plan
+from eventproc.core.placement.ring import Ring
+from eventproc.core.placement.state import MemberFacts
+from eventproc.errors import ConfigurationError
+from tests.unit.eventproc.core.placement.states import counts, shares, state
+
+RING_OF_FOUR = {
+    "pod-0": ["0", "8", "9"],
+    "pod-1": ["3", "5", "7"],
+    "pod-2": ["2", "4", "6"],
+    "pod-3": ["1"],
+}
+LOOSE_RING_OF_FOUR = {
+    "pod-0": ["0", "1", "8"],
+    "pod-1": ["3", "5", "7"],
+    "pod-2": ["2", "4", "6", "9"],
+    "pod-3": [],
+}
+
+
+def group_of(resources: int, members: int, owned: str = ""):
+    """A group of members ``pod-N``."""
+    return state(resources, owned, **{f"pod-{n}": MemberFacts() for n in range(members)})
+
+
+def test_of_ten_on_ten_each_member_has_one():
+    """The arcs of the document leave five of these ten members without a resource."""
+    assert set(counts(group_of(10, 10), Ring()).values()) == {1}
+    assert sorted(counts(group_of(10, 10), Ring(literal=True)).values()) == [0] * 5 + [
+        *(1, 2, 2, 2, 3),
+    ]
+
+
+def test_the_plan_of_a_ring_is_fixed():
+    """It is part of the protocol: processors of all versions must compute the same plan."""
+    assert shares(group_of(10, 4), Ring()) == RING_OF_FOUR
+    assert shares(group_of(10, 4), Ring(bound=2.0)) == LOOSE_RING_OF_FOUR
+
+
+def test_literal_splits_the_circle_into_equal_arcs():
+    """Ranks of 0 to 9 in quarters of the circle: 2, 3, 0, 2, 1, 2, 0, 3, 2, 2."""
+    assert shares(group_of(10, 4), Ring(literal=True)) == {
+        "pod-0": ["2", "6"],
+        "pod-1": ["4"],
+        "pod-2": ["0", "3", "5", "8", "9"],
+        "pod-3": ["1", "7"],
+    }
+
+
+def test_literal_orders_the_other_members_from_the_arc_on():
+    """Resource 0 is in the third of four arcs."""
+    order = Ring(literal=True).order(group_of(1, 4))
+
+    assert list(order("0")) == ["pod-2", "pod-3", "pod-0", "pod-1"]
+
+
+@given(st.integers(1, 60), st.integers(1, 12), st.sampled_from([1.0, 1.25, 2.0]))
+def test_no_member_has_more_than_the_bound(resources, members, bound):
+    """And each resource has an owner."""
+    found = counts(group_of(resources, members), Ring(bound=bound))
+
+    assert max(found.values()) <= ceil(bound * resources / members)
+    assert sum(found.values()) == resources
+
+
+@given(st.integers(1, 40), st.integers(2, 9), st.integers(0, 8), st.booleans())
+def test_the_plan_does_not_depend_on_owners(resources, members, owner, literal):
+    """So a resource returns to its member when that one does."""
+    everything = ",".join(str(number) for number in range(resources))
+    placement = Ring(literal=literal)
+
+    assert plan(group_of(resources, members, f"pod-{owner}:{everything}"), placement) == plan(
+        group_of(resources, members), placement
+    )
+
+
+@given(st.integers(1, 40), st.integers(2, 9))
+def test_without_a_tight_bound_only_the_resources_of_a_member_that_ends_move(resources, members):
+    """With a bound that no member reaches, it is a plain hash ring."""
+    loose = Ring(bound=float(members))
+    before = plan(group_of(resources, members), loose)
+    after = plan(group_of(resources, members - 1), loose)
+    last = f"pod-{members - 1}"
+
+    assert {r for r in before if before[r] != after[r]} == {r for r in before if before[r] == last}
+
+
+def test_a_member_has_many_points():
+    """With one point for each of two members, one of them would have most of the circle."""
+    resources = 1000
+    found = counts(group_of(resources, 2), Ring(bound=2.0))
+
+    assert min(found.values()) > 0.4 * resources
+
+
+def test_without_members_there_are_no_quotas():
+    """The plan asks for none; a quota of nobody would divide by zero."""
+    assert Ring().quotas(state(3)) == {}
+
+
+@pytest.mark.parametrize("bound", [0.99, 0, -1.0, float("nan"), "1", True])
+def test_a_bound_below_one_is_refused(bound):
+    """Some resources would have no planned owner."""
+    with pytest.raises(ConfigurationError, match="bound"):
+        Ring(bound=bound)
