@@ -4,6 +4,7 @@
     python -m tests.mutation --only ETag         # those with this word in name or file
     python -m tests.mutation --resume            # those without a verdict, or changed since
     python -m tests.mutation --simulation        # then by the simulation as well: an hour
+    python -m tests.mutation --simulation --no-tests --suite small --seeds 200
     python -m tests.mutation --table             # only write the report again
 
 Verdicts are kept in ``.tools/mutants/verdicts.json``, each as soon as it is known. At the end
@@ -31,6 +32,7 @@ from tests.mutation.guards.everything import GUARDS, GUARDS_BY_PART
 from tests.mutation.mutant_runner import MutantRunner
 from tests.mutation.verdict import ByTests, ByWorlds
 from tests.mutation.verdict_file import VerdictFile
+from tests.simulation.suites import SUITES
 
 ROUNDS: Final = (4, 20, 60, 200)
 """The number of seeds up to which each round goes."""
@@ -76,7 +78,8 @@ class MutationRun:
         return len(self._errors)
 
     def _work(self, directory: Path, storage: str) -> None:
-        with MutantRunner(directory, storage=storage) as runner:
+        suite = self._arguments.suite
+        with MutantRunner(directory, storage=storage, suite=suite) as runner:
             while True:
                 try:
                     guard, seeds = self._queue.get_nowait()
@@ -137,6 +140,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--only", default="", help="guards with this word in their name or file")
     parser.add_argument("--seeds", type=int, default=1000, help="for the simulation (1000)")
+    parser.add_argument("--suite", choices=SUITES, help="the only suite that is played")
     parser.add_argument("--jobs", type=int, default=2, help="mutants tried at a time (2)")
     parser.add_argument("--simulation", action="store_true", help="then by the simulation as well")
     parser.add_argument("--no-tests", dest="tests", action="store_false", help="simulation only")

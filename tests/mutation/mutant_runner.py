@@ -48,17 +48,16 @@ class PytestResult:
     troubles: tuple[str, ...] = ()
 
 
-def _suites(guard: Guard) -> Sequence[str]:
-    """Return the suites of a guard after the small worlds, which are quick; empty: all."""
-    return ("small", *guard.suites) if guard.suites else ()
-
-
 class MutantRunner:
     """One copy of the project, in which mutants are tested one after the other."""
 
-    def __init__(self, directory: Path, *, storage: str) -> None:
-        """Copy the project into a new *directory*; *storage* is a connection string for tests."""
+    def __init__(self, directory: Path, *, storage: str, suite: str | None = None) -> None:
+        """Copy the project into a new *directory*.
+
+        *storage* is a connection string for tests; with *suite*, only that one is played.
+        """
         self._root = directory
+        self._suite = suite
         self._verdict = directory / "verdict.json"
         self._output = directory / "output.txt"
         self._sound_by_test: dict[str, bool] = {}
@@ -157,7 +156,7 @@ class MutantRunner:
         while True:
             with self._mutant(guard):
                 request = {"first": first, "stop": stop, "skipped": skipped}
-                code, answer = self._run_worlds(suites=guard.suites, **request)
+                code, answer = self._run_worlds(suites=self._suites(guard), **request)
             if not answer:
                 return ByWorlds(seeds_tried=stop, trouble=", ".join(hung))
             world = (answer["suite"], answer["seed"])
@@ -174,6 +173,12 @@ class MutantRunner:
                     violation=" ".join(answer["violation"].split())[:200],
                 )
             first = answer["seed"]
+
+    def _suites(self, guard: Guard) -> Sequence[str]:
+        """Return the small worlds, which are quick, and the guard's suites; empty: all suites."""
+        if self._suite is not None:
+            return (self._suite,)
+        return ("small", *guard.suites) if guard.suites else ()
 
     def play_again(self, guard: Guard, suite: str, seed: int) -> ByWorlds | None:
         """Play the world that failed the last time; ``None`` if it does not fail."""

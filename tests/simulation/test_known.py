@@ -85,14 +85,6 @@ SMALL_STORIES = {
         conditions=("slow store", "session"),
         steps=((0, "replace_paused"),),
     ),
-    "the same with lost answers before": small.SmallStory(
-        seed=16248,
-        partition_count=3,
-        processor_count=1,
-        strategy=LoadBalancingStrategy.COOPERATIVE,
-        conditions=("slow store", "session"),
-        steps=((0, "return_fenced"), (1, "replace_paused")),
-    ),
     "a twin of a processor whose records expired": small.SmallStory(
         seed=11644,
         partition_count=1,

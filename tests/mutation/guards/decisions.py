@@ -2,8 +2,8 @@
 
 from tests.mutation.guard import Guard, guards_in
 
-PLAN = guards_in(
-    "eventproc/core/ownership/plan.py",
+EVEN = guards_in(
+    "eventproc/core/placement/even.py",
     ["tests/unit/eventproc/core/placement/test_even.py", "tests/stories/test_plan_small_worlds.py"],
     Guard(
         name="an extra partition goes to an owner that holds more than the minimum, whatever its "
@@ -29,41 +29,62 @@ PLAN = guards_in(
         words="(owner_id in foreign) != holds_extra, ",
         mutated="False, ",
     ),
+    suites=("moves",),
+)
+
+PLAN = guards_in(
+    "eventproc/core/placement/plan.py",
+    ["tests/unit/eventproc/core/placement/test_plan.py"],
     Guard(
         name="the partitions that an owner gives up are chosen by rank",
         without_it="processors that got their listings in different orders compute different plans",
-        words="            held.sort(key=_precedence)\n",
+        words="            held.sort(key=by_rank)\n",
         mutated="",
+        killers=("tests/unit/eventproc/core/placement/test_even.py",),
         is_simulated=False,
     ),
     Guard(
         name="free partitions are assigned in the order of their rank",
         without_it="the plan depends on the order of a listing",
-        words="for partition_id in sorted(free, key=_precedence):",
-        mutated="for partition_id in free:",
+        words="by_order = sorted(free, key=by_rank)",
+        mutated="by_order = list(free)",
+        killers=("tests/unit/eventproc/core/placement/test_even.py",),
         is_simulated=False,
     ),
+    Guard(
+        name="a record of a partition that does not exist is no part of the plan",
+        without_it="after a hub was created again with fewer partitions, its former partitions are "
+        "handed over",
+        words="        and state.owner_by_resource.keys() == set(state.resources)\n",
+        mutated="",
+        is_simulated=False,
+    ),
+    Guard(
+        name="with capacities that are too small, a partition that was released is dealt as before",
+        without_it="with RELEASE the plan changes while it is carried out",
+        words="return sorted(by_order, key=lambda resource: resource not in placed)",
+        mutated="return owned_last",
+        is_simulated=False,
+    ),
+    suites=("moves",),
+)
+
+CIRCLE = guards_in(
+    "eventproc/core/placement/clockwise.py",
+    ["tests/unit/eventproc/core/placement/test_clockwise.py"],
     Guard(
         name="owners are placed on the hash ring in the order of their rank",
         without_it="the plan depends on the order of a listing",
-        words="if count > 0), key=_precedence)",
-        mutated="if count > 0))",
-        is_simulated=False,
-    ),
-    Guard(
-        name="a record of a partition that does not exist does not hide one without an owner",
-        without_it="after a hub was created again with fewer partitions, one of them is read by "
-        "nobody",
-        words="        and owner_by_partition.keys() == set(partition_ids)\n",
-        mutated="",
+        words="ordered = sorted(points, key=itemgetter(0))",
+        mutated="ordered = list(points)",
         is_simulated=False,
     ),
     Guard(
         name="assigning one partition by the hash ring does not change the assignment of the "
         "others",
         without_it="the plan changes while it is carried out",
-        words="bisect_left(points, rank(partition_id)) % len(ring)",
-        mutated="max(range(len(ring)), key=left.__getitem__)",
+        words="index = self._circle.index(resource) if self._open_count else 0",
+        mutated="index = max(range(len(self._left)), key=[*self._left.values()].__getitem__)",
     ),
     suites=("moves",),
 )

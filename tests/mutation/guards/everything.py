@@ -16,7 +16,14 @@ from tests.mutation.guards import (
 )
 
 GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
-    "The plan": [*decisions.PLAN, *decisions.BALANCE, *decisions.STANDBY, *cycle.GROUP],
+    "The plan": [
+        *decisions.EVEN,
+        *decisions.PLAN,
+        *decisions.CIRCLE,
+        *decisions.BALANCE,
+        *decisions.STANDBY,
+        *cycle.GROUP,
+    ],
     "The cycle": [*cycle.MEMORY, *cycle.CYCLE, *sessions.SESSION_MEMORY],
     "Members and their liveness": [
         *decisions.LEASE,

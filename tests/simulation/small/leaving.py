@@ -15,6 +15,7 @@ DRAINED_S = 2.0
 GIVEN_S = 0.45
 """Seconds until a new owner that polled serves a partition which it was given."""
 
+
 CLAIMED_S = 5.0
 """Within so many seconds a free partition is claimed, even if members change all the time."""
 
@@ -191,17 +192,23 @@ async def late_withdrawal(world: SmallWorld, rng: Random) -> None:
     world.leave(left)
     await world.until_gone(left)
     new = world.start(left.owner_id, is_supervised=False, deployment_id=world.deployment_id)
-    await asyncio.sleep(1)
+    until_s = world.now_s + PLANNED_S
+    while not _is_recorded(world, new):
+        world.expect(world.now_s < until_s, f"{new.owner_id} wrote no member record")
+        await asyncio.sleep(0.1)
     await _stays_member(world, new, 6)
     await world.settle("restarted before its record was deleted", PLANNED_S + world.expiration_s)
+
+
+def _is_recorded(world: SmallWorld, node: CheckedNode) -> bool:
+    return node.owner_id in world.records().member_by_owner
 
 
 async def _stays_member(world: SmallWorld, node: CheckedNode, for_s: float) -> None:
     """Check that the member record of a live processor does not vanish."""
     until_s = world.now_s + for_s
     while world.now_s < until_s and not node.is_over:
-        is_there = node.owner_id in world.records().member_by_owner
-        world.expect(is_there, f"the member record of {node.owner_id} vanished")
+        world.expect(_is_recorded(world, node), f"the member record of {node.owner_id} vanished")
         await asyncio.sleep(0.1)
 
 

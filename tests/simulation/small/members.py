@@ -17,7 +17,8 @@ poll four times in a second while something has to change."""
 class MemberInvariants(MoveInvariants):
     """Checks claims and hand-overs against the status of members; counts releases.
 
-    - *leaver*: a processor claims while it leaves, or gets a partition though all know that.
+    - *leaver*: a processor claims while it leaves, or gets a partition though all know that;
+    - *repeated*: one request writes a record twice, of which the second write cannot be won.
     """
 
     is_quick: bool = True
@@ -48,8 +49,10 @@ class MemberInvariants(MoveInvariants):
         claims: Collection[OwnershipClaim],
         stored: Mapping[str, PartitionOwnership],
     ) -> None:
-        """Note to which processors partitions are handed over."""
+        """Note to which processors partitions are handed over; no write repeats another one."""
         super().asked(actor, claims, stored)
+        if len({claim.partition_id for claim in claims}) < len(claims):
+            self.report("repeated", f"{actor.name} writes a record twice in one request: {claims}")
         for claim in claims:
             if claim.owner_id not in {None, actor.name}:
                 self.given_to.add(str(claim.owner_id))

@@ -196,7 +196,7 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
     # Vacancies are counted in equal shares: with other shares, none or two may take one's place.
     has_vacancy = len(old) <= len(world.hub.partition_ids()) and world.config.placement == Even()
     if what == "leave" and has_vacancy:
-        await _replace(world, old[0], first)
+        await _replace(world, rng, old[0], first)
         if world.is_cooperative:
             world.expect_free(cost, "deploy")
     elif what != "wait":
@@ -216,10 +216,18 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
     await world.settle("deployed")
 
 
-async def _replace(world: SmallWorld, old: CheckedNode, new: list[CheckedNode]) -> None:
-    """One of the old ones leaves: one of the new ones takes its place."""
+async def _replace(
+    world: SmallWorld, rng: Random, old: CheckedNode, new: list[CheckedNode]
+) -> None:
+    """One of the old ones leaves: one of the new ones takes its place.
+
+    In some worlds another new one joins while that happens.
+    """
     members = world.records().member_by_owner
     world.leave(old)
+    if rng.random() < 0.6:
+        await asyncio.sleep(rng.uniform(0.5, 1.5 * world.shutdown_s))
+        new += world.join()
     await world.until_gone(old)
     active: list[CheckedNode] = []
     for _ in range(STANDBY_POLLS):

@@ -1,4 +1,4 @@
-"""Faults of processes and handlers, and foreign members."""
+"""Faults of processes, handlers and links."""
 
 import asyncio
 from dataclasses import replace
@@ -123,37 +123,6 @@ async def leave_slowly(world: SmallWorld, rng: Random) -> None:
     await world.until_gone(left)
 
 
-# Others.
-
-
-async def foreign(world: SmallWorld, rng: Random) -> None:
-    """A foreign member claims one partition and then nothing: others serve the rest."""
-    await world.catch_up()
-    partition_ids = list(world.hub.partition_ids())
-    if len(partition_ids) < 2 or world.is_session:
-        return
-    node = world.start_lazy(rng.choice(partition_ids))
-    if rng.random() < 0.5:
-        world.join()
-    else:
-        await asyncio.sleep(3)
-        world.crash(world.choose(rng))
-        if not world.ours:
-            world.join()
-    if rng.random() < 0.5:
-        await asyncio.sleep(world.expiration_s)
-        world.crash(node)
-    await asyncio.sleep(3.5 * world.expiration_s)
-    live = world.owner_by_partition()
-    world.expect(len(live) == len(partition_ids), "a foreign member's share is not read")
-    served = {p for n in world.ours for p in n.served}
-    mine = {p for p, owner_id in live.items() if owner_id == node.owner_id}
-    world.expect(served | mine == set(partition_ids), "a foreign member's share is not read")
-    if not node.process.is_killed:
-        world.leave(node)
-        await world.until_gone(node)
-
-
 async def break_links(world: SmallWorld, rng: Random) -> None:
     """Every link to the hub breaks: nothing is delivered again."""
     await world.catch_up()
@@ -167,7 +136,7 @@ async def break_links(world: SmallWorld, rng: Random) -> None:
 
 PROCESS_FAULTS = (
     *(pause, pause_while_changing, crash, hang_on, long_calls, leave_slowly),
-    *(foreign, break_links),
+    break_links,
 )
 NEVER_STATIC = (hang_on, leave_slowly)
 FOREIGN = (foreign,)

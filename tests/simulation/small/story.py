@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
+from string import ascii_lowercase
 from typing import Any, Final
 
 from eventproc import (
@@ -29,6 +30,7 @@ from tests.simulation.lanes import key_selector
 from tests.simulation.placements import STRATEGIES, draw_placement
 from tests.simulation.small import (
     checkpoints,
+    foreign,
     lease_faults,
     leaving,
     planned,
@@ -62,12 +64,17 @@ SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, N
         *leaving.LEAVING,
         *checkpoints.CHECKPOINTS,
         *suspects.SUSPECTS,
+        *foreign.FOREIGN,
     )
 }
 NEVER_STATIC: Final = {
     function.__name__
-    for module in (planned, store_faults, process_faults, leaving, checkpoints, suspects)
-    for function in module.NEVER_STATIC
+    for functions in (
+        *(planned.NEVER_STATIC, store_faults.NEVER_STATIC, process_faults.NEVER_STATIC),
+        *(leaving.NEVER_STATIC, checkpoints.NEVER_STATIC, suspects.NEVER_STATIC),
+        foreign.NEVER_STATIC,
+    )
+    for function in functions
 }
 COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
 FOREIGN: Final = {function.__name__ for function in process_faults.FOREIGN}
@@ -193,6 +200,7 @@ def _world(story: SmallStory) -> SmallWorld:
     world.usual_seconds_per_event = 0.3 if has("busy") else 0.0
     world.invariants.is_quick = not has("slow store")
     world.invariants.deaths_max = DELIVERIES_MAX + DEATHS_UNCOUNTED
+    world.letter = rng.choice(ascii_lowercase)
     world.is_early = has("early receivers")
     world.fails = has("failing")
     world.behaviour.failure_rate = 0.1 if has("failing") else 0.0

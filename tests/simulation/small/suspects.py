@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
-from eventproc.models import MemberStatus
 from eventproc.testing.faults import Fate
 from tests.simulation.small.world import BUSY_S, PLANNED_S, SmallWorld, two_processors
 
@@ -101,32 +100,6 @@ async def lose_during_long_call(world: SmallWorld, rng: Random) -> None:
     await asyncio.sleep(world.behaviour.seconds_per_event)
 
 
-async def return_fenced(world: SmallWorld, rng: Random) -> None:
-    """A processor reaches the store again when others have fenced it and begin to claim."""
-    await two_processors(world)
-    world.behaviour.seconds_per_event = BUSY_S
-    node = world.choose(rng)
-    late_s = rng.uniform(0.5, 2)
-    for other in world.ours:
-        if other is not node:
-            other.connection.fate = lambda called, fate: (
-                replace(fate, way_there_s=late_s) if called == "claim_ownership" else fate
-            )
-    node.connection.is_out = True
-    until_s = world.now_s + 2 * world.expiration_s
-    while world.now_s < until_s:
-        found = world.records().member_by_owner.get(node.owner_id)
-        if found is not None and found.status is MemberStatus.DEAD:
-            break
-        await asyncio.sleep(0.05)
-    slow_s = rng.choice([0, 1])
-    node.connection.is_out = False
-    node.connection.fate = lambda called, fate: (
-        replace(fate, way_there_s=slow_s) if called == "announce_member" else fate
-    )
-    await asyncio.sleep(world.expiration_s)
-
-
 async def replace_promptly(world: SmallWorld, rng: Random) -> None:
     """A process is resumed as soon as another one with its owner id has joined; it ends.
 
@@ -166,7 +139,7 @@ def _late_claims(late_s: float):
 
 SUSPECTS = (
     *(deadly_event, hang_once, sleep_offline, steal_links, lose_during_long_call),
-    *(return_fenced, replace_promptly),
+    replace_promptly,
 )
 NEVER_STATIC = (lose_during_long_call,)
 NEVER_COOPERATIVE = (steal_links,)
@@ -174,6 +147,5 @@ NEVER_COOPERATIVE = (steal_links,)
 NEEDS: dict[str, tuple[str, ...]] = {
     "deadly_event": ("deliveries",),
     "hang_once": ("stall",),
-    "return_fenced": ("session",),
 }
 """Conditions that a situation makes no sense without."""

@@ -81,6 +81,9 @@ class SmallWorld(World):
     invariants_class = SmallInvariants
     invariants: SmallInvariants
     deployment_id = ""
+    letter = "n"
+    """A letter in the owner ids of foreign members, on whose hashes the plan depends."""
+
     is_early = False
     """Whether receivers begin before the position that they were asked for."""
 
@@ -149,13 +152,14 @@ class SmallWorld(World):
             for _ in range(count)
         ]
 
-    def start_lazy(self, partition_id: str) -> CheckedNode:
-        """Start a foreign member that claims one partition, and never another one."""
+    def start_lazy(self, *partition_ids: str) -> CheckedNode:
+        """Start a foreign member that claims these partitions, and never another one."""
 
-        def claim_one(seen: ObservedGroup, _: Random) -> Decision:
-            return Decision(claims=() if partition_id in seen.mine else (partition_id,))
+        def claim_these(seen: ObservedGroup, _: Random) -> Decision:
+            return Decision(claims=tuple(p for p in partition_ids if p not in seen.mine))
 
-        return self.start_foreign(f"lazy{len(self.nodes)}", ClientProfile(rule=claim_one))
+        owner_id = f"lazy-{self.letter}{len(self.nodes)}"
+        return self.start_foreign(owner_id, ClientProfile(rule=claim_these))
 
     def stale_members(self) -> list[str]:
         """Return the processors that own nothing, and whose member record expired."""
@@ -175,8 +179,8 @@ class SmallWorld(World):
         return [node for node in self.there if not node.actor.is_foreign]
 
     def choose(self, rng: Random) -> CheckedNode:
-        """Return a processor that should own a share."""
-        return rng.choice(self.ours)
+        """Return a processor that should own a share, and has started unless none has."""
+        return rng.choice([node for node in self.ours if node.has_started] or self.ours)
 
     # What it costs.
 

@@ -19,6 +19,8 @@ def test_members_follow_a_resource_by_their_points():
     """The resource 0 has the rank 9523843951405948789, which is beyond the point of b."""
     circle = Circle([(3 * 2**62, "c"), (2**62, "a"), (2**63, "b")])
 
+    assert circle.points == [2**62, 2**63, 3 * 2**62]
+    assert circle.members == ["a", "b", "c"]
     assert rank("0") > 2**63
     assert list(Clockwise(circle)("0")) == ["c", "a", "b"]
 

@@ -89,7 +89,7 @@ def test_literal_gives_the_whole_remainder_to_the_last_one_of_the_document(resou
 
 def test_a_processor_without_an_ordinal_is_refused():
     """The message says how it gets one."""
-    with pytest.raises(ConfigurationError, match=r"set ordinal, or give an owner_id that ends"):
+    with pytest.raises(ConfigurationError, match=r"pass ordinal, or an owner_id that ends"):
         Ordinal().check(MemberFacts())
 
 

@@ -153,6 +153,15 @@ def test_resources_without_an_owner_get_too_few_places_first():
     assert sorted(planned.values()) == ["a", "b"]
 
 
+def test_a_resource_that_was_released_is_dealt_as_before():
+    """Although it is free now, and places are too few: b and c have one each for 2 and 3."""
+    one, none = MemberFacts(capacity=1), MemberFacts(capacity=0)
+    group = state(4, "a:0,1,2", a=none, b=one, c=one)
+    released = state(4, "a:0,1", a=none, b=one, c=one)
+
+    assert plan(group, Capacities()) == plan(released, Capacities()) == {"2": "c", "3": "b"}
+
+
 def test_with_just_enough_places_resources_are_dealt_by_rank():
     """With one place fewer they would not be: what is free would come first."""
     group = state(4, "a:0,1,2", a=MemberFacts(capacity=1), b=MemberFacts(capacity=3))
