@@ -139,5 +139,3 @@ PROCESS_FAULTS = (
     break_links,
 )
 NEVER_STATIC = (hang_on, leave_slowly)
-FOREIGN = (foreign,)
-"""Situations with foreign members."""

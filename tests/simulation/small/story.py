@@ -77,7 +77,7 @@ NEVER_STATIC: Final = {
     for function in functions
 }
 COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
-FOREIGN: Final = {function.__name__ for function in process_faults.FOREIGN}
+FOREIGN: Final = {function.__name__ for function in foreign.FOREIGN}
 STANDBY: Final = {function.__name__ for function in planned.STANDBY}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
 NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS | {
