@@ -7,9 +7,10 @@ same story as without placements. Those of ``test_known`` do.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
+from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.placement import Placement
 from eventproc.core.placement.plan import plan
@@ -45,13 +46,21 @@ def with_placement(
 
     Beside foreign members only ``Even`` may be used.
     """
+    placement, releases = draw_placement(seed)
+    return replace(
+        config,
+        placement=Even() if has_foreign else placement,
+        load_balancing_strategy=(
+            LoadBalancingStrategy.RELEASE if releases else config.load_balancing_strategy
+        ),
+    )
+
+
+def draw_placement(seed: int | str) -> tuple[Placement, bool]:
+    """Draw a placement, and whether the strategy is ``RELEASE``; the same for the same seed."""
     rng = Random(f"rule/{seed}")
-    given: dict[str, Any] = {}
-    if rng.random() < RELEASE_RATE:
-        given["load_balancing_strategy"] = LoadBalancingStrategy.RELEASE
-    if rng.random() >= EVEN_RATE and not has_foreign:
-        given["placement"] = rng.choice(UNEVEN)
-    return replace(config, **given)
+    releases, is_even = rng.random() < RELEASE_RATE, rng.random() < EVEN_RATE
+    return (Even() if is_even else rng.choice(UNEVEN)), releases
 
 
 def drawn_facts(

@@ -117,17 +117,15 @@ class GroupView(Fleet):
         return planned_owners(self.config.placement, self.hub.partition_ids(), owners, members)
 
     @property
-    def is_as_planned(self) -> bool:
-        """Whether each partition has its planned owner, and present nodes serve what is owned.
+    def is_shared_as_planned(self) -> bool:
+        """Whether each partition has its planned owner by the store's records.
 
         A partition that no member has room for may be owned by any present node, or by none.
         """
         owners = self.owner_by_partition()
-        return (
-            all(owners.get(p) == owner_id for p, owner_id in self.planned(owners).items())
-            and set(owners.values()) <= {node.owner_id for node in self.there}
-            and sum(node.served_count for node in self.there) == len(owners)
-        )
+        planned = self.planned(owners)
+        is_planned = all(owners.get(p) == owner_id for p, owner_id in planned.items())
+        return is_planned and set(owners.values()) <= {node.owner_id for node in self.there}
 
     @property
     def is_balanced(self) -> bool:
@@ -140,7 +138,8 @@ class GroupView(Fleet):
         if any(n.leaving.is_set() and not n.is_gone for n in self.nodes):
             return False  # A hand-over is pending.
         if self.config.placement != Even():
-            return self.is_as_planned
+            served_count = sum(node.served_count for node in self.there)
+            return self.is_shared_as_planned and served_count == len(self.owner_by_partition())
         counts = self.owned_counts()
         ours = [counts[node.owner_id] for node in self.there if not node.actor.is_foreign] or [0]
         partition_count = len(self.hub.partition_ids())

@@ -3,6 +3,7 @@
 import asyncio
 from random import Random
 
+from eventproc.core.placement.even import Even
 from eventproc.models import MemberStatus
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.world import PLANNED_S, SmallWorld, two_processors
@@ -40,7 +41,7 @@ async def leave(world: SmallWorld, rng: Random) -> None:
     further_count = max(0, shares.counts[left.owner_id] - 1)
     await world.settle("leave", LEFT_S + further_count * world.claim_pace_s)
     world.expect_fewest_moves(shares, "leave")
-    world.expect_free(cost, "leave")
+    world.expect_free_leave(cost, "leave")
     world.expect(left.owner_id not in world.records().member_by_owner, "its member record is left")
 
 
@@ -74,7 +75,7 @@ async def leave_together(world: SmallWorld, rng: Random) -> None:
         world.leave(node)
         await asyncio.sleep(rng.uniform(0, 2.5))
     await world.settle("leave together")
-    world.expect_free(cost, "leave together")
+    world.expect_free_leave(cost, "leave together")
 
 
 async def join_while_draining(world: SmallWorld, rng: Random) -> None:
@@ -192,7 +193,8 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
     await asyncio.sleep(3)
     world.expect(not world.invariants.moves, "a standby processor got a partition")
     what = rng.choice(["leave", "crash", "wait"])
-    has_vacancy = len(old) <= len(world.hub.partition_ids())
+    # Vacancies are counted in equal shares: with other shares, none or two may take one's place.
+    has_vacancy = len(old) <= len(world.hub.partition_ids()) and world.config.placement == Even()
     if what == "leave" and has_vacancy:
         await _replace(world, rng, old[0], first)
         if world.is_cooperative:
@@ -265,3 +267,5 @@ NEVER_STATIC = (
     *(start_together, deploy),
 )
 """Situations in which a processor stops for good: with static membership it keeps its leases."""
+STANDBY = (deploy,)
+"""Situations in which processors stand by."""

@@ -140,7 +140,7 @@ async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
     await world.until_gone(left)
     await world.settle("left although requests were lost")
     if world.is_quick:
-        world.expect_free(cost, "left although requests were lost")
+        world.expect_free_leave(cost, "left although requests were lost")
     names = set(world.owner_by_partition().values())
     world.expect(left.owner_id not in names, "a processor that left is still an owner")
 

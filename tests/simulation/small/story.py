@@ -6,7 +6,7 @@ situations and conditions with which it still fails.
 """
 
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 from string import ascii_lowercase
@@ -20,11 +20,14 @@ from eventproc import (
     FailurePolicy,
     LoadBalancingStrategy,
 )
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.placement import Placement
 from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
 from eventproc.testing.processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
+from tests.simulation.placements import STRATEGIES, draw_placement
 from tests.simulation.small import (
     checkpoints,
     foreign,
@@ -74,6 +77,8 @@ NEVER_STATIC: Final = {
     for function in functions
 }
 COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
+FOREIGN: Final = {function.__name__ for function in foreign.FOREIGN}
+STANDBY: Final = {function.__name__ for function in planned.STANDBY}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
 NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS | {
     function.__name__: ("session",) for function in sessions.SESSIONS
@@ -96,6 +101,7 @@ class SmallStory:
     partition_count: int
     processor_count: int
     strategy: LoadBalancingStrategy
+    placement: Placement = field(default_factory=Even)
     conditions: tuple[str, ...]
     steps: tuple[tuple[int, str], ...]
     """The situations, each with the number from which its details are drawn."""
@@ -105,7 +111,7 @@ class SmallStory:
         steps = ", then ".join(name for _, name in self.steps) or "nothing"
         return (
             f"{self.partition_count} partitions, {self.processor_count} processors, "
-            f"{self.strategy.value}; with {conditions}; situations: {steps}"
+            f"{self.strategy.value}, {self.placement.name}; with {conditions}; situations: {steps}"
         )
 
 
@@ -115,7 +121,7 @@ def draw(seed: int) -> SmallStory:
     conditions = [c for c in CONDITIONS if rng.random() < CONDITION_RATE]
     if rng.random() < SESSION_RATE:
         conditions.append("session")
-    strategy = rng.choice([*LoadBalancingStrategy, LoadBalancingStrategy.COOPERATIVE])
+    strategy = rng.choice([*STRATEGIES, LoadBalancingStrategy.COOPERATIVE])
     enabled = [name for name in SITUATIONS if rng.random() < 0.5]
     names = rng.choices(enabled, k=rng.randint(1, STEPS_MAX))
     if not COOPERATIVE.isdisjoint(names):
@@ -126,8 +132,16 @@ def draw(seed: int) -> SmallStory:
     conditions += [c for c in sorted(needed) if c not in conditions]
     if "static" in conditions:
         names = [name for name in names if name not in NEVER_STATIC]
+    placement, releases = draw_placement(f"small/{seed}")
+    if releases and strategy is LoadBalancingStrategy.COOPERATIVE and COOPERATIVE.isdisjoint(names):
+        strategy = LoadBalancingStrategy.RELEASE
+    if not placement.admits_standby:
+        names = [name for name in names if name not in STANDBY]
+    if not placement.admits_foreign:
+        names = [name for name in names if name not in FOREIGN]
     return SmallStory(
         seed=seed,
+        placement=placement,
         partition_count=rng.choice([1, 2, 3, 4, 6]),
         processor_count=rng.randint(1, 3),
         strategy=strategy,
@@ -149,6 +163,7 @@ def _config(story: SmallStory) -> EventProcessorConfig:
     return EventProcessorConfig(
         uses_store_thread=False,
         load_balancing_strategy=story.strategy,
+        placement=story.placement,
         lease_mode=LeaseMode.SESSION if has("session") else LeaseMode.PARTITION,
         load_balancing_interval=timedelta(seconds=2),
         ownership_expiration=timedelta(seconds=EXPIRATION_S),
@@ -257,6 +272,8 @@ def shrunk(story: SmallStory) -> SmallStory:
 def _simpler(story: SmallStory) -> Iterator[SmallStory]:
     for steps in _without_one(story.steps):
         yield replace(story, steps=steps)
+    if story.placement != Even():
+        yield replace(story, placement=Even())
     for conditions in _without_one(story.conditions):
         yield replace(story, conditions=conditions)
     if story.processor_count > 1:
