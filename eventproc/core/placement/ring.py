@@ -42,6 +42,7 @@ class Ring(Placement):
     bound, as in "Hashrings to the rescue" by the makers of Knock."""
 
     is_sticky: ClassVar[bool] = False
+    admits_standby: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse a bound below one."""
