@@ -21,9 +21,18 @@ LOG = get_logger("eventproc.test")
 
 
 class SlowListing(MemoryCheckpointStore):
-    """A store that answers a listing of ownership records late."""
+    """A store that answers listings late."""
 
     delay_s = 0.0
+    """Of ownership records."""
+
+    members_delay_s = 0.0
+
+    async def list_members(self, group):
+        """Return the records as they were at the request."""
+        found = await super().list_members(group)
+        await asyncio.sleep(self.members_delay_s)
+        return found
 
     async def list_ownership(self, group):
         """Return the records as they were at the request."""

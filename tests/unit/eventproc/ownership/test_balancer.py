@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import (
     ClaimResult,
@@ -31,6 +33,23 @@ def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
         assert left.actions.moves.hand_overs == {}
 
     run(scenario)
+
+
+def test_a_listing_counts_from_its_first_request():
+    """What it shows may have changed since; with session leases, trust depends on its age."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        await fixture.poll()
+        await seconds(fixture.config.ownership_expiration.total_seconds() / 2)
+        fixture.store.members_delay_s = 5.0
+        asked_at_s = asyncio.get_running_loop().time() + 0.3
+        await fixture.poll()
+        await fixture.membership.change_to(MemberStatus.ACTIVE)  # renews the session
+
+        assert fixture.leases.trusted_until_s("0") == pytest.approx(asked_at_s + 54.0)
+
+    run(scenario, mode=LeaseMode.SESSION)
 
 
 def test_a_cycle_under_way_does_not_write_a_status_that_is_being_written():
