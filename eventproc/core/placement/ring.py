@@ -15,7 +15,7 @@ from eventproc.core.placement.rank import rank
 from eventproc.core.placement.state import GroupState
 from eventproc.settings import Wanted, Within, check_settings
 
-POINTS_PER_MEMBER: Final = 64
+POINTS_PER_MEMBER: Final = 32
 """So many points even out the arcs between them: with one point, some members would get several
 times the share of others."""
 
