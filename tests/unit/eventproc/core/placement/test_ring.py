@@ -13,16 +13,16 @@ from eventproc.errors import ConfigurationError
 from tests.unit.eventproc.core.placement.states import counts, shares, state
 
 RING_OF_FOUR = {
-    "pod-0": ["0", "8", "9"],
+    "pod-0": ["0", "1", "9"],
     "pod-1": ["3", "5", "7"],
     "pod-2": ["2", "4", "6"],
-    "pod-3": ["1"],
+    "pod-3": ["8"],
 }
 LOOSE_RING_OF_FOUR = {
-    "pod-0": ["0", "1", "8"],
-    "pod-1": ["3", "5", "7"],
-    "pod-2": ["2", "4", "6", "9"],
-    "pod-3": [],
+    "pod-0": ["0", "9"],
+    "pod-1": ["1", "3", "5", "7"],
+    "pod-2": ["2", "4", "6"],
+    "pod-3": ["8"],
 }
 
 
