@@ -101,6 +101,7 @@ SITUATIONS = {
     "standby, nobody to replace": ("0:b", "me=standby@2 b@2", {}, "write active"),
     "standby, no vacancy": ("0:b 1:b", "me=standby@2 b@1", {}, "rest"),
     "standby, a vacancy": ("0:b 1", "me=standby@2 b@1 c=leaving@1", {}, "claim 1"),
+    "standby that fills a vacancy": ("0:b 1:b 2:me 3", "me=standby@2 b@1", {}, "claim 3"),
     "standby that has replaced": ("0:b 1:me", "me=standby@2 b@1", {}, "write active"),
     "standby, time-out": ("0:b", "me=standby@2 b@1", WAITED, "write active"),
     # Other members' records.
