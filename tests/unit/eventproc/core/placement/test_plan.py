@@ -169,6 +169,18 @@ def test_with_just_enough_places_resources_are_dealt_by_rank():
     assert counts(group, Capacities()) == {"a": 1, "b": 3}
 
 
+def test_with_a_member_without_a_limit_places_are_never_too_few():
+    """So it does not matter for the order which of the resources have an owner."""
+    members = {"a": MemberFacts(capacity=0), "b": MemberFacts(capacity=1), "c": ONE}
+    plans = [
+        plan(state(8, owned, **members), Capacities())
+        for owned in ("", "a:0,1,2,3", "a:4,5,6,7", "a:0,2,4,6")
+    ]
+
+    assert sorted(plans[0].values()) == ["b", *"ccccccc"]
+    assert all(each == plans[0] for each in plans)
+
+
 def test_the_resources_of_an_owner_that_leaves_count_as_free():
     """Rule 4: they come before the surplus of a member that stays."""
     group = state(4, "a:0,1,2 gone:3", a=MemberFacts(capacity=1), b=MemberFacts(capacity=1))
