@@ -89,6 +89,24 @@ def test_an_idle_partition_is_not_stalled():
     assert run_virtual(story()) == (list(range(6)), 0)
 
 
+def test_time_without_events_is_no_part_of_a_stall():
+    """The watchdog begins to count anew after each ``stall_timeout`` without events."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE) as processor:
+            scene.publish(3)
+            await seconds(615)  # just after such a time has ended
+            scene.hub.stall("0")
+            scene.publish(3)
+            await seconds(40)
+            early = processor.statistics().counters.stall_count
+            await seconds(80)
+            return early, processor.statistics().counters.stall_count
+
+    assert run_virtual(story()) == (0, 1)
+
+
 def test_a_call_that_hangs_is_given_up_with_its_partition():
     """Another processor gets the partition. Other partitions are not affected."""
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checkpointstores.sqlite import SqliteCheckpointStore
+from checkpointstores.sqlite import SqliteCheckpointStore, records
 from checkpointstores.sqlite import clock as _sqlite_clock
 from checkpointstores.sqlite.clock import Boot, HostClock
 from eventproc.models import ConsumerGroup, OwnershipClaim
@@ -243,3 +243,20 @@ async def test_a_process_with_faked_clocks_counts_on_from_the_time_it_read(machi
 
     assert caught_up == NOON + timedelta(seconds=100)
     assert later == NOON + timedelta(seconds=105)
+
+
+@pytest.mark.parametrize("kind", ["ownership", "members"])
+async def test_a_listing_has_the_time_at_which_it_began(path, machine, monkeypatch, kind):
+    """A reading that takes long makes no record look older than it was."""
+    async with SqliteCheckpointStore(path, host_clock=Process(machine)) as store:
+        before = (await getattr(store, f"list_{kind}")(GROUP)).as_of
+        query = getattr(records, f"list_{kind}")
+
+        def list_slowly(db, group):
+            machine.wait(timedelta(seconds=50))
+            return query(db, group)
+
+        monkeypatch.setattr(records, f"list_{kind}", list_slowly)
+        listed = await getattr(store, f"list_{kind}")(GROUP)
+
+        assert listed.as_of == before

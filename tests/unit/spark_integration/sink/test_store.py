@@ -279,6 +279,22 @@ async def test_an_old_driver_is_refused_before_it_handles_anything():
     assert seen.numbers == []
 
 
+async def test_an_old_driver_that_is_overtaken_during_a_lost_write_is_refused():
+    """Its begin record would replace that of the later batch."""
+    store, seen = LosingWrites(), RecordingHandler()
+    await store.open()
+    harness, later = SinkHarness(store), replace(TASK, batch_id=8, run_id="later")
+
+    async def begin_later() -> None:
+        await harness.partition(RecordingHandler(), later).take(rows(0, 5))
+
+    store.unanswered, store.is_carried_out, store.meanwhile = 1, False, begin_later
+    with pytest.raises(FencedError, match="batch 8"):
+        await harness.partition(seen).take(rows(0, 5))
+
+    assert seen.numbers == []
+
+
 async def test_a_repeated_commit_succeeds():
     """For example because the answer to the first one was lost."""
     harness = await sink_harness()

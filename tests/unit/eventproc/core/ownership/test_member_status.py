@@ -1,11 +1,14 @@
 """Which changes of status are allowed, and which processor makes them."""
 
+from dataclasses import replace
+from datetime import timedelta
 from itertools import product
 
 import pytest
 
-from eventproc.core.ownership.member_status import CHANGES, FENCED_FROM, OwnRecord
-from eventproc.models import Member, MemberStatus
+from eventproc.core.ownership.member_status import CHANGES, FENCED_FROM, OwnRecord, member_step
+from eventproc.models import Member, MembershipSnapshot, MemberStatus
+from tests.unit.eventproc.core.ownership.listings import NOW, RULES
 
 CHANGED = {
     (MemberStatus.STANDBY, MemberStatus.ACTIVE),
@@ -29,3 +32,32 @@ def test_only_another_processor_writes_dead():
     """And over any other status."""
     assert not any(MemberStatus.DEAD in after for after in CHANGES.values())
     assert frozenset(CHANGES) == FENCED_FROM == set(MemberStatus) - {MemberStatus.DEAD}
+
+
+@pytest.mark.parametrize(
+    ("answer_within_s", "unread_s", "yields"),
+    [(12, 20, False), (12, 20.1, True), (30, 30, False), (30, 30.1, True)],
+)
+def test_a_processor_yields_if_it_read_nothing_while_a_newcomer_may_have_waited(
+    answer_within_s, unread_s, yields
+):
+    """A newcomer waits for an answer, and renews its record after a third of the expiration."""
+    own = OwnRecord(
+        member=Member(owner_id="me", incarnation="1"),
+        entered_at_s=0.0,
+        sent_at_s=1000.0,
+        unread_s=unread_s,
+        answer_within=timedelta(seconds=answer_within_s),
+    )
+    newcomer = replace(own.member, incarnation="0", etag="2", last_modified=NOW)
+    step = member_step(
+        own,
+        MembershipSnapshot(members=(newcomer,), as_of=NOW),
+        RULES,
+        1000.0,
+        asked_at_s=1000.0,
+        owns_something=False,
+        is_trusted=True,
+    )
+
+    assert (step.yields_because is not None) is yields
