@@ -4,6 +4,7 @@ It sees functions of C that Python code calls by themselves. It does not see one
 function of C calls, as in ``map(call, [time.time])`` or ``dict.setdefault``.
 """
 
+import gc
 import os
 import random
 import sys
@@ -38,12 +39,15 @@ def impure_calls(function: Callable[[], object]) -> list[str]:
         if name is not None:
             found.add(name)
 
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()  # A callback of the collector may read a clock; that is not the function's call.
     sys.setprofile(watch)
     try:
         function()
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return sorted(found)
 
 

@@ -198,7 +198,7 @@ def test_any_value_is_accepted_as_it_is_or_refused_with_configuration_error(what
     [
         (
             {"load_balancing_strategy": "ballanced"},
-            "give 'balanced', 'greedy' or 'cooperative' (LoadBalancingStrategy)",
+            "give 'balanced', 'greedy', 'cooperative' or 'release' (LoadBalancingStrategy)",
         ),
         ({"failure_policy": None}, "failure_policy is None: give a FailurePolicy"),
         ({"key_concurrency": "4"}, "key_concurrency is '4': give a whole number of 1 or more"),
