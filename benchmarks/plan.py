@@ -8,8 +8,6 @@ processor time; ``balanced`` is the cost of each poll of a balanced group. It mu
 for 10,000 partitions and 1,000 owners. The plan is a pure function, so nothing else is measured.
 """
 
-import time
-
 from benchmarks._rows import Row, options, print_rows
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
@@ -18,6 +16,7 @@ from eventproc.core.placement.plan import plan
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.core.placement.weighted import Weighted
+from eventproc.testing.placement_contract.measures import shortest_ms
 
 REPEATS = 5
 PLACEMENTS = (
@@ -40,16 +39,6 @@ def group(partition_ids: list[str], owned: dict[str, str], owners: list[str]) ->
     )
 
 
-def best_ms(states: list[GroupState], placement: Placement) -> float:
-    """Return the shortest time of the plans of these groups."""
-    took_s = []
-    for state in states:
-        begun_s = time.process_time()
-        plan(state, placement)
-        took_s.append(time.process_time() - begun_s)
-    return 1000 * min(took_s)
-
-
 def figures(partition_ids: list[str], owners: list[str], placement: Placement) -> dict[str, float]:
     """Return the shortest time for each case.
 
@@ -66,10 +55,10 @@ def figures(partition_ids: list[str], owners: list[str], placement: Placement) -
         crashes.append(group(partition_ids, left, staying))
         polls.append(group(partition_ids, balanced, owners))
     return {
-        "cold start": best_ms(starts, placement),
-        "one joins": best_ms(joins, placement),
-        "a tenth crashed": best_ms(crashes, placement),
-        "balanced": best_ms(polls, placement),
+        "cold start": shortest_ms(starts, placement),
+        "one joins": shortest_ms(joins, placement),
+        "a tenth crashed": shortest_ms(crashes, placement),
+        "balanced": shortest_ms(polls, placement),
     }
 
 

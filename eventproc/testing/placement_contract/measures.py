@@ -62,7 +62,7 @@ def plan_ms(placement: Placement) -> float:
         joining = {f"new-{number}": MemberFacts(ordinal=MEMBER_COUNT)}
         joined = _large({**settled.members, **joining}, placement)
         joins.append(with_owners(joined, dict(owned)))
-    return max(_shortest_ms(starts, placement), _shortest_ms(joins, placement))
+    return max(shortest_ms(starts, placement), shortest_ms(joins, placement))
 
 
 def _large(members: dict[str, MemberFacts], placement: Placement) -> GroupState:
@@ -72,7 +72,8 @@ def _large(members: dict[str, MemberFacts], placement: Placement) -> GroupState:
     return admitted(state, placement) or with_members(state, {})
 
 
-def _shortest_ms(states: Sequence[GroupState], placement: Placement) -> float:
+def shortest_ms(states: Sequence[GroupState], placement: Placement) -> float:
+    """Return the shortest processor time of the plans of these groups, in milliseconds."""
     took_s = []
     for state in states:
         begun_s = time.process_time()
