@@ -56,6 +56,7 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("safety", 250, id="a checkpoint of a call that suppressed its cancellation"),
         pytest.param("troubled", 7770067, id="deaths behind the handler's own checkpoints"),
         pytest.param("troubled", 7770035, id="a checkpoint for each event on a slow line"),
+        pytest.param("small", 1746, id="leases that others took while no answer arrived"),
         pytest.param("small", 5918, id="a leave during a write of a delivery count"),
         pytest.param("small", 7183, id="a leave during a cycle, with a slow store"),
         pytest.param("small", 10075, id="a renewal that is due after a slow write"),

@@ -161,7 +161,10 @@ def _surplus(
     return {
         p: None if is_release else target
         for p, target in planned.items()
-        if target != me and p in mine and group.standing_by_owner[target].follows_plan
+        if p in mine
+        and target != group.live_owner_by_partition.get(p)
+        and target != me
+        and group.standing_by_owner[target].follows_plan
     }
 
 

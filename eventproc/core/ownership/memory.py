@@ -197,7 +197,8 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     )
     absent = _older(absent_since_s, rules.expiration, now_s)
     live = live_owners(rules, present, owned, absent, is_grace=memory.is_grace)
-    live.update(dict.fromkeys(listing.held, me))
+    suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
+    live.update(dict.fromkeys(listing.held - _overtaken(suspects, live, me), me))
     members = live_members(present, live.values(), rules.expiration)
     is_leaving = listing.own.member.status is LEAVING
     standing_by_owner = standings(
@@ -215,7 +216,6 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     )
     group = _with_placement(group, members, rules)
     membership = observe_members(memory.membership, _plan_input(group), rules, now_s)
-    suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     is_unsure = membership.is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
     )
@@ -278,6 +278,19 @@ def _as_fenced(present: MembershipSnapshot, silent: tuple[Member, ...]) -> Membe
             replace(m, status=DEAD, last_modified=present.as_of) if m.owner_id in names else m
             for m in present.members
         ),
+    )
+
+
+def _overtaken(suspects: Collection[Lease], live: Mapping[str, str], me: str) -> frozenset[str]:
+    """Return the partitions that a listing gives to others, while my renewals get no answer.
+
+    I may not write that I lost them, but the plan must not count them as mine: it would take other
+    partitions from me, which come back when the lease is lost.
+    """
+    return frozenset(
+        lease.partition_id
+        for lease in suspects
+        if lease.is_doubtful and live.get(lease.partition_id, me) != me
     )
 
 

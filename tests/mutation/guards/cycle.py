@@ -49,7 +49,7 @@ MEMORY = guards_in(
     Guard(
         name="a partition with a lease counts as owned, whatever an old listing says",
         without_it="an old listing makes a processor claim what it owns",
-        words="    live.update(dict.fromkeys(listing.held, me))\n",
+        words="    live.update(dict.fromkeys(listing.held - _overtaken(suspects, live, me), me))\n",
         mutated="",
     ),
     Guard(

@@ -151,8 +151,8 @@ BALANCE = guards_in(
         suites=("liveness",),
         without_it="a partition is read by nobody until a processor of an Azure SDK happens to "
         "poll",
-        words=" and p in mine and group.standing_by_owner[target].follows_plan\n",
-        mutated=" and p in mine\n",
+        words="        and group.standing_by_owner[target].follows_plan\n",
+        mutated="",
     ),
     Guard(
         name="a partition that a foreign owner does not claim is reassigned to other members",

@@ -220,15 +220,15 @@ def test_a_listing_gives_these_actions(partitions, members, changed, written):
 
 
 def test_a_contradicted_lease_delays_other_moves_once():
-    """If its renewal has no known outcome, the next poll decides as if the lease were held."""
-    seen = listing("0:me 1:b* 2:me", "me b")
+    """If its renewal has no known outcome, the next poll decides as if the listing were right."""
+    seen = listing("0:me 1:b* 2:me 3:me", "me b")
     doubtful = {p: replace(lease, is_doubtful=True) for p, lease in seen.leases.items()}
     memory = observe(GroupMemory(), seen, RULES, BEGIN_S)
     memory = observe(memory, seen, RULES, BEGIN_S + 1)
     again = observe(memory, replace(seen, leases=doubtful), RULES, BEGIN_S + 2)
 
     assert described(decide(memory, RULES)) == "renew 1"
-    assert described(decide(again, RULES)) == "renew 1, drain 1 for b"
+    assert described(decide(again, RULES)) == "renew 1, drain 3 for b"
 
 
 def test_a_listing_older_than_the_lease_contradicts_nothing():
