@@ -71,6 +71,7 @@ class Group:
                 owner_id=owner_id,
                 partition_ids=self.partition_ids,
                 ownership_by_partition=records,
+                as_of=BEGIN,
                 live_owner_by_partition=self.owner_by_partition,
                 standing_by_owner=standings,
                 held=frozenset(held.get(owner_id, ())),

@@ -125,6 +125,7 @@ class MemoryCheckpointStore(CheckpointStore):
             owner_id=claim.owner_id,
             etag=self.account.new_etag(),
             last_modified=self.account.now(),
+            epoch=claim.epoch,
         )
         ownerships[claim.partition_id] = written
         return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=written)

@@ -146,7 +146,10 @@ async def _notify_owner(
         if held is None:
             return None
         claim = OwnershipClaim(
-            partition_id=partition_id, owner_id=held.owner_id, expected_etag=held.etag
+            partition_id=partition_id,
+            owner_id=held.owner_id,
+            expected_etag=held.etag,
+            epoch=held.epoch,
         )
         (result,) = await store.claim_ownership(group, [claim])
         if result.outcome is WriteOutcome.WON:

@@ -1,7 +1,7 @@
 """The layout of records in a blob container: that of Azure's event processors, with additions.
 
-Rule 1: ownership and checkpoints are written exactly as the Azure SDKs write them, so that their
-processors can share a group with ours.
+Rule 1: ownership and checkpoints are written as the Azure SDKs write them, so that their processors
+can share a group with ours. Metadata keys of our own come on top; the SDKs ignore them.
 Rule 2: any program may have written a blob, so reading a malformed one never raises.
 Rule 3: additions are stored where the Azure SDKs do not read.
 
@@ -32,6 +32,9 @@ _EVEN: Final = "Even"
 """The placement of a member that names none."""
 
 _OWNER_ID: Final = "ownerid"
+_EPOCH: Final = "eventprocepoch"
+"""An addition: the fencing token. Azure SDKs ignore it, and their writes erase it."""
+
 _OFFSET: Final = "offset"
 _SEQUENCE_NUMBER: Final = "sequencenumber"
 _WRITER: Final = "eventprocwriter"
@@ -101,18 +104,21 @@ def namespace_of(group: ConsumerGroup, blob_name: str) -> str | None:
 # --- ownership -----------------------------------------------------------------------------------
 
 
-def ownership_metadata(owner_id: str | None) -> dict[str, str]:
+def ownership_metadata(owner_id: str | None, epoch: int) -> dict[str, str]:
     """Return the whole metadata of an ownership blob; ``None`` for a released partition."""
-    return {_OWNER_ID: _quoted(owner_id or "")}
+    metadata = {_OWNER_ID: _quoted(owner_id or "")}
+    return metadata | {_EPOCH: str(epoch)} if epoch else metadata
 
 
-def owner_id_in(metadata: Mapping[str, str | None]) -> str | None:
-    """Return the owner; ``None`` for a released record and for one without an owner id.
+def owner_in(metadata: Mapping[str, str | None]) -> tuple[str | None, int]:
+    """Return the owner and the fencing token, which is 0 if there is none.
 
+    The owner is ``None`` for a released record and for one without an owner id.
     A record without an owner id has to count as released. If it was ignored, no processor could
     claim its partition: the blob exists, so replacing it requires its ETag.
     """
-    return _unquoted(_lowered(metadata).get(_OWNER_ID, "")) or None
+    values = _lowered(metadata)
+    return _unquoted(values.get(_OWNER_ID, "")) or None, _count_in(values.get(_EPOCH, "")) or 0
 
 
 # --- checkpoints ---------------------------------------------------------------------------------

@@ -136,7 +136,8 @@ class BlobRecords(CheckpointStore):
                 continue
             if not any(key.lower() == "ownerid" for key in item.metadata):
                 self._note_malformed(item, "it names no owner, and counts as released")
-            ownerships.append(_as_ownership(partition_id, layout.owner_id_in(item.metadata), item))
+            owner_id, epoch = layout.owner_in(item.metadata)
+            ownerships.append(_as_ownership(partition_id, owner_id, epoch, item))
         return OwnershipSnapshot(
             ownerships=tuple(ownerships), as_of=listing.as_of, resolution=RESOLUTION
         )
@@ -150,14 +151,14 @@ class BlobRecords(CheckpointStore):
 
     async def _claim(self, group: ConsumerGroup, claim: OwnershipClaim) -> ClaimResult:
         name = self._folder(group, RecordKind.OWNERSHIP) + claim.partition_id
-        metadata = layout.ownership_metadata(claim.owner_id)
+        metadata = layout.ownership_metadata(claim.owner_id, claim.epoch)
         answer = await self._write(
             name,
             lambda container: put_or_set(container, name, metadata, None, etag=claim.expected_etag),
-            is_mine=lambda found: layout.owner_id_in(found.metadata) == claim.owner_id,
+            is_mine=lambda found: layout.owner_in(found.metadata) == (claim.owner_id, claim.epoch),
         )
         ownership = (
-            _as_ownership(claim.partition_id, claim.owner_id, answer.written)
+            _as_ownership(claim.partition_id, claim.owner_id, claim.epoch, answer.written)
             if answer.written
             else None
         )
@@ -383,11 +384,12 @@ def _stamped(record: RecordT, written: Written | None) -> RecordT | None:
 
 
 def _as_ownership(
-    partition_id: str, owner_id: str | None, version: BlobItem | Written
+    partition_id: str, owner_id: str | None, epoch: int, version: BlobItem | Written
 ) -> PartitionOwnership:
     return PartitionOwnership(
         partition_id=partition_id,
         owner_id=owner_id,
+        epoch=epoch,
         etag=version.etag,
         last_modified=version.last_modified,
     )

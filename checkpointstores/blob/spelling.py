@@ -46,7 +46,7 @@ class SpellingWatch:
             others = {
                 name: item
                 for item in listing.items
-                if layout.owner_id_in(item.metadata) is not None
+                if layout.owner_in(item.metadata)[0] is not None
                 and (name := layout.namespace_of(group, item.name)) is not None
             }
             for name in sorted(others.keys() - self._logged.get(group.key, set())):

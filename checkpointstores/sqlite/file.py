@@ -138,13 +138,34 @@ CREATE TABLE member_placement (
 ) WITHOUT ROWID, STRICT;
 """
 
-_VERSIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
+# The fencing token of an ownership record. A process of an earlier version writes ownership without
+# this table; the etag then shows that a row belongs to an earlier record.
+_VERSION_7: Final = """
+CREATE TABLE ownership_epoch (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    partition_id TEXT NOT NULL,
+    etag TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+"""
+
+_VERSIONS: Final = (
+    _VERSION_1,
+    _VERSION_2,
+    _VERSION_3,
+    _VERSION_4,
+    _VERSION_5,
+    _VERSION_6,
+    _VERSION_7,
+)
 """Statements that migrate a file to each version from the previous one."""
 
 SCHEMA_VERSION: Final = len(_VERSIONS)
 
 _CHECKED_TABLES: Final = (
     "ownership",
+    "ownership_epoch",
     "member",
     "member_numbering",
     "member_placement",

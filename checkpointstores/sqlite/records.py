@@ -34,11 +34,15 @@ _NO_PLACEMENT: Final = ("Even", None, None)
 """The defaults of a member's placement, capacity and ordinal."""
 
 _LIST_OWNERSHIP: Final = """
-SELECT partition_id, owner_id, etag, last_modified_us FROM ownership
+SELECT partition_id, owner_id, o.etag, last_modified_us, coalesce(e.epoch, 0)
+FROM ownership o
+    LEFT JOIN ownership_epoch e
+    USING (namespace, eventhub, consumer_group, partition_id, etag)
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 """
 _READ_OWNERSHIP: Final = _LIST_OWNERSHIP + "AND partition_id = ?"
 _WRITE_OWNERSHIP: Final = "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, ?)"
+_WRITE_EPOCH: Final = "INSERT OR REPLACE INTO ownership_epoch VALUES (?, ?, ?, ?, ?, ?)"
 
 _LIST_MEMBERS: Final = """
 SELECT owner_id, incarnation, status, hands_over, weight, generation, lease_mode, version, etag,
@@ -126,19 +130,24 @@ def claim(
     current = _as_ownership(*row) if row else None
     if claim.expected_etag != (current.etag if current else None):
         return ClaimResult(claim=claim, outcome=WriteOutcome.LOST, ownership=current)
-    values = (claim.partition_id, claim.owner_id, _new_etag(), now_us)
+    etag = _new_etag()
+    values = (claim.partition_id, claim.owner_id, etag, now_us)
     db.execute(_WRITE_OWNERSHIP, (*group.key, *values))
-    return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=_as_ownership(*values))
+    if claim.epoch:
+        db.execute(_WRITE_EPOCH, (*key, etag, claim.epoch))
+    written = _as_ownership(*values, claim.epoch)
+    return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=written)
 
 
 def _as_ownership(
-    partition_id: str, owner_id: str | None, etag: str, last_modified_us: int
+    partition_id: str, owner_id: str | None, etag: str, last_modified_us: int, epoch: int
 ) -> PartitionOwnership:
     return PartitionOwnership(
         partition_id=partition_id,
         owner_id=owner_id,
         etag=etag,
         last_modified=instant(last_modified_us),
+        epoch=epoch,
     )
 
 
@@ -220,6 +229,7 @@ def withdraw(db: sqlite3.Connection, group: ConsumerGroup, member: Member) -> Wr
         return WriteOutcome.LOST
     db.execute(_DELETE_MEMBER, (*group.key, member.owner_id))
     db.execute(_DELETE_OFFSET_FORMAT, (*group.key, member.owner_id))
+    db.execute(_DELETE_PLACEMENT, (*group.key, member.owner_id))
     return WriteOutcome.WON
 
 

@@ -112,6 +112,9 @@ class PartitionOwnership:
     last_modified: datetime
     """The time of the last write, on the store's clock."""
 
+    epoch: int = 0
+    """The fencing token of the newest claim: see ``OwnershipClaim``. 0: the record has none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnershipClaim:
@@ -126,6 +129,11 @@ class OwnershipClaim:
 
     expected_etag: str | None
     """``None``: only if no record exists yet."""
+
+    epoch: int = 0
+    """The fencing token: higher for each new claim of the partition, and unchanged by renewals,
+    hand-overs and releases. An outside system that refuses lower ones than it has seen is safe from
+    an owner that does not know yet that it lost its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,7 +153,10 @@ class Leases:
             if lease is None:
                 return WriteOutcome.LOST
             claim = OwnershipClaim(
-                partition_id=partition_id, owner_id=owner_id, expected_etag=lease.etag
+                partition_id=partition_id,
+                owner_id=owner_id,
+                expected_etag=lease.etag,
+                epoch=lease.epoch,
             )
             (result,) = await self.write([claim])
             is_unclear = result.outcome is WriteOutcome.LOST and lease.is_doubtful
@@ -283,7 +286,10 @@ class Leases:
         """Write each record again; extend the leases that are confirmed, doubt the unknown ones."""
         claims = [
             OwnershipClaim(
-                partition_id=lease.partition_id, owner_id=self._owner_id, expected_etag=lease.etag
+                partition_id=lease.partition_id,
+                owner_id=self._owner_id,
+                expected_etag=lease.etag,
+                epoch=lease.epoch,
             )
             for lease in leases
         ]
@@ -326,7 +332,7 @@ class Leases:
         for partition_id, ownership in snapshot.by_partition.items():
             lease = self._lease_by_partition.get(partition_id)
             is_ours = partition_id in partition_ids and ownership.owner_id == self._owner_id
-            if lease is not None and is_ours:
+            if lease is not None and is_ours and ownership.epoch == lease.epoch:
                 lease = self._lease_by_partition[partition_id] = replace(lease, etag=ownership.etag)
                 renewed.append(lease)
         results = await self._renew_once(renewed)
@@ -371,6 +377,7 @@ class Leases:
         self._lease_by_partition[ownership.partition_id] = Lease(
             partition_id=ownership.partition_id,
             etag=ownership.etag,
+            epoch=ownership.epoch,
             sent_at_s=sent_at_s,
             answered_at_s=self._clock(),
         )

@@ -58,7 +58,8 @@ from tests.contract.golden_values import (
 )
 
 SQLITE_DIFFERENCES = {
-    "user_version": "4 became 5 with the clock (decision 0103), and 6 with placements",
+    "user_version": "4 became 5 with the clock (decision 0103), 6 with placements, 7 with epochs",
+    "ownership_epoch": "a new table; a record without an epoch has no row",
     "clock": "the table of that clock and its one row",
     "member_placement": "a new table; a member with the defaults has no row",
 }
@@ -161,7 +162,7 @@ async def test_a_new_sqlite_file_has_only_the_listed_differences(tmp_path, monke
     new, upgraded = contents(tmp_path / "new.db"), contents(tmp_path / "golden.db")
 
     assert {key for key in new if new[key] != golden.get(key)} == SQLITE_DIFFERENCES.keys()
-    assert (golden["user_version"], new["user_version"]) == (4, 6)
+    assert (golden["user_version"], new["user_version"]) == (4, 7)
     assert new["clock"][1] == [(0, "boot", NOW_US, NOW_US)]
     assert upgraded == new
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eventproc.core.ownership.group import Group, Wait
+from eventproc.core.ownership.lease import next_epoch
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.rank import rank
@@ -174,4 +175,5 @@ def _claim(group: Group, partition_id: str) -> OwnershipClaim:
         partition_id=partition_id,
         owner_id=group.owner_id,
         expected_etag=None if ownership is None else ownership.etag,
+        epoch=next_epoch(ownership, group.as_of),
     )

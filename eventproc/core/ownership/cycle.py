@@ -141,11 +141,11 @@ def _transfers(
     observed: Observed, running: frozenset[str], targets: Mapping[str, str | None]
 ) -> tuple[OwnershipClaim, ...]:
     """Return the writes that hand over or release at once what has no pump to drain."""
-    group = observed.group
+    group, stored = observed.group, observed.group.ownership_by_partition
     return tuple(
         OwnershipClaim(
-            partition_id=p, owner_id=target, expected_etag=group.ownership_by_partition[p].etag
+            partition_id=p, owner_id=target, expected_etag=stored[p].etag, epoch=stored[p].epoch
         )
         for p, target in targets.items()
-        if p not in group.held | running and p in group.ownership_by_partition
+        if p not in group.held | running and p in stored
     )

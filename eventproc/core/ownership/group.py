@@ -17,6 +17,7 @@ The time-out is ``handoff_timeout``, from when this processor first waited for t
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
 from eventproc.core.ownership.rules import Rules
@@ -61,6 +62,9 @@ class Group:
     partition_ids: tuple[str, ...]
     ownership_by_partition: Mapping[str, PartitionOwnership]
     """Every stored record, whatever its age."""
+
+    as_of: datetime
+    """The store's time of the listing."""
 
     live_owner_by_partition: Mapping[str, str]
     standing_by_owner: Mapping[str, Standing]

@@ -8,7 +8,7 @@ Rule 2: a listing that contradicts a lease is a hint; only a conditional write p
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from eventproc.models import OwnershipSnapshot, PartitionOwnership
@@ -36,6 +36,9 @@ class Lease:
     answered_at_s: float
     """When its answer came: a listing asked for after this must show it."""
 
+    epoch: int = 0
+    """The fencing token of the claim that began this lease."""
+
     is_doubtful: bool = False
     """A later write has an unknown outcome, so ``etag`` may be out of date."""
 
@@ -52,6 +55,16 @@ class Lease:
         if stored is None or stored.owner_id != me:
             return True
         return not self.is_doubtful and stored.etag != self.etag
+
+
+def next_epoch(stored: PartitionOwnership | None, as_of: datetime) -> int:
+    """Return the fencing token of a new claim: above that of every earlier claim.
+
+    The store's time, in milliseconds, is above the tokens of a record that was deleted since, or
+    that a processor of an Azure SDK wrote, which erases the token.
+    """
+    now_ms = int(as_of.timestamp() * 1000)
+    return now_ms if stored is None else max(stored.epoch + 1, now_ms)
 
 
 def trusted_until_s(sent_at_s: float, expiration: timedelta) -> float:

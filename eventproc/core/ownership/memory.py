@@ -215,6 +215,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         owner_id=me,
         partition_ids=listing.partition_ids,
         ownership_by_partition=owned.by_partition,
+        as_of=owned.as_of,
         live_owner_by_partition=live,
         standing_by_owner=standing_by_owner,
         held=listing.held,

@@ -13,6 +13,7 @@ from eventproc.testing.store_contract.bench import (
     owners,
     require,
     require_lost,
+    require_present,
 )
 
 ODD_NAMES = (
@@ -114,6 +115,20 @@ async def every_write_changes_the_etag(bench: Bench) -> None:
         await owners(bench.other, group) == {"0": record},
         "the listing must show the last renewal, etag and time",
     )
+
+
+async def epoch_is_stored_with_the_owner(bench: Bench) -> None:
+    """Each write stores its epoch, also with a release; a write without one erases it."""
+    group = bench.new_group()
+    etag = None
+    for owner_id, epoch in (("a", 1_800_000_000_000), ("b", 7), (None, 7), ("a", 0)):
+        claim = OwnershipClaim(partition_id="0", owner_id=owner_id, expected_etag=etag, epoch=epoch)
+        (result,) = await bench.store.claim_ownership(group, [claim])
+        record = require_present(result.ownership, "a won claim must come with its record")
+        require(record.epoch == epoch, f"the epoch must be stored as claimed, not {record.epoch}")
+        listed = await owners(bench.other, group)
+        require(listed == {"0": record}, "the listing must show the epoch of the last write")
+        etag = record.etag
 
 
 async def each_claim_stands_alone(bench: Bench) -> None:

@@ -233,4 +233,4 @@ async def test_the_older_version_refuses_a_sqlite_file_that_this_one_opened(olde
     command.close()
 
     assert code == 2
-    assert "was written by another version of eventproc (its tables have version 6" in err
+    assert "was written by another version of eventproc (its tables have version 7" in err

@@ -55,20 +55,22 @@ def test_only_blobs_directly_in_the_folder_are_records(name, part):
 @given(texts | st.none())
 def test_any_owner_id_is_restored_from_metadata(owner_id):
     """Metadata are headers, which are ASCII."""
-    metadata = layout.ownership_metadata(owner_id)
+    metadata = layout.ownership_metadata(owner_id, 7)
 
-    assert layout.owner_id_in(metadata) == owner_id
+    assert layout.owner_in(metadata) == (owner_id, 7)
     assert all(is_header(value) for value in metadata.values())
 
 
 def test_an_ascii_owner_id_is_written_unchanged():
     """So logs of other SDKs show the same name."""
-    assert layout.ownership_metadata("host-1.example:42/#3") == {"ownerid": "host-1.example:42/#3"}
+    assert layout.ownership_metadata("host-1.example:42/#3", 0) == {
+        "ownerid": "host-1.example:42/#3"
+    }
 
 
 def test_a_percent_sign_written_by_another_sdk_is_not_decoded():
     """Only values that this library would have written are."""
-    assert layout.owner_id_in({"ownerid": "100%41 sure"}) == "100%41 sure"
+    assert layout.owner_in({"ownerid": "100%41 sure"}) == ("100%41 sure", 0)
 
 
 @given(
@@ -146,7 +148,7 @@ def test_any_position_is_restored_from_metadata(sequence_number, offset, writer)
 def test_any_metadata_can_be_read(metadata):
     """Invalid values are read as missing ones."""
     position = layout.position_in(metadata)
-    layout.owner_id_in(metadata)
+    layout.owner_in(metadata)
     layout.member_in(metadata, etag="e", last_modified=NOW)
 
     assert position.sequence_number is None or -1 <= position.sequence_number < 2**63

@@ -109,12 +109,12 @@ class LeasesFixture:
         found = contradicted(leases, "me", listed, asked_at_s)
         await self.leases.compare(found, listed, asked_at_s)
 
-    async def claim(self, *partition_ids: str) -> None:
+    async def claim(self, *partition_ids: str, epoch: int = 1) -> None:
         """Claim partitions without an owner."""
         await self.store.open()
         await self.leases.claim(
             [
-                OwnershipClaim(partition_id=p, owner_id="me", expected_etag=None)
+                OwnershipClaim(partition_id=p, owner_id="me", expected_etag=None, epoch=epoch)
                 for p in partition_ids
             ]
         )

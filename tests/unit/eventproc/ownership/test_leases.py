@@ -1,6 +1,7 @@
 """Leases count from before a confirmed write was sent; writes of a partition never overlap."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -361,3 +362,32 @@ def test_a_lease_that_became_doubtful_between_two_reads_is_not_trusted_anew():
         return fixture.leases.trusted_until_s("0")
 
     assert run_virtual(scenario()) == 54.0
+
+
+def test_renewal_hand_over_and_release_keep_the_epoch():
+    """Only a new claim gets a new one."""
+
+    async def scenario():
+        fixture = LeasesFixture()
+        await fixture.claim("0", "1", epoch=7)
+        await fixture.leases.renew_all()
+        await fixture.leases.transfer("0", "other")
+        await fixture.leases.transfer("1", None)
+        return fixture.scene.account.records(fixture.scene.group).ownership_by_partition
+
+    written = [(record.owner_id, record.epoch) for record in run_virtual(scenario()).values()]
+    assert written == [("other", 7), (None, 7)]
+
+
+def test_a_record_with_another_epoch_is_not_an_own_renewal():
+    """A newer process with this owner id claimed the partition in between."""
+
+    async def scenario():
+        fixture = LeasesFixture()
+        await fixture.claim("0", epoch=7)
+        await fixture.lose_renewals()
+        records = fixture.scene.account.records(fixture.scene.group).ownership_by_partition
+        records["0"] = replace(records["0"], etag="newer", epoch=8)
+        return await fixture.leases.verify("0"), fixture.lost, records["0"].etag
+
+    assert run_virtual(scenario()) == (False, ["0"], "newer")

@@ -80,6 +80,7 @@ class Group:
                 )
                 for p, owner_id in self.owner_by_partition.items()
             },
+            as_of=NOW,
             live_owner_by_partition=self.owner_by_partition,
             standing_by_owner=standings,
             held=mine if held is None else held,

@@ -1,12 +1,19 @@
 """How long an owner trusts its lease, and when it renews it."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.ownership.lease import Lease, due_leases, renewal_due_at_s, trusted_until_s
+from eventproc.core.ownership.lease import (
+    Lease,
+    due_leases,
+    next_epoch,
+    renewal_due_at_s,
+    trusted_until_s,
+)
+from eventproc.models import PartitionOwnership
 
 SECOND = timedelta(seconds=1)
 
@@ -60,3 +67,38 @@ def test_a_record_is_renewed_when_it_is_due_or_with_a_session_when_it_is_in_doub
 
     assert bool(due_leases([lease], expiration, 20.0, renews_records=True)) is by_records
     assert bool(due_leases([lease], expiration, 20.0, renews_records=False)) is by_session
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["claim", "delete", "erase"]), st.integers(1, 10_000)),
+        max_size=30,
+    )
+)
+def test_an_epoch_is_above_that_of_every_earlier_claim(steps):
+    """Also after the record was deleted, or written by an SDK that erases the epoch.
+
+    Each step takes at least a millisecond of the store's time.
+    """
+    now, stored, given_out = datetime(2026, 1, 1, tzinfo=UTC), None, [0]
+    for kind, milliseconds in steps:
+        now += timedelta(milliseconds=milliseconds)
+        epoch = 0 if kind == "erase" else next_epoch(stored, now)
+        if kind == "claim":
+            assert epoch > given_out[-1]
+            given_out.append(epoch)
+        stored = None
+        if kind != "delete":
+            stored = PartitionOwnership(
+                partition_id="0", owner_id="a", etag="1", last_modified=now, epoch=epoch
+            )
+
+
+def test_an_epoch_rises_even_if_the_stores_time_goes_back():
+    """The record's own epoch is the floor."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    stored = PartitionOwnership(
+        partition_id="0", owner_id="a", etag="1", last_modified=now, epoch=next_epoch(None, now)
+    )
+
+    assert next_epoch(stored, now - timedelta(days=1)) == stored.epoch + 1
