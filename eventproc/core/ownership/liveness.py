@@ -54,7 +54,7 @@ def last_writes(
 
     *known* is what an earlier listing showed: another owner may have replaced these records.
     """
-    oldest = owned.as_of - expiration - owned.resolution
+    oldest = owned.as_of - (expiration + owned.resolution)
     newest = {owner_id: at for owner_id, at in known.items() if at >= oldest}
     for o in owned.ownerships:
         if o.owner_id is not None and o.last_modified >= newest.get(o.owner_id, oldest):

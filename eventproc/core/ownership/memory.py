@@ -229,13 +229,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     )
     group = replace(group, is_unsure=is_unsure)
     shared = shares(group)
-    outsiders = frozenset[str]()
-    if is_session:
-        outsiders = of_another_mode(
-            rules.lease_mode, owned, present, me, expiration=rules.expiration
-        )
-    if not rules.placement.admits_foreign:
-        outsiders |= group.sharing - group.followers
+    outsiders = _outsiders(group, owned, present, rules)
     is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
     moved = moves(group, shared, rules.strategy)
     return replace(
@@ -315,6 +309,19 @@ def _unrecorded(
         return ()
     owning = set(live.values()).intersection(absent)
     return tuple(m for m in memory.observed.members if m.owner_id in owning)
+
+
+def _outsiders(
+    group: Group, owned: OwnershipSnapshot, present: MembershipSnapshot, rules: Rules
+) -> frozenset[str]:
+    """Return the live owners that my lease mode or placement does not admit."""
+    mode, me = rules.lease_mode, rules.owner_id
+    found = frozenset[str]()
+    if mode is LeaseMode.SESSION:
+        found = of_another_mode(mode, owned, present, me, expiration=rules.expiration)
+    if not rules.placement.admits_foreign:
+        found |= group.sharing - group.followers
+    return found
 
 
 def _with_placement(group: Group, members: Collection[Member], rules: Rules) -> Group:

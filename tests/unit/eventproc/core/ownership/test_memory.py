@@ -113,8 +113,8 @@ CHANGES = {
 def test_a_change_since_an_earlier_listing_gives_these_actions(before, then, changed, written):
     """A situation names the earlier listing, the one that follows, for how long, and the rest."""
     rules = replace(RULES, **changed)
-    partitions, members, for_s = then
-    memory = observe(GroupMemory(), listing(*before, rules), rules, BEGIN_S)
+    (earlier, earlier_members), (partitions, members, for_s) = before, then
+    memory = observe(GroupMemory(), listing(earlier, earlier_members, rules), rules, BEGIN_S)
     for later_s in range(1, for_s + 1):
         memory = observe(memory, listing(partitions, members, rules), rules, BEGIN_S + later_s)
 
