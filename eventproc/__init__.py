@@ -62,6 +62,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         MemberFacts,
         Ordinal,
         Placement,
+        Published,
         Ring,
         Weighted,
     )
@@ -107,6 +108,7 @@ __all__ = [
     "PartitionReceiver",
     "Placement",
     "ProcessorStatistics",
+    "Published",
     "PumpStatistics",
     "ReceivedEvent",
     "ReceiverDisplacedError",

@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 
 from eventproc.core.ownership.group import Group, Wait
 from eventproc.core.ownership.lease import next_epoch
+from eventproc.core.ownership.schemas import is_awaited, published_plan, unplaced_resources
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
 from eventproc.core.placement.plan import plan
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.rank import rank
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim
 
@@ -41,6 +43,9 @@ class Shares:
     unplaced: frozenset[str] = frozenset()
     """Partitions that no member may have, because each one that might is full."""
 
+    is_awaited: bool = False
+    """Whether the leader has to publish another plan."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
@@ -54,7 +59,7 @@ class Moves:
     """For each surplus partition that I hold: the new owner, or ``None`` to release it."""
 
     is_balanced: bool = False
-    """Whether the plan asks no change of this processor."""
+    """Whether the plan asks no change of this processor, and no other plan is to come."""
 
     @property
     def taken(self) -> tuple[OwnershipClaim, ...]:
@@ -66,8 +71,7 @@ def shares(group: Group) -> Shares:
     """Compute the plan, and assign to others what foreign members have not claimed in time."""
     live, followers = group.live_owner_by_partition, group.followers
     foreign = group.sharing - followers
-    # Without the placement this processor cannot know what should move.
-    planned = dict(live) if group.placement is None else plan(group.state, group.placement)
+    planned = _plan(group)
     unclaimed = awaiting_claim(planned, live, foreign)
     waits = {(p, planned[p]) for p in unclaimed}
     planned |= _reassigned(group, frozenset(p for p, owner in waits & group.late))
@@ -76,13 +80,29 @@ def shares(group: Group) -> Shares:
         for p, owner_id in planned.items()
         if owner_id == group.owner_id and live.get(p, owner_id) != owner_id
     }
-    is_planned = group.placement is not None and group.sharing
     return Shares(
         owner_by_partition=planned,
         waits=frozenset(waits),
         unclaimed=unclaimed,
-        unplaced=frozenset(group.partition_ids) - planned.keys() if is_planned else frozenset(),
+        unplaced=_unplaced(group, planned),
+        is_awaited=is_awaited(group),
     )
+
+
+def _plan(group: Group) -> dict[str, str]:
+    if group.placement is None:
+        # Without the placement this processor cannot know what should move.
+        return dict(group.live_owner_by_partition)
+    if isinstance(group.placement, Published):
+        return published_plan(group)
+    return plan(group.state, group.placement)
+
+
+def _unplaced(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
+    if isinstance(group.placement, Published):
+        return unplaced_resources(group)
+    is_planned = group.placement is not None and group.sharing
+    return frozenset(group.partition_ids) - planned.keys() if is_planned else frozenset()
 
 
 def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:
@@ -120,7 +140,7 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
         stealable = [] if orphans else stealable
     steal = min(stealable, key=rank, default=None)
     hand_overs = _surplus(group, planned, strategy)
-    is_balanced = not due and not hand_overs
+    is_balanced = not due and not hand_overs and not shared.is_awaited
     if group.is_unsure:
         orphans, steal = [], None
         hand_overs = {p: to for p, to in hand_overs.items() if p in group.handing_over}

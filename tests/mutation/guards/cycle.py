@@ -25,8 +25,8 @@ GROUP = guards_in(
     suites=("moves", "safety", "planned"),
 )
 
-MEMORY = guards_in(
-    "eventproc/core/ownership/memory.py",
+STABILITY = guards_in(
+    "eventproc/core/ownership/stability.py",
     [
         "tests/unit/eventproc/core/ownership/test_memory.py",
         "tests/unit/eventproc/core/ownership/test_cycle.py",
@@ -39,6 +39,14 @@ MEMORY = guards_in(
         words="return is_new and not is_long",
         mutated="return is_new",
     ),
+)
+
+MEMORY = guards_in(
+    "eventproc/core/ownership/memory.py",
+    [
+        "tests/unit/eventproc/core/ownership/test_memory.py",
+        "tests/unit/eventproc/core/ownership/test_cycle.py",
+    ],
     Guard(
         name="handoff_timeout is counted from when a partition was first due",
         suites=("liveness",),
