@@ -122,6 +122,11 @@ class SmallInvariants(MemberInvariants):
         for claim in claims:
             self._sent_at_s[actor, claim.partition_id] = self.now_s()
 
+    def unanswered(self, partition_id: str) -> None:
+        """Its sender has to write again to know, so the next write is in no hurry."""
+        super().unanswered(partition_id)
+        self._written.pop(partition_id, None)
+
     def _note_write(self, actor: Actor, partition_id: str) -> None:
         self.write_count += 1
         sent_s = self._sent_at_s.get((actor, partition_id), self.now_s())
