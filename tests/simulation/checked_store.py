@@ -99,7 +99,7 @@ class CheckedConnection(StoreConnection):
     async def _claim_one(self, group: ConsumerGroup, claim: OwnershipClaim) -> ClaimResult:
         (result,) = await super().claim_ownership(group, [claim])
         if result.outcome is WriteOutcome.UNKNOWN:
-            self._checked.invariants.unanswered(claim.partition_id)
+            self.actor.unanswered.add(claim.partition_id)
         return result
 
     async def update_checkpoint(

@@ -209,9 +209,6 @@ class Invariants:
         """A member was fenced, so its ownership records are no leases any more."""
         self.dead_etags |= {o.etag for o in stored.values() if o.owner_id == owner_id}
 
-    def unanswered(self, partition_id: str) -> None:
-        """A processor does not know whether its write of an ownership record was carried out."""
-
     def announced(self, actor: Actor, member: Member) -> None:
         """*actor* wrote a member record."""
 

@@ -122,18 +122,15 @@ class SmallInvariants(MemberInvariants):
         for claim in claims:
             self._sent_at_s[actor, claim.partition_id] = self.now_s()
 
-    def unanswered(self, partition_id: str) -> None:
-        """Its sender has to write again to know, so the next write is in no hurry."""
-        super().unanswered(partition_id)
-        self._written.pop(partition_id, None)
-
     def _note_write(self, actor: Actor, partition_id: str) -> None:
         self.write_count += 1
         sent_s = self._sent_at_s.get((actor, partition_id), self.now_s())
         writer, before_s = self._written.get(partition_id, (actor, float("-inf")))
         self._written[partition_id] = actor, sent_s
         between_s = sent_s - before_s
-        if writer is actor and between_s < HURRIED_FRACTION * self.expiration.total_seconds():
+        if partition_id in actor.unanswered:  # It has to write again to know.
+            actor.unanswered.remove(partition_id)
+        elif writer is actor and between_s < HURRIED_FRACTION * self.expiration.total_seconds():
             self.hurried.append(f"{actor.name} wrote {partition_id} again after {between_s} s")
 
     @staticmethod

@@ -271,6 +271,7 @@ class SmallWorld(World):
         oldest = self.store_now() - self.config.ownership_expiration
         return (
             member.status not in {MemberStatus.DEAD, MemberStatus.LEAVING}
+            and member.last_modified is not None
             and member.last_modified >= oldest
             and all(node.owner_id != member.owner_id for node in self.there)
         )
