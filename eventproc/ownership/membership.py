@@ -24,7 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from eventproc.core.ownership.lease import CHECKS_PER_EXPIRATION, renewal_due_at_s, trusted_until_s
 from eventproc.core.ownership.liveness import fresh_owners, live_members
@@ -48,12 +48,16 @@ from eventproc.models import (
     MemberResult,
     MembershipSnapshot,
     MemberStatus,
+    OwnershipSnapshot,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
 
 ATTEMPTS_MAX: Final = 5
 """How often to try a write that may conflict with another processor's; each attempt reads first."""
+
+RecordsCheck: TypeAlias = Callable[[OwnershipSnapshot, MembershipSnapshot], None]
+"""Raises an error if this processor cannot join a group with these records."""
 
 
 class Membership:
@@ -96,13 +100,21 @@ class Membership:
         self.own = OwnRecord(member=member, entered_at_s=clock())
         """What is known of the record: what ``member_status.member_step`` decides with."""
 
-    async def enter(self, *, answer_within: timedelta, poll_interval: timedelta) -> None:
+    async def enter(
+        self,
+        *,
+        answer_within: timedelta,
+        poll_interval: timedelta,
+        check: RecordsCheck = lambda _owned, _present: None,
+    ) -> None:
         """Write the member record; return when no other live processor uses the ``owner_id``.
 
         Args:
             answer_within: How long a live holder of the same id may take to write its own
                 incarnation back.
             poll_interval: How often to read the record meanwhile.
+            check: Called with the listings that are read before the first write; if it raises,
+                nothing is written.
 
         Raises:
             DuplicateOwnerError: a live processor wrote its own incarnation back, or wrote first
@@ -112,7 +124,7 @@ class Membership:
         """
         self._is_withdrawn = False
         self.own = replace(self.own, entered_at_s=self._clock(), answer_within=answer_within)
-        is_taken = await self._write_first()
+        is_taken = await self._write_first(check)
         if self.own.member.status is MemberStatus.STANDBY:
             self._log.info("standby_started", deployment_id=self.own.member.deployment_id)
         if not is_taken:
@@ -134,12 +146,14 @@ class Membership:
             if asked_at_s >= until_s:
                 return
 
-    async def _write_first(self) -> bool:
+    async def _write_first(self, check: RecordsCheck) -> bool:
         """Write the record; return whether another live processor may have this id."""
         is_taken = False
-        for _ in range(ATTEMPTS_MAX):
+        for number in range(ATTEMPTS_MAX):
             present = await self._store.list_members(self._group)
             owned = await self._store.list_ownership(self._group)
+            if number == 0:
+                check(owned, present)
             owners = fresh_owners(owned, self._expiration).values()
             mine = self._mine(present)
             # An earlier attempt of unknown outcome may have overwritten a live holder's record.
