@@ -88,6 +88,7 @@ class Membership:
         """Called when the session is renewed after it was not trusted: each ownership record must
         be verified before its lease is trusted again."""
         self._is_withdrawn = False
+        self._writing = asyncio.Lock()
         self._changed_at_s = float("-inf")
         """When a change of status was first sent. A listing requested before may not show it."""
 
@@ -244,7 +245,7 @@ class Membership:
         is_done = self._is_withdrawn
         with suppress(StoreError):
             is_done = is_done or await self._write_anew(attempts_max=2)
-        self._renewal_failure.update(holds=not is_done)
+        self._renewal_failure.update(holds=not (is_done or self._is_withdrawn))
 
     # Other changes.
 
@@ -273,9 +274,17 @@ class Membership:
         await self._write_anew(attempts_max=ATTEMPTS_MAX)
 
     async def withdraw(self) -> None:
-        """Delete the record."""
+        """Delete the record, when a write of it that is under way has ended.
+
+        That write would change the ETag. So did one whose answer was lost: then the record is read.
+        """
         self._is_withdrawn = True
-        await self._store.withdraw_member(self._group, self.own.member)
+        async with self._writing:
+            outcome = await self._store.withdraw_member(self._group, self.own.member)
+            if outcome is WriteOutcome.LOST:
+                mine = self._mine(await self._store.list_members(self._group))
+                if mine is not None and not self.own.is_rival(mine):
+                    await self._store.withdraw_member(self._group, mine)
 
     async def _write_anew(self, attempts_max: int) -> bool:
         """Write the record; if that fails, read it and write over it; return whether it was done.
@@ -303,6 +312,10 @@ class Membership:
 
     async def _write(self, member: Member) -> bool:
         """Write the record and remember its ETag; return whether the write was confirmed."""
+        async with self._writing:
+            return not self._is_withdrawn and await self._write_alone(member)
+
+    async def _write_alone(self, member: Member) -> bool:
         sent_at_s = self._clock()
         result = self._newest = await self._store.announce_member(self._group, member)
         if result.outcome is not WriteOutcome.WON or result.member is None:

@@ -256,6 +256,7 @@ class ProcessorRun:
         now_s = asyncio.get_running_loop().time
         noticed_s = now_s() + self._drain_delay_s()
         actions = await self._leaving_cycle(self._announced_by_s())
+        self._is_rebalancing |= actions is not None and actions.others_move
         if actions and actions.has_others and self.leases.held:
             await asyncio.sleep(noticed_s - now_s())
             actions = await self._leaving_cycle(self._announced_by_s())
