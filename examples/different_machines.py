@@ -4,6 +4,7 @@ On real machines a process takes its weight from where it runs, such as ``os.cpu
 """
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
@@ -17,8 +18,8 @@ from eventproc import (
 )
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
-SHORT = timedelta(seconds=1)
-hub = MemoryHub(partition_count=16)
+COUNT = 16
+hub = MemoryHub(COUNT)
 account = MemoryAccount()
 
 
@@ -31,9 +32,8 @@ class Handler(PartitionHandler):
 
 def processor(name: str, weight: float, capacity: int | None = None) -> EventProcessor:
     """Make the processor of a machine with so many cores, and memory for so many partitions."""
-    config = EventProcessorConfig(
-        placement=Weighted(), weight=weight, capacity=capacity, load_balancing_interval=SHORT
-    )
+    config = EventProcessorConfig(placement=Weighted(), weight=weight, capacity=capacity)
+    config = replace(config, load_balancing_interval=timedelta(seconds=1))
     store, source = MemoryCheckpointStore(account), MemoryEventSource(hub)
     return EventProcessor(source=source, store=store, handler=Handler, owner_id=name, config=config)
 
@@ -44,9 +44,7 @@ async def shares(*processors: EventProcessor) -> dict[str, int]:
         await asyncio.sleep(0.1)
         seen = [each.statistics() for each in processors]
         owned = {each.owner_id: len(each.owned) for each in seen}
-        if all(each.is_balanced for each in seen) and sum(owned.values()) == len(
-            hub.partition_ids()
-        ):
+        if all(each.is_balanced for each in seen) and sum(owned.values()) == COUNT:
             return owned
 
 
