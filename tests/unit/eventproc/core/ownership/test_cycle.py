@@ -20,6 +20,7 @@ from tests.unit.eventproc.core.ownership.listings import (
     NOW,
     RULES,
     actions,
+    after,
     described,
     listing,
 )
@@ -340,6 +341,14 @@ def test_a_contradicted_lease_delays_other_moves_once():
 
     assert described(decide(memory, RULES)) == "renew 1"
     assert described(decide(again, RULES)) == "renew 1, drain 3 for b"
+
+
+@pytest.mark.parametrize("members", ["b=leaving", "b c", "b", "c"])
+def test_a_leaving_processor_sees_whether_others_move_something(members):
+    """They may hand it over to this one; a foreign owner hands nothing over."""
+    done = after(listing("0:b 1:b", f"me=leaving {members}"), RULES, lasting_s=1.0)
+
+    assert done.others_move is (members in {"b=leaving", "b c"})
 
 
 def test_a_listing_older_than_the_lease_contradicts_nothing():
