@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from eventproc.core.ownership.group import Group, Wait
 from eventproc.core.ownership.lease import next_epoch
-from eventproc.core.ownership.schemas import is_awaited, published_plan, unplaced_resources
+from eventproc.core.ownership.schemas import is_awaited, next_plan, published_plan, unplaced_resources
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.published import Published
@@ -94,7 +94,9 @@ def _plan(group: Group) -> dict[str, str]:
         # Without the placement this processor cannot know what should move.
         return dict(group.live_owner_by_partition)
     if isinstance(group.placement, Published):
-        return published_plan(group)
+        # Until the next schema says what comes of my partitions, I give them as it will probably.
+        is_guessed = group.is_leaving and is_awaited(group) and group.placement.can_lead
+        return next_plan(group, group.placement) if is_guessed else published_plan(group)
     return plan(group.state, group.placement)
 
 

@@ -73,6 +73,11 @@ def is_awaited(group: Group) -> bool:
     return group.schema is None or not group.schema.covers(group.partition_ids, group.sharing)
 
 
+def next_plan(group: Group, placement: Published) -> dict[str, str]:
+    """Return the plan that the leader publishes next, if nothing changes until then."""
+    return plan(replace(group.state, owner_by_resource=published_plan(group)), placement.inner)
+
+
 def publication(
     group: Group, members: Collection[Member], known: Schema | None, stored: StoredSchema | None
 ) -> Publication | None:
@@ -90,7 +95,7 @@ def publication(
     candidates = {m.owner_id: m for m in members if _may_lead(m, group)}
     if me not in candidates or leader(candidates, known) != me:
         return None
-    planned = plan(replace(group.state, owner_by_resource=published_plan(group)), placement.inner)
+    planned = next_plan(group, placement)
     schema = Schema(
         number=_next_number(known, stored, group.as_of),
         leader=me,
