@@ -18,7 +18,12 @@ from dataclasses import dataclass, field
 
 from eventproc.core.ownership.group import Group, Wait
 from eventproc.core.ownership.lease import next_epoch
-from eventproc.core.ownership.schemas import is_awaited, next_plan, published_plan, unplaced_resources
+from eventproc.core.ownership.schemas import (
+    is_awaited,
+    next_plan,
+    published_plan,
+    unplaced_resources,
+)
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.published import Published

@@ -9,7 +9,8 @@ A member is written as its owner id: ``b`` has a fresh record, ``b!`` an old one
 and ``b!!`` one of an hour ago. ``b=leaving`` has
 another status, ``b~`` has no hand-over, and ``b@v2`` belongs to the deployment ``v2``. What a
 placement may know comes last: ``b/Ring`` names the placement ``Ring``, and ``b/Ordinal/2`` has the
-ordinal 2, and ``b/P`` names ``Published:Even``. ``b/Weighted/x2`` has the weight 2, and ``b/Weighted/<2`` the capacity 2.
+ordinal 2, and ``b/P`` names ``Published:Even``. ``b/Weighted/x2`` has the weight 2, and
+``b/Weighted/<2`` the capacity 2.
 An owner without a member record is foreign.
 
 A schema is written as ``number leader partition:owner ...``, in which ``0:-`` has no planned owner,
