@@ -165,12 +165,8 @@ def needs_ownership(memory: GroupMemory, listing: Listing, rules: Rules, now_s: 
 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a poll that was answered at *now_s*."""
-    memory = replace(
-        _after_answer(memory, rules, now_s),
-        listing=listing,
-        now_s=now_s,
-        schema=highest(memory.schema, listing.schema),
-    )
+    memory = replace(_after_answer(memory, rules, now_s), listing=listing, now_s=now_s)
+    memory = replace(memory, schema=highest(memory.schema, listing.schema))
     owned, present = listing.owned, listing.present
     if owned is None:
         return memory
@@ -179,12 +175,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     if is_session and not memory.is_grace:
         silent = silent_members(present, owned, me, rules.expiration)
     present = _as_fenced(present, silent)
-    absent_since_s = _since(
-        memory.absent_since_s,
-        {o.owner_id for o in owned.ownerships if o.owner_id is not None}
-        - {m.owner_id for m in present.members},
-        now_s,
-    )
+    absent_since_s = _since(memory.absent_since_s, _absent(owned, present), now_s)
     absent = _older(absent_since_s, rules.expiration, now_s)
     live = live_owners(rules, present, owned, absent, is_grace=memory.is_grace)
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
@@ -208,15 +199,17 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
     )
     group = _with_placement(group, members, rules)
-    membership = observe_members(memory.membership, _plan_input(group), rules, now_s)
     group = replace(group, schema=followed(memory.schema, group))
-    numbering = None
-    if group.schema is not None:
-        numbering = observe_members(memory.numbering, group.schema.number, rules, now_s)
+    membership = observe_members(memory.membership, _plan_input(group), rules, now_s)
+    numbering = _observe_number(memory.numbering, group, rules, now_s)
     # Members that follow one schema have one plan, whichever members they see.
-    common = membership if numbering is None else numbering
-    is_contradicted = any(not lease.is_doubtful for lease in suspects)
-    group = replace(group, is_unsure=is_contradicted or common.is_unstable(now_s, rules))
+    is_unsure = (numbering or membership).is_unstable(now_s, rules) or any(
+        not lease.is_doubtful for lease in suspects
+    )
+    group = replace(group, is_unsure=is_unsure)
+    published = None
+    if not is_unsure and not membership.is_unstable(now_s, rules):
+        published = publication(group, members, memory.schema, listing.schema)
     shared = shares(group)
     outsiders = _outsiders(group, owned, present, rules)
     is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
@@ -233,11 +226,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             silent=silent,
             contradicted=suspects,
             outsiders=outsiders,
-            publication=(
-                None
-                if is_contradicted or membership.is_unstable(now_s, rules)
-                else publication(group, members, memory.schema, listing.schema)
-            ),
+            publication=published,
             is_at_rest=moved.is_balanced and not is_changing and not memory.is_grace,
         ),
         absent_since_s=absent_since_s,
@@ -260,6 +249,12 @@ def _after_answer(memory: GroupMemory, rules: Rules, now_s: float) -> GroupMemor
 def _since(known: Mapping[K, float], true_now: Collection[K], now_s: float) -> dict[K, float]:
     """Return since when each of these has been true."""
     return {key: known.get(key, now_s) for key in true_now}
+
+
+def _absent(owned: OwnershipSnapshot, present: MembershipSnapshot) -> set[str]:
+    """Return the recorded owners that have no member record."""
+    owners = {o.owner_id for o in owned.ownerships if o.owner_id is not None}
+    return owners - {m.owner_id for m in present.members}
 
 
 def _older(since_s: Mapping[K, float], span: timedelta, now_s: float) -> frozenset[K]:
@@ -341,6 +336,15 @@ def _plan_input(group: Group) -> Hashable:
         (m, replace(group.facts_by_member.get(m, unknown), deployment_id="")) for m in group.sharing
     )
     return group.placement, frozenset(facts)
+
+
+def _observe_number(
+    known: MembershipObservation | None, group: Group, rules: Rules, now_s: float
+) -> MembershipObservation | None:
+    """Note since when the group has followed this schema, if it follows one."""
+    if group.schema is None:
+        return None
+    return observe_members(known, group.schema.number, rules, now_s)
 
 
 def _signature(listing: Listing, rules: Rules) -> Hashable:

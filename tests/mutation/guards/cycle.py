@@ -95,10 +95,10 @@ MEMORY = guards_in(
         name="a contradicted lease holds up claims and steals until it is verified",
         without_it="a processor whose partition was stolen plans as if it held it, and partitions "
         "move twice",
-        words="""is_unsure = membership.is_unstable(now_s, rules) or any(
+        words="""is_unsure = (numbering or membership).is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
     )""",
-        mutated="is_unsure = membership.is_unstable(now_s, rules)",
+        mutated="is_unsure = (numbering or membership).is_unstable(now_s, rules)",
         is_simulated=False,
     ),
     suites=("moves", "safety", "liveness"),

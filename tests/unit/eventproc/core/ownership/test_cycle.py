@@ -2,15 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
-from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
-from eventproc.core.placement.published import Published
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
@@ -38,13 +35,6 @@ WEIGHTED = {"placement": Weighted()}
 ONE = {**WEIGHTED, "facts": MemberFacts(capacity=1)}
 FIRST = {"placement": Ordinal(), "facts": MemberFacts(ordinal=0)}
 SECOND = {"placement": Ordinal(), "facts": MemberFacts(ordinal=1)}
-PUBLISHED = {"placement": Published(Even())}
-
-
-def publishing(stored: str, **changed: Any) -> dict[str, Any]:
-    """Return the changes for a group that follows ``Published:Even``, and this schema."""
-    return {**PUBLISHED, "stored": stored, **changed}
-
 
 CLAIM_ALL = "claim 0, claim 1, claim 2, claim 3"
 
@@ -218,107 +208,6 @@ SITUATIONS = {
         "me/Ordinal/0 b/Ordinal/1",
         FIRST,
         "claim 0, claim 1",
-    ),
-    # Published. P is Published:Even; of 0 and 1, Even gives me 1 and b 0.
-    "published: the first plan": ("0 1", "me/P z/P", publishing(""), "publish 0:z 1:me"),
-    "published: the first plan, new membership": ("0 1", "me/P z/P", publishing("", **NEW), "wait"),
-    "published: I carry it out": ("0 1", "me/P b/P", publishing("5 me 0:me 1:b"), "claim 0"),
-    "published: a plan of another leader": (
-        "0 1",
-        "me/P b/P",
-        publishing("5 b 0:me 1:b"),
-        "claim 0",
-    ),
-    "published: a new number": ("0 1", "me/P b/P", publishing("5 me 0:me 1:b", **NEW), "wait"),
-    "published: surplus": ("0:me 1:me", "me/P b/P", publishing("5 b 0:me 1:b"), "drain 1 for b"),
-    "published: carried out": ("0:me 1:b", "me/P b/P", publishing("5 b 0:me 1:b"), "rest"),
-    "published: it is as uneven as the leader wants": (
-        "0:me 1:me",
-        "me/P b/P",
-        publishing("5 b 0:me 1:me :b"),
-        "rest",
-    ),
-    "published: a member before me may lead": ("0 1", "me/P a/P", publishing(""), "wait"),
-    "published: one before me has another placement": (
-        "0 1",
-        "me/P a z/P",
-        publishing(""),
-        "publish 0:z 1:a",
-    ),
-    "published: a member joins, I lead": (
-        "0:me 1:me",
-        "me/P b/P",
-        publishing("5 me 0:me 1:me"),
-        "publish 0:me 1:b",
-    ),
-    "published: a member joins, another leads": (
-        "0:b 1:b",
-        "me/P b/P",
-        publishing("5 b 0:b 1:b"),
-        "wait",
-    ),
-    "published: a resource comes": (
-        "0:me 1",
-        "me/P",
-        publishing("5 me 0:me"),
-        "publish 0:me 1:me",
-    ),
-    "published: a member is gone, I lead": (
-        "0:me 1:b!",
-        "me/P b!/P",
-        publishing("5 me 0:me 1:b"),
-        "publish 0:me 1:me",
-    ),
-    "published: the leader is gone": (
-        "0:me 1:b!",
-        "me/P b!/P",
-        publishing("5 b 0:me 1:b"),
-        "publish 0:me 1:me",
-    ),
-    "published: the leader started anew, the plan is the same": (
-        "0:me 1:b",
-        "me/P b#2/P",
-        publishing("5 b 0:me 1:b"),
-        "rest",
-    ),
-    "published: the leader leaves": (
-        "0:me 1:b",
-        "me/P b=leaving/P",
-        publishing("5 b 0:me 1:b"),
-        "publish 0:me 1:me",
-    ),
-    "published: I leave": (
-        "0:me 1:b",
-        "me=leaving/P b/P",
-        publishing("5 b 0:b 1:b"),
-        "drain 0 for b",
-    ),
-    "published: by another placement than now": (
-        "0:me 1:z",
-        "me/Published:Ring z/Published:Ring",
-        {"placement": Published(Ring()), "stored": "5 me 0:me 1:z"},
-        "publish 0:z 1:me",
-    ),
-    "published: most have Even": ("0 1 2 3", "me/P b c", publishing("5 me 0:me"), "claim 3"),
-    "published: a foreign member": ("0:x 1", "me/P", publishing("5 me 0:me 1:me"), "claim 1"),
-    "published: no place for one": (
-        "0:me 1",
-        "me/P",
-        publishing("5 me 0:me 1:-"),
-        "publish 0:me 1:me",
-    ),
-    "published: it cannot be read": ("0:me 1", "me/P", PUBLISHED, "wait"),
-    "published: session": (
-        "0:me 1",
-        "me/P",
-        publishing("5 me 0:me", **SESSION),
-        "publish 0:me 1:me",
-    ),
-    "published: I was fenced": (
-        "0:me 1",
-        "me=dead/P",
-        publishing("", **SESSION, own="me/P"),
-        "lose all, write active",
     ),
 }
 
