@@ -65,7 +65,8 @@ def test_a_processor_that_is_not_in_the_order_of_a_partition_makes_no_write_for_
     """Through an outage, a stop, a time in which neither of two candidates is there, and a join."""
 
     async def story():
-        scene, written = Scene(partition_count=10), set()
+        scene = Scene(partition_count=10)
+        written: set[tuple[str, str]] = set()
         settings = {"load_balancing_strategy": strategy, "lease_mode": mode}
         processors = {
             name: scene.processor(owner_id=name, placement=TwoOfFive(), **settings)
