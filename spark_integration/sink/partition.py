@@ -11,7 +11,7 @@ from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, ReceivedEvent
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import StopScope
+from eventproc.pumps.stop_scope import StopScope
 from eventproc.ports import DeadLetterSink
 from eventproc.statistics import DeliveryCounters
 from spark_integration.errors import OrderLostError

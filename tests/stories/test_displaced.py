@@ -58,7 +58,7 @@ class Displacement:
 
     async def start(self) -> None:
         """Start the processor, with a source that takes time to close."""
-        source: Any = self.processor._parts.source
+        source: Any = self.processor._parts.work._source
         close = source.close
 
         async def close_slowly() -> None:

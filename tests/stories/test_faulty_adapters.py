@@ -27,7 +27,7 @@ def test_a_source_that_raises_cancelled_error_is_opened_again_after_a_wait(caplo
         scene = Scene()
         scene.publish(3)
         processor = scene.processor()
-        source: Any = processor._parts.source
+        source: Any = processor._parts.work._source
         opened = source.open_receiver
         count = 0
 
