@@ -3,21 +3,28 @@
 from collections.abc import Callable
 from random import Random
 
-from eventproc.config import EventProcessorConfig
+from eventproc.config import EventProcessorConfig, ResourceProcessorConfig
 from eventproc.handler import HandlerFactory
 from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup
-from eventproc.ownership.own_member import own_member
 from eventproc.partition.pump import PartitionPump
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
-from eventproc.runtime.guarded_store import GuardedStore
+from eventproc.resources.handler import ResourceHandlerFactory
+from eventproc.resources.names import Resources, resource_group
+from eventproc.resources.pump import ResourcePump
+from eventproc.resources.work import NamedResources
 from eventproc.runtime.partitions import Partitions
-from eventproc.runtime.processor import GroupProcessor, drawn_owner_id
-from eventproc.runtime.run import RunParts
+from eventproc.runtime.parts import MemberParts
+from eventproc.runtime.processor import GroupProcessor
 from eventproc.settings import checked
-from eventproc.statistics import DeliveryCounters, ProcessorStatistics
+from eventproc.statistics import (
+    DeliveryCounters,
+    HoldCounters,
+    ProcessorStatistics,
+    ResourceProcessorStatistics,
+)
 from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
-from eventproc.validation.handlers import check_handler, check_processor
+from eventproc.validation.handlers import check_handler, check_resource_handler, check_sink
 
 
 class EventProcessor(GroupProcessor[PartitionPump]):
@@ -62,40 +69,38 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         Raises:
             ConfigurationError: the arguments cannot work; the message names the remedy.
         """
-        rng = rng or Random()  # noqa: S311 - jitter and names, no secrets
         config = config or EventProcessorConfig()
-        name = owner_id if owner_id is not None else drawn_owner_id(rng)
-        check_processor(config, owner_id, dead_letters)
+        check_sink(config, dead_letters)
         check_handler(handler, key_concurrency=config.key_concurrency)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,
             eventhub_name=source.eventhub_name,
             name=consumer_group,
         )
-        log = get_logger("eventproc.processor", owner_id=name, consumer_group=consumer_group)
-        guarded_store = GuardedStore(store, log)
-        reported = Instrumentation(telemetry or global_telemetry(), group, self.statistics)
-        parts = RunParts(
-            work=Partitions(
-                group,
-                source=source,
-                store=guarded_store,
-                handler=handler,
-                dead_letters=dead_letters,
-                config=config,
-                rng=rng,
-                telemetry=reported,
-                log=log,
-            ),
-            store=guarded_store,
-            group=group,
-            member=own_member(config, name, source.offset_format, is_named=owner_id is not None),
-            config=config,
+        log = get_logger("eventproc.processor", consumer_group=consumer_group)
+        parts = MemberParts.of(
+            group,
+            store,
+            config,
+            owner_id=owner_id,
+            offset_format=source.offset_format,
             rng=rng,
             clock=clock,
             log=log,
         )
-        super().__init__(parts, reported)
+        reported = Instrumentation(telemetry or global_telemetry(), group, self.statistics)
+        work = Partitions(
+            group,
+            source=source,
+            store=parts.store,
+            handler=handler,
+            dead_letters=dead_letters,
+            config=config,
+            rng=parts.rng,
+            telemetry=reported,
+            log=parts.log,
+        )
+        super().__init__(parts, work, reported)
 
     def statistics(self) -> ProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
@@ -125,3 +130,70 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         Returns whether this processor owns it. Call it on the processor's own event loop.
         """
         return self._run is not None and self._run.resume(partition_id)
+
+
+class ResourceProcessor(GroupProcessor[ResourcePump]):
+    """Holds a fair share of a group's named resources with the user's handlers.
+
+    Each resource has one holder in the whole group. It is used like an ``EventProcessor``:
+    ``run()``, ``await serve()``, or ``async with processor:``.
+    """
+
+    @checked
+    def __init__(
+        self,
+        *,
+        resources: Resources,
+        store: CheckpointStore,
+        group: str,
+        handler: ResourceHandlerFactory,
+        owner_id: str | None = None,
+        config: ResourceProcessorConfig | None = None,
+        rng: Random | None = None,
+        clock: Callable[[], float] | None = None,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        """Check the arguments; nothing is opened before ``start``.
+
+        Args:
+            resources: Which resources there are.
+            store: Where the group keeps its records. One for each processor.
+            group: The name of the group: processors with the same name share the resources. A
+                store may have any number of groups. Upper and lower case do not matter.
+            handler: Makes the handler of a resource: usually the handler class.
+            owner_id: A name that stays the same over restarts: a crashed processor that restarts
+                under it before its leases expire keeps its resources. Random if not given.
+            config: Every other setting.
+            rng: Source of randomness, for jitter and random names.
+            clock: Returns seconds, also counting suspended time; for lease times.
+            telemetry: Where metrics go; OpenTelemetry's global providers if not given.
+
+        Raises:
+            ConfigurationError: the arguments cannot work; the message names the remedy.
+        """
+        config = config or ResourceProcessorConfig()
+        check_resource_handler(handler)
+        parts = MemberParts.of(
+            resource_group(group),
+            store,
+            config,
+            owner_id=owner_id,
+            rng=rng,
+            clock=clock,
+            log=get_logger("eventproc.processor", resource_group=group),
+        )
+        reported = Instrumentation(telemetry or global_telemetry(), parts.group, self.statistics)
+        work = NamedResources(resources, handler, config=config, rng=parts.rng, log=parts.log)
+        super().__init__(parts, work, reported)
+
+    def statistics(self) -> ResourceProcessorStatistics:
+        """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
+        run, counted = self._run, self._newest_run
+        counters = HoldCounters()
+        if counted:
+            counted.pumps.add_counts(counters)
+        return ResourceProcessorStatistics(
+            **self._group_statistics(),
+            resources=tuple(pump.statistics() for pump in run.pumps.current) if run else (),
+            counters=counters,
+        )

@@ -6,12 +6,9 @@ the others.
 """
 
 import asyncio
-import os
-import socket
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import replace
-from random import Random
 from types import TracebackType
 from typing import Any, Final, Generic, Self
 
@@ -22,21 +19,16 @@ from eventproc.errors import ConfigurationError, SourceError, StoreError
 from eventproc.logs import ConditionLogger
 from eventproc.models import ConsumerGroup
 from eventproc.ownership.balancer import CycleResult
-from eventproc.pumps.pump import PumpT
+from eventproc.pumps.pump import PumpT, Work
 from eventproc.retries import waits
-from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun, RunParts
+from eventproc.runtime.parts import MemberParts
+from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun
 from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.statistics import GroupStatistics
 from eventproc.telemetry import Instrumentation
 
 PAUSE_MIN_S: Final = 0.02
 """The shortest pause between two cycles, so that frequent changes cause no busy loop."""
-
-
-def drawn_owner_id(rng: Random) -> str:
-    """Return a name that no other processor has: of host, process, and a random number."""
-    host = socket.gethostname().encode("ascii", "replace").decode().replace("/", "-")
-    return f"{host}-{os.getpid()}-{rng.getrandbits(32):08x}"
 
 
 class GroupProcessor(ABC, Generic[PumpT]):
@@ -47,9 +39,10 @@ class GroupProcessor(ABC, Generic[PumpT]):
     processor may be started again after it stopped.
     """
 
-    def __init__(self, parts: RunParts[PumpT], telemetry: Instrumentation) -> None:
+    def __init__(self, parts: MemberParts, work: Work[PumpT], telemetry: Instrumentation) -> None:
         """Take the checked arguments; nothing is opened before ``start``."""
         self._parts = parts
+        self._work = work
         self._config = parts.config
         self._rng = parts.rng
         self._log = parts.log
@@ -179,12 +172,12 @@ class GroupProcessor(ABC, Generic[PumpT]):
         """
         if self._run is not None:
             raise ConfigurationError(f"processor {self.owner_id!r} is running already")
-        self._parts.work.check()
+        self._work.check()
         # A start that failed may have overwritten the member record of a live processor with the
         # same owner id. With the same incarnation, this start would take that record for its own.
         member = replace(self._parts.member, incarnation=f"{self._rng.getrandbits(64):016x}")
         parts = replace(self._parts, member=member)
-        run = self._run = ProcessorRun(parts, changed=self._wake.set)
+        run = self._run = ProcessorRun(parts, self._work, changed=self._wake.set)
         self._finished.clear()
         try:
             await run.open()
@@ -278,7 +271,7 @@ class GroupProcessor(ABC, Generic[PumpT]):
 
     async def _read_names(self, run: ProcessorRun[PumpT]) -> None:
         """Read periodically which partitions or resources exist."""
-        work = self._parts.work
+        work = self._work
         failure = ConditionLogger(self._log, "partition_ids_failed", "partition_ids_recovered")
         while True:
             await asyncio.sleep(work.names_interval.total_seconds())

@@ -9,14 +9,11 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from random import Random
 from typing import Final, Generic, TypeVar
 
 from eventproc.concurrency.tasks import end, together
-from eventproc.config import GroupConfig
 from eventproc.core.ownership.cycle import Actions
 from eventproc.errors import (
     ConfigurationError,
@@ -25,19 +22,16 @@ from eventproc.errors import (
     StoreRejectedError,
     StoreReplacedError,
 )
-from eventproc.logs import Logger
 from eventproc.models import (
-    ConsumerGroup,
-    Member,
     MemberStatus,
 )
 from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import check_compatibility
-from eventproc.ports import CheckpointStore
 from eventproc.pumps.pump import Grant, PumpT, Work
 from eventproc.pumps.pumps import Pumps
 from eventproc.runtime.closing import CloseStack
-from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
+from eventproc.runtime.parts import MemberParts
+from eventproc.runtime.store_thread import InlineExecutor, ThreadExecutor
 
 _T = TypeVar("_T")
 
@@ -67,22 +61,6 @@ CLOSE_GRACE_S: Final = 2.0
 ``GRACE`` after which a process that got a signal is ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunParts(Generic[PumpT]):
-    """The arguments of a processor, checked."""
-
-    work: Work[PumpT]
-    store: CheckpointStore
-    group: ConsumerGroup
-    member: Member
-    config: GroupConfig
-    rng: Random
-    clock: Callable[[], float] | None
-    log: Logger
-    executor: StoreExecutor | None = None
-    """The thread of the store, if another processor has opened the store and closes it."""
-
-
 def _boot_clock() -> float:
     """Return seconds of a clock that counts suspended time too: leases expire during it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -91,9 +69,12 @@ def _boot_clock() -> float:
 class ProcessorRun(Generic[PumpT]):
     """One run of a processor, from start to stop."""
 
-    def __init__(self, parts: RunParts[PumpT], *, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: MemberParts, work: Work[PumpT], *, changed: Callable[[], None]
+    ) -> None:
         """Create the parts, on the running loop; ``changed`` is called to ask for a cycle."""
         self._parts = parts
+        self._work = work
         self._config = parts.config
         self._open = CloseStack(parts.log)
         self._pump_count = 0
@@ -143,8 +124,8 @@ class ProcessorRun(Generic[PumpT]):
                 self._open.push("store_thread", self._executor.close)
                 await self._executor.call(parts.store.open())
                 self._open.push("store", lambda: self._executor.call(parts.store.close()))
-            await parts.work.open(self._open)
-            self.names = tuple(await parts.work.names())
+            await self._work.open(self._open)
+            self.names = tuple(await self._work.names())
             answer_within = (
                 self._config.load_balancing_interval * ANSWER_INTERVALS
                 + self._config.rebalance_interval * ANSWER_EXTRA_CYCLES
@@ -351,7 +332,7 @@ class ProcessorRun(Generic[PumpT]):
         # Without a lease the pump waits, and ends as soon as it is told of the loss.
         epoch = 0 if lease is None else lease.epoch
         member = self._parts.member
-        return self._parts.work.make_pump(
+        return self._work.make_pump(
             Grant(
                 name=name,
                 epoch=epoch,
