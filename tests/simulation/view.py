@@ -1,6 +1,6 @@
 """Queries of a world's present state."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -111,9 +111,11 @@ class GroupView(Fleet):
             deployment_id=deployment_id if self.config.placement.admits_standby else "",
         )
 
-    def planned(self, owners: Mapping[str, str | None]) -> dict[str, str]:
+    def planned(
+        self, owners: Mapping[str, str | None], without: Collection[str] = ()
+    ) -> dict[str, str]:
         """Return the owner that each partition should have among the present nodes."""
-        members = {node.owner_id: node.facts for node in self.there}
+        members = {n.owner_id: n.facts for n in self.there if n.owner_id not in without}
         return planned_owners(self.config.placement, self.hub.partition_ids(), owners, members)
 
     @property

@@ -12,11 +12,16 @@ from typing import Final
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import pump_owner
 from eventproc.core.ownership.liveness import live_members, live_partitions
+from eventproc.core.ownership.standby import active_members
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.names import most_named
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
     ConsumerGroup,
+    Member,
     MembershipSnapshot,
+    MemberStatus,
     OwnershipSnapshot,
     PartitionProperties,
 )
@@ -62,6 +67,12 @@ class MemberRow:
 
     is_leaving: bool
     hands_over: bool
+    placement: str | None
+    """The name of its own placement; ``None`` without a member record."""
+
+    weight: float
+    capacity: int | None
+    ordinal: int | None
     version: str
 
 
@@ -72,6 +83,9 @@ class GroupView:
     group: ConsumerGroup
     as_of: datetime
     """The time of the view, by the store's clock."""
+
+    placement: str | None
+    """The name of the placement that the group follows; ``None`` if no member has a share."""
 
     partitions: tuple[PartitionRow, ...]
     members: tuple[MemberRow, ...]
@@ -192,8 +206,13 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 else None,
             )
         )
-    members = _members(readings.present, rows, expiration)
-    return GroupView(group=group, as_of=now, partitions=tuple(rows), members=members)
+    return GroupView(
+        group=group,
+        as_of=now,
+        placement=_placement(readings.present, rows, expiration),
+        partitions=tuple(rows),
+        members=_members(readings.present, rows, expiration),
+    )
 
 
 def _age(then: datetime, now: datetime) -> timedelta:
@@ -217,16 +236,49 @@ def _members(
     by_id = {member.owner_id: member for member in present.members}
     fresh = {member.owner_id for member in live_members(present, (), expiration)}
     return tuple(
-        MemberRow(
-            owner_id=owner_id,
-            partition_count=counts[owner_id],
-            has_member_record=owner_id in by_id,
-            is_leaving=owner_id in by_id and by_id[owner_id].is_leaving,
-            hands_over=owner_id in by_id and by_id[owner_id].hands_over,
-            version=by_id[owner_id].version if owner_id in by_id else "",
-        )
+        _member(owner_id, by_id.get(owner_id), counts[owner_id])
         for owner_id in sorted({*counts, *fresh})
     )
+
+
+def _member(owner_id: str, record: Member | None, partition_count: int) -> MemberRow:
+    known = record or Member(owner_id=owner_id, incarnation="", hands_over=False)
+    return MemberRow(
+        owner_id=owner_id,
+        partition_count=partition_count,
+        has_member_record=record is not None,
+        is_leaving=known.is_leaving,
+        hands_over=known.hands_over,
+        placement=None if record is None else record.placement,
+        weight=known.weight,
+        capacity=known.capacity,
+        ordinal=known.ordinal,
+        version=known.version,
+    )
+
+
+def _placement(
+    present: MembershipSnapshot, rows: Sequence[PartitionRow], expiration: timedelta
+) -> str | None:
+    """Return the name of the placement that the processors follow, by the rule that they use.
+
+    Of a placement that is the user's own only the name is known, so it is taken as one that does
+    not admit foreign members, which is the default.
+    """
+    owners = {row.partition_id: row.owner_id for row in rows if row.owner_id and not row.is_expired}
+    members = live_members(present, owners.values(), expiration)
+    leaving = {member.owner_id for member in members if member.is_leaving}
+    sharing = active_members(
+        len(rows),
+        owners,
+        {*owners.values(), *(member.owner_id for member in members)} - leaving,
+        {member.owner_id for member in members if member.status is MemberStatus.STANDBY},
+    )
+    names = [member.placement for member in members if member.owner_id in sharing]
+    if not names:
+        return None
+    has_foreign = len(names) < len(sharing)
+    return Even().name if has_foreign else most_named(names)
 
 
 def in_order(partition_ids: Collection[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict
 from datetime import timedelta
@@ -20,8 +20,9 @@ from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.arguments.values import format_duration
 from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.group.records import group_json, title_of
-from eventproc.cli.group.view import GroupView, PartitionRow, read_group, view_of
+from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, read_group, view_of
 from eventproc.cli.terminal.exits import OK
+from eventproc.core.placement.even import Even
 
 
 def status(
@@ -91,6 +92,7 @@ def as_json(view: GroupView) -> dict[str, object]:
     return {
         **group_json(view.group),
         "as_of": view.as_of.isoformat(),
+        "placement": view.placement,
         "lag": view.lag,
         "partitions": [_partition_json(row) for row in view.partitions],
         "members": [asdict(row) for row in view.members],
@@ -119,7 +121,10 @@ def _seconds(span: timedelta | None) -> float | None:
 
 def as_tables(view: GroupView) -> RenderableType:
     """The view as two tables, partitions and members, below the names of the group."""
-    title = title_of(view.group, f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock")
+    remark = f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
+    if view.placement is not None:
+        remark += f", placement {view.placement}"
+    title = title_of(view.group, remark)
     if not view.partitions and not view.members:
         empty = "This group has no ownership records, checkpoints or members in this store."
         return Group(title, Text(empty))
@@ -164,10 +169,14 @@ def _owner(row: PartitionRow) -> Text:
 
 
 def _member_table(view: GroupView) -> Table:
+    """The members; what their placements regard has columns where it is not the default."""
     table = Table("member", box=None, pad_edge=False, header_style="bold")
     table.add_column("partitions", justify="right")
+    extra = _placement_columns(view.members)
+    for name in extra:
+        table.add_column(name, justify="left" if name == "placement" else "right")
     table.add_column("remarks")
-    for row in view.members:
+    for number, row in enumerate(view.members):
         remarks = [f"eventproc {row.version}" if row.version else ""]
         if row.is_leaving:
             remarks.append("leaving")
@@ -175,5 +184,21 @@ def _member_table(view: GroupView) -> Table:
             remarks.append("no member record: a foreign member, or the record could not be written")
         elif not row.hands_over:
             remarks.append("does not hand over")
-        table.add_row(row.owner_id, str(row.partition_count), ", ".join(filter(None, remarks)))
+        values = [column[number] for column in extra.values()]
+        text = ", ".join(filter(None, remarks))
+        table.add_row(row.owner_id, str(row.partition_count), *values, text)
     return table
+
+
+def _placement_columns(rows: Sequence[MemberRow]) -> dict[str, list[str]]:
+    """The columns that have something to say, with a text for each member."""
+    columns: dict[str, list[str]] = {}
+    if any(row.placement not in {None, Even().name} for row in rows):
+        columns["placement"] = [row.placement or "" for row in rows]
+        if any(row.ordinal is not None for row in rows):
+            columns["ordinal"] = ["" if row.ordinal is None else str(row.ordinal) for row in rows]
+    if any(row.weight != 1 for row in rows):
+        columns["weight"] = [f"{row.weight:g}" if row.has_member_record else "" for row in rows]
+    if any(row.capacity is not None for row in rows):
+        columns["capacity"] = ["" if row.capacity is None else str(row.capacity) for row in rows]
+    return columns

@@ -4,11 +4,14 @@ Rule 1: whether a record has expired is decided by the store's clock alone: the 
 that carried it, against the time at which the same store last wrote it.
 Rule 2: the ownership records of a processor show that it is alive. So it does not renew its member
 record as well, unless that record keeps all its leases (``lease_mode.py``).
-Rule 3: a member with the status *dead* is not alive, however fresh its record is.
+Rule 3: what showed that a member is alive does so for a whole expiration, also if it is there no
+more. When others take the last partition of a member, the records show it again only when it has
+read that, and has written its member record.
+Rule 4: a member with the status *dead* is not alive, however fresh its record is.
 """
 
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 
 from eventproc.models import (
     LeaseMode,
@@ -42,6 +45,21 @@ def fresh_owners(owned: OwnershipSnapshot, expiration: timedelta) -> dict[str, s
         for o in owned.ownerships
         if o.owner_id is not None and o.last_modified >= oldest
     }
+
+
+def last_writes(
+    known: Mapping[str, datetime], owned: OwnershipSnapshot, expiration: timedelta
+) -> dict[str, datetime]:
+    """Return when an ownership record of each owner was last written, if it is not too long ago.
+
+    *known* is what an earlier listing showed: another owner may have replaced these records.
+    """
+    oldest = owned.as_of - (expiration + owned.resolution)
+    newest = {owner_id: at for owner_id, at in known.items() if at >= oldest}
+    for o in owned.ownerships:
+        if o.owner_id is not None and o.last_modified >= newest.get(o.owner_id, oldest):
+            newest[o.owner_id] = o.last_modified
+    return newest
 
 
 def recorded_owners(owned: OwnershipSnapshot) -> dict[str, str]:

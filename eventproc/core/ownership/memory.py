@@ -10,6 +10,7 @@ since when          question                                             forgott
 ``read_at_s``       did the store have an outage?                        never
 ``grace_until_s``   could live members not renew yet?                    when it is over
 ``absent_since_s``  has an owner lost its member record for good?        when it has one again
+``written_at``      does an owner that has just lost all still live?     after an expiration
 ``membership``      have other members read the same membership?         when the members change
 ``waiting_since_s`` has a member had its time to let go, or to claim?    when nothing waits for it,
                                                                          and after an outage
@@ -19,14 +20,14 @@ since when          question                                             forgott
 
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from eventproc.core.ownership.balance import Moves, Shares, moves, shares
 from eventproc.core.ownership.group import Group, Wait, standings
 from eventproc.core.ownership.lease import Lease, contradicted
 from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, silent_members
-from eventproc.core.ownership.liveness import is_fresh, live_members
+from eventproc.core.ownership.liveness import is_fresh, last_writes, live_members
 from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.placement.even import Even
@@ -122,7 +123,7 @@ class Observed:
     shares: Shares
     moves: Moves
     members: tuple[Member, ...]
-    """The live members."""
+    """The live members, also those whose record is missing for a moment (``_unrecorded``)."""
 
     silent: tuple[Member, ...]
     """The members that this processor has to fence. Their partitions already count as free."""
@@ -149,6 +150,10 @@ class GroupMemory:
     read_at_s: float | None = None
     grace_until_s: float = float("-inf")
     absent_since_s: Mapping[str, float] = field(default_factory=dict)
+    written_at: Mapping[str, datetime] = field(default_factory=dict)
+    """When the store last wrote an ownership record of each owner, by its clock; only with
+    partition leases."""
+
     membership: MembershipObservation | None = None
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
 
@@ -199,7 +204,9 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     live = live_owners(rules, present, owned, absent, is_grace=memory.is_grace)
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     live.update(dict.fromkeys(listing.held - _overtaken(suspects, live, me), me))
-    members = live_members(present, live.values(), rules.expiration)
+    written_at = {} if is_session else last_writes(memory.written_at, owned, rules.expiration)
+    members = live_members(present, {*live.values(), *written_at}, rules.expiration)
+    members += _unrecorded(memory, absent_since_s.keys() - absent, live)
     is_leaving = listing.own.member.status is LEAVING
     standing_by_owner = standings(
         len(listing.partition_ids), live, members, rules, is_leaving=is_leaving
@@ -222,13 +229,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     )
     group = replace(group, is_unsure=is_unsure)
     shared = shares(group)
-    outsiders = frozenset[str]()
-    if is_session:
-        outsiders = of_another_mode(
-            rules.lease_mode, owned, present, me, expiration=rules.expiration
-        )
-    if not rules.placement.admits_foreign:
-        outsiders |= group.sharing - group.followers
+    outsiders = _outsiders(group, owned, present, rules)
     is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
     moved = moves(group, shared, rules.strategy)
     return replace(
@@ -246,6 +247,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             is_at_rest=moved.is_balanced and not is_changing and not memory.is_grace,
         ),
         absent_since_s=absent_since_s,
+        written_at=written_at,
         membership=membership,
         waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
     )
@@ -293,6 +295,33 @@ def _overtaken(suspects: Collection[Lease], live: Mapping[str, str], me: str) ->
         for lease in suspects
         if lease.is_doubtful and live.get(lease.partition_id, me) != me
     )
+
+
+def _unrecorded(
+    memory: GroupMemory, absent: Collection[str], live: Mapping[str, str]
+) -> tuple[Member, ...]:
+    """Return the live owners among the *absent*, with the records that they had before.
+
+    An operator may delete the record of a member. It writes it again at its next poll; if it seemed
+    foreign until then, the others would follow another plan.
+    """
+    if memory.observed is None or not absent:
+        return ()
+    owning = set(live.values()).intersection(absent)
+    return tuple(m for m in memory.observed.members if m.owner_id in owning)
+
+
+def _outsiders(
+    group: Group, owned: OwnershipSnapshot, present: MembershipSnapshot, rules: Rules
+) -> frozenset[str]:
+    """Return the live owners that my lease mode or placement does not admit."""
+    mode, me = rules.lease_mode, rules.owner_id
+    found = frozenset[str]()
+    if mode is LeaseMode.SESSION:
+        found = of_another_mode(mode, owned, present, me, expiration=rules.expiration)
+    if not rules.placement.admits_foreign:
+        found |= group.sharing - group.followers
+    return found
 
 
 def _with_placement(group: Group, members: Collection[Member], rules: Rules) -> Group:

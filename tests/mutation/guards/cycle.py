@@ -53,6 +53,18 @@ MEMORY = guards_in(
         mutated="",
     ),
     Guard(
+        name="a member whose last partition was taken stays one, however old its member record",
+        without_it="the others follow a plan without it, and partitions move twice",
+        words="{*live.values(), *written_at}",
+        mutated="live.values()",
+    ),
+    Guard(
+        name="a member whose record is missing keeps its share while it owns something",
+        without_it="when an operator deletes a member record, partitions move",
+        words="    members += _unrecorded(memory, absent_since_s.keys() - absent, live)\n",
+        mutated="",
+    ),
+    Guard(
         name="a partition that is being handed over counts as held",
         without_it="a partition whose lease expires while it drains is claimed a second time",
         words="return self.handing_over.union(self.leases)",

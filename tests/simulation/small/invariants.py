@@ -77,6 +77,13 @@ class SmallInvariants(MemberInvariants):
     handled before, or by another processor, those which were slow, and those with a backlog, which
     may take longer than ``shutdown_timeout``."""
 
+    _got: dict[Call, dict[int, int]] = field(default_factory=dict)
+    """For each call under way, its events, and how often each had been handled before."""
+
+    _cut_off: dict[tuple[Actor, str], set[int]] = field(default_factory=dict)
+    """For each pump, the events of calls that ended without having handled them. It delivers them
+    again, or it ends, and the next one begins."""
+
     _moved: set[str] = field(default_factory=set)
 
     def owned(
@@ -136,6 +143,7 @@ class SmallInvariants(MemberInvariants):
     def dead_lettered(self, actor: Actor, partition_id: str, event: ReceivedEvent) -> None:
         """An event that was given up is not delivered again."""
         super().dead_lettered(actor, partition_id, event)
+        self._cut_off.get((actor, partition_id), set()).discard(event.sequence_number)
         start = self._starts.get(partition_id)
         if start is not None and start.actor is actor:
             start.delivered.add(event.sequence_number)
@@ -144,6 +152,8 @@ class SmallInvariants(MemberInvariants):
         partition_id = call.context.partition_id
         numbers = [event.sequence_number for event in events]
         handled: Mapping[int, int] = self.handled.get(partition_id, {})
+        self._got[call] = {number: handled.get(number, 0) for number in numbers}
+        self._cut_off.get((call.actor, partition_id), set()).difference_update(numbers)
         is_again = self._others(partition_id, call.actor) or any(map(handled.get, numbers))
         if is_again or len(numbers) > BACKLOG:
             self._awaited.append(call)
@@ -175,6 +185,7 @@ class SmallInvariants(MemberInvariants):
             return
         is_same = start is not None and start.actor is actor and start.holding is holding
         self.restart_count += is_same and holding is not None
+        self._cut_off.pop((actor, update.partition_id), None)
         self._starts[update.partition_id] = Start(actor, holding, update)
 
     def _others(self, partition_id: str, actor: Actor) -> bool:
@@ -189,6 +200,10 @@ class SmallInvariants(MemberInvariants):
     def ended(self, call: Call) -> None:
         """A call ended, and with it what it got again."""
         super().ended(call)
+        partition_id, got = call.context.partition_id, self._got.pop(call)
+        counts = self._count(partition_id)
+        left = {number for number, before in got.items() if counts.get(number, 0) == before}
+        self._cut_off.setdefault((call.actor, partition_id), set()).update(left)
         self._awaited = [other for other in self._awaited if other is not call]
 
     @property
@@ -205,7 +220,8 @@ class SmallInvariants(MemberInvariants):
         if owner.is_foreign:
             return True
         is_alone = owner is start.actor and not self._others(partition_id, owner)
-        return is_alone and not start.awaits(self._count(partition_id))
+        is_cut_off = bool(self._cut_off.get((owner, partition_id)))
+        return is_alone and not is_cut_off and not start.awaits(self._count(partition_id))
 
     def moving(self, partition_id: str, to: int) -> None:
         """An operator is about to move a position: what lies below it need not be handled."""

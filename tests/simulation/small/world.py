@@ -36,6 +36,9 @@ QUICK_S = 0.1
 POLL_FACTOR_MAX = 1.2
 """A pause between polls is at most a tenth longer than its interval, and a clock may run slow."""
 
+REQUESTS_MAX = 4
+"""So many requests one after another has a cycle at most."""
+
 BUSY_S = 0.3
 """Seconds for each event in a situation in which handlers are busy."""
 
@@ -104,13 +107,36 @@ class SmallWorld(World):
         return self.usual_faults.delay_max.total_seconds() < QUICK_S
 
     @property
-    def claim_pace_s(self) -> float:
-        """The longest time between two claims of one processor that claims: ``BALANCED`` makes one
-        in each cycle, which reads both kinds of records and writes at most both."""
-        if self.config.load_balancing_strategy is not LoadBalancingStrategy.BALANCED:
-            return 0.0
+    def cycle_s(self) -> float:
+        """The longest time from one cycle to the next while something has to change; a cycle reads
+        both kinds of records and writes at most both."""
         pause_s = POLL_FACTOR_MAX * self.config.rebalance_interval.total_seconds()
-        return pause_s + 4 * self.usual_faults.delay_max.total_seconds()
+        return pause_s + REQUESTS_MAX * self.usual_faults.delay_max.total_seconds()
+
+    def further_s(self, before: "Shares", left: str) -> float:
+        """The longest time that the others need after their first claims, when one has left.
+
+        ``BALANCED`` claims or steals once in a cycle, and every strategy without a hand-over steals
+        once in a cycle. Only a placement that is not sticky asks for steals then. The former owner
+        stops when it polls; nothing has to change for that one, so it polls seldom.
+        """
+        if self.is_cooperative:
+            return 0.0
+        if self.config.placement == Even():
+            claimed, stolen = Counter({"one of them": before.counts[left]}), Counter[str]()
+        else:
+            planned = self.planned(before.owners).items()
+            claimed = Counter(owner_id for p, owner_id in planned if before.owners[p] == left)
+            stolen = Counter(
+                owner_id for p, owner_id in planned if before.owners[p] not in {left, owner_id}
+            )
+        is_single = self.config.load_balancing_strategy is LoadBalancingStrategy.BALANCED
+        cycle_counts = claimed + stolen if is_single else stolen
+        further_count = max(0, max(cycle_counts.values(), default=0) - 1)
+        noticed_s = POLL_FACTOR_MAX * self.interval_s + 2 * (
+            REQUESTS_MAX * self.usual_faults.delay_max.total_seconds()
+        )
+        return further_count * self.cycle_s + (noticed_s if stolen else 0.0)
 
     @property
     def is_session(self) -> bool:

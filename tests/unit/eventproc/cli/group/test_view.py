@@ -158,6 +158,96 @@ def test_the_tables_show_owners_and_remarks():
         assert word in text
 
 
+def member(owner_id, **facts):
+    """Return a fresh member record."""
+    return Member(owner_id=owner_id, incarnation="i", last_modified=ago(1), **facts)
+
+
+def test_the_placement_of_the_group_is_the_one_that_most_members_with_a_share_have():
+    """A member that leaves does not count, nor does one that is dead."""
+    names = ["Ring", "Even", "Even"]
+    members = [member(f"host-{n}", placement=name) for n, name in enumerate(names)]
+    others = [
+        member("leaving", placement="Ring", status=MemberStatus.LEAVING),
+        Member(owner_id="dead", incarnation="i", last_modified=ago(99), placement="Ring"),
+    ]
+
+    assert view(members=members).placement == "Even"
+    assert view(members=[*members, *others]).placement == "Even"
+    assert view(members=[*members, member("new", placement="Ring")]).placement == "Even"
+    assert view(members=[*members[:2], member("new", placement="Ring")]).placement == "Ring"
+
+
+def test_a_standby_without_a_vacancy_does_not_count_for_the_placement():
+    """The processors do not count it either: the old ones keep theirs until they are fewer."""
+    old = member("old", placement="Even", deployment_id="1")
+    new = [
+        member(f"new-{n}", placement="Weighted", deployment_id="2", status=MemberStatus.STANDBY)
+        for n in range(2)
+    ]
+
+    assert view([owned("0", "old", 1)], [old, *new]).placement == "Even"
+    assert view([owned("0", None, 1)], [old, *new]).placement == "Weighted"
+
+
+def test_with_a_foreign_member_the_placement_of_the_group_is_even():
+    """It is the only one that a processor of another SDK can share."""
+    members = [member("host-1", placement="Ring")]
+
+    assert view([owned("0", "azure", 1)], members).placement == "Even"
+    assert view([owned("0", "azure", 99)], members).placement == "Ring"
+
+
+def test_a_group_without_members_of_ours_has_no_placement():
+    """Nothing is known of the rule that foreign members follow."""
+    found = view([owned("0", "azure", 1)])
+
+    assert found.placement is None
+    assert "placement" not in printed(found)
+
+
+def test_the_tables_show_what_members_have_for_their_placement():
+    """Beside the group's placement; a foreign member has none."""
+    found = view(
+        [owned("0", "azure", 1)],
+        [
+            member("host-1", placement="Weighted", weight=2.5, ordinal=1),
+            member("host-2", capacity=4, ordinal=2),
+        ],
+    )
+    text = printed(found)
+    lines = [line.split() for line in text.splitlines()]
+    cells = {line[0]: line[1:6] for line in lines[-6:] if line}
+
+    assert "placement Even" in text
+    assert cells["member"] == ["partitions", "placement", "ordinal", "weight", "capacity"]
+    assert cells["azure"][:2] == ["1", "no"]
+    assert cells["host-1"] == ["0", "Weighted", "1", "2.5"]
+    assert cells["host-2"] == ["0", "Even", "2", "1", "4"]
+
+
+def test_the_tables_have_no_column_that_says_nothing():
+    """A number at the end of an owner id means nothing to ``Even``."""
+    text = printed(view(members=[member("host-1", ordinal=1), member("host-2", ordinal=2)]))
+
+    assert "placement Even" in text
+    assert text.splitlines()[-3].split() == ["member", "partitions", "remarks"]
+
+
+def test_json_has_the_placements_of_group_and_members():
+    """With everything that a placement regards."""
+    output: Any = as_json(view(members=[member("a", placement="Weighted", weight=2.0, capacity=3)]))
+    (row,) = output["members"]
+
+    assert output["placement"] == "Weighted"
+    assert [row[name] for name in ("placement", "weight", "capacity", "ordinal")] == [
+        "Weighted",
+        2.0,
+        3,
+        None,
+    ]
+
+
 def test_for_an_empty_group_a_sentence_is_printed():
     """Two empty tables would look like an error."""
     assert "no ownership records, checkpoints or members" in printed(view())

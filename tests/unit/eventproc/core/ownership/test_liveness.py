@@ -1,11 +1,18 @@
 """Which records are fresh, and which members and owners are alive."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.ownership.liveness import fresh_owners, is_fresh, live_members, live_partitions
+from eventproc.core.ownership.liveness import (
+    fresh_owners,
+    is_fresh,
+    last_writes,
+    live_members,
+    live_partitions,
+)
 from eventproc.models import (
     LeaseMode,
     Member,
@@ -55,6 +62,19 @@ def test_expired_and_released_records_have_no_live_owner():
     )
 
     assert fresh_owners(listing, EXPIRATION) == {"0": "a", "3": "c"}
+
+
+def test_the_newest_write_for_each_owner_is_known_for_an_expiration():
+    """Also if another owner has replaced the record; an older listing takes nothing back."""
+    first = last_writes({}, snapshot(record("0", "a", 50), record("1", "a", 20)), EXPIRATION)
+    later = replace(snapshot(record("0", "b"), record("1", None)), as_of=BEGIN + 40 * SECOND)
+
+    assert first == {"a": BEGIN - 20 * SECOND}
+    assert last_writes(first, snapshot(record("0", "a", 30)), EXPIRATION) == first
+    assert last_writes(first, later, EXPIRATION) == {**first, "b": BEGIN}
+    assert last_writes(first, replace(later, as_of=BEGIN + 41 * SECOND), EXPIRATION) == {"b": BEGIN}
+    whole = replace(later, as_of=BEGIN + 41 * SECOND, resolution=SECOND)
+    assert last_writes(first, whole, EXPIRATION) == {**first, "b": BEGIN}
 
 
 def test_a_clock_of_whole_seconds_keeps_an_owner_alive_one_second_longer():

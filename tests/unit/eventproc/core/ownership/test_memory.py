@@ -3,8 +3,15 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
+from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.memory import GroupMemory, observe, observe_members
-from tests.unit.eventproc.core.ownership.listings import BEGIN_S, RULES, listing
+from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.state import MemberFacts
+from eventproc.core.placement.weighted import Weighted
+from eventproc.models import LeaseMode
+from tests.unit.eventproc.core.ownership.listings import BEGIN_S, RULES, described, listing
 
 SECOND = replace(RULES, rebalance_interval=timedelta(seconds=1.25))
 """A membership is stable after 1 s, and unstable for 5 s at most."""
@@ -39,6 +46,79 @@ def test_the_wait_ends_if_every_poll_shows_other_members():
 
     assert are_unstable == [True] * 3 + [False] * 3
     assert changed.is_unstable(21.25, SECOND)
+
+
+SESSION = {"lease_mode": LeaseMode.SESSION}
+WEIGHTED = {"placement": Weighted()}
+FIRST = {"placement": Ordinal(), "facts": MemberFacts(ordinal=0)}
+ORDINALS = "me/Ordinal/0 b!/Ordinal/1 c/Ordinal/2"
+HEAVY = "me/Weighted b~/Weighted/x3"
+NO_RECORD = "me/Weighted"
+
+CHANGES = {
+    # Of 0 to 3, Ordinal gives 2 to b; without b, to c.
+    "b lost all that it had, and its record is old": (
+        ("0:me 1:me 2:me 3:b", ORDINALS),
+        ("0:me 1:me 2:me 3:c", ORDINALS, 2),
+        FIRST,
+        "drain 2 for b",
+    ),
+    "it had nothing before": (
+        ("0:me 1:me 2:me 3:c", ORDINALS),
+        ("0:me 1:me 2:me 3:c", ORDINALS, 2),
+        FIRST,
+        "drain 2 for c",
+    ),
+    "what it had had expired": (
+        ("0:me 1:me 2:me 3:b!", ORDINALS),
+        ("0:me 1:me 2:me 3:c", ORDINALS, 2),
+        FIRST,
+        "drain 2 for c",
+    ),
+    "session: its record is old": (
+        ("0:me 1:me 2:me 3:b", ORDINALS),
+        ("0:me 1:me 2:me 3:c", ORDINALS, 2),
+        {**FIRST, **SESSION},
+        "drain 2 for c",
+    ),
+    # Of 0 to 3, Weighted leaves 1 to 3 to b; if b were foreign, Even would give one more to me.
+    "b owns something, and its record was deleted": (
+        ("0:me 1:b 2:b 3:b", HEAVY),
+        ("0:me 1:b 2:b 3:b", NO_RECORD, 60),
+        WEIGHTED,
+        "rest",
+    ),
+    "it was deleted an expiration ago": (
+        ("0:me 1:b 2:b 3:b", HEAVY),
+        ("0:me 1:b 2:b 3:b", NO_RECORD, 63),
+        WEIGHTED,
+        "steal 1",
+    ),
+    "it was deleted when b had given all away": (
+        ("0:me 1:b 2:b 3:b", HEAVY),
+        ("0:me 1:- 2:- 3:-", NO_RECORD, 2),
+        WEIGHTED,
+        "claim 1, claim 2, claim 3",
+    ),
+    "session: b owns something, and its record was deleted": (
+        ("0:me 1:b 2:b 3:b", HEAVY),
+        ("0:me 1:b 2:b 3:b", NO_RECORD, 60),
+        {**WEIGHTED, **SESSION},
+        "rest",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "then", "changed", "written"), CHANGES.values(), ids=CHANGES)
+def test_a_change_since_an_earlier_listing_gives_these_actions(before, then, changed, written):
+    """A situation names the earlier listing, the one that follows, for how long, and the rest."""
+    rules = replace(RULES, **changed)
+    (earlier, earlier_members), (partitions, members, for_s) = before, then
+    memory = observe(GroupMemory(), listing(earlier, earlier_members, rules), rules, BEGIN_S)
+    for later_s in range(1, for_s + 1):
+        memory = observe(memory, listing(partitions, members, rules), rules, BEGIN_S + later_s)
+
+    assert described(decide(memory, rules)) == written
 
 
 def waiting(memory: GroupMemory, partitions: str, now_s: float) -> GroupMemory:
