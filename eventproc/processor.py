@@ -10,7 +10,7 @@ from eventproc.models import ConsumerGroup
 from eventproc.partition.pump import PartitionPump
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.resources.handler import ResourceHandlerFactory
-from eventproc.resources.names import Resources, resource_group
+from eventproc.resources.names import Resources
 from eventproc.resources.pump import ResourcePump
 from eventproc.resources.work import NamedResources
 from eventproc.runtime.partitions import Partitions
@@ -88,7 +88,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             clock=clock,
             log=log,
         )
-        reported = Instrumentation(telemetry or global_telemetry(), group, self.statistics)
+        telemetry = telemetry or global_telemetry()
         work = Partitions(
             group,
             source=source,
@@ -97,10 +97,10 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             dead_letters=dead_letters,
             config=config,
             rng=parts.rng,
-            telemetry=reported,
+            telemetry=Instrumentation(telemetry, group, self.statistics),
             log=parts.log,
         )
-        super().__init__(parts, work, reported)
+        super().__init__(parts, work, telemetry)
 
     def statistics(self) -> ProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
@@ -174,7 +174,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
         config = config or ResourceProcessorConfig()
         check_resource_handler(handler)
         parts = MemberParts.of(
-            resource_group(group),
+            ConsumerGroup.of_resources(group),
             store,
             config,
             owner_id=owner_id,
@@ -182,9 +182,8 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
             clock=clock,
             log=get_logger("eventproc.processor", resource_group=group),
         )
-        reported = Instrumentation(telemetry or global_telemetry(), parts.group, self.statistics)
         work = NamedResources(resources, handler, config=config, rng=parts.rng, log=parts.log)
-        super().__init__(parts, work, reported)
+        super().__init__(parts, work, telemetry or global_telemetry())
 
     def statistics(self) -> ResourceProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""

@@ -8,7 +8,6 @@ from urllib.parse import quote, unquote
 from eventproc.concurrency.tasks import users_code
 from eventproc.errors import ConfigurationError, SourceUnavailableError
 from eventproc.logs import shown
-from eventproc.models import ConsumerGroup
 from eventproc.settings import PositiveSpan, checked
 
 ID_CHARACTERS_MAX: Final = 512
@@ -64,17 +63,6 @@ class Resources:
 
 def _ids_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({id_of(name) for name in names}))
-
-
-def resource_group(name: str) -> ConsumerGroup:
-    """Return the group under which a store keeps the records of a group of resources.
-
-    Raises:
-        ConfigurationError: the name cannot be part of a record's key.
-    """
-    return ConsumerGroup(
-        fully_qualified_namespace="eventproc", eventhub_name="resources", name=name
-    )
 
 
 def id_of(name: object) -> str:

@@ -6,32 +6,38 @@ the others.
 """
 
 import asyncio
-from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Generic, Self
+from weakref import WeakSet
 
 from eventproc.concurrency.loop import is_loop_running
 from eventproc.concurrency.tasks import cancellation_kept, end
 from eventproc.config import Backoff
 from eventproc.errors import ConfigurationError, SourceError, StoreError
 from eventproc.logs import ConditionLogger
-from eventproc.models import ConsumerGroup
+from eventproc.models import ConsumerGroup, OffsetFormat
 from eventproc.ownership.balancer import CycleResult
+from eventproc.ownership.own_member import own_member
 from eventproc.pumps.pump import PumpT, Work
+from eventproc.resources.handler import ResourceHandlerFactory
+from eventproc.resources.names import Resources, id_of
+from eventproc.resources.pump import ResourcePump
+from eventproc.resources.work import NamedResources
 from eventproc.retries import waits
+from eventproc.runtime.named_lease import NamedLease, lease_config
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun
 from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.statistics import GroupStatistics
-from eventproc.telemetry import Instrumentation
+from eventproc.telemetry import Instrumentation, Telemetry
 
 PAUSE_MIN_S: Final = 0.02
 """The shortest pause between two cycles, so that frequent changes cause no busy loop."""
 
 
-class GroupProcessor(ABC, Generic[PumpT]):
+class GroupProcessor(Generic[PumpT]):
     """A member of a group, which serves its share of what the group has.
 
     ``processor.run()`` blocks until SIGINT or SIGTERM. Inside an event loop, use
@@ -39,7 +45,7 @@ class GroupProcessor(ABC, Generic[PumpT]):
     processor may be started again after it stopped.
     """
 
-    def __init__(self, parts: MemberParts, work: Work[PumpT], telemetry: Instrumentation) -> None:
+    def __init__(self, parts: MemberParts, work: Work[PumpT], telemetry: Telemetry) -> None:
         """Take the checked arguments; nothing is opened before ``start``."""
         self._parts = parts
         self._work = work
@@ -47,6 +53,7 @@ class GroupProcessor(ABC, Generic[PumpT]):
         self._rng = parts.rng
         self._log = parts.log
         self._telemetry = telemetry
+        self._reported = Instrumentation(telemetry, parts.group, self.statistics)
         self._run: ProcessorRun[PumpT] | None = None
         self._newest_run: ProcessorRun[PumpT] | None = None
         self._cycling: asyncio.Task[None] | None = None
@@ -67,6 +74,7 @@ class GroupProcessor(ABC, Generic[PumpT]):
         self._cycle_count = 0
         self._cycle_s = 0.0
         self._claim_count = self._steal_count = 0
+        self._leases: WeakSet[NamedLease] = WeakSet()
 
     @property
     def owner_id(self) -> str:
@@ -78,9 +86,9 @@ class GroupProcessor(ABC, Generic[PumpT]):
         """The consumer group that this processor is a member of."""
         return self._parts.group
 
-    @abstractmethod
     def statistics(self) -> GroupStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
+        return GroupStatistics(**self._group_statistics())
 
     def _group_statistics(self) -> dict[str, Any]:
         """Return the fields of ``GroupStatistics``, by name."""
@@ -100,6 +108,51 @@ class GroupProcessor(ABC, Generic[PumpT]):
             "ownership_write_count": counted.leases.write_count if counted else 0,
             "lease_margin_seconds": run.leases.margin_s if run else None,
         }
+
+    def lease(self, name: str) -> NamedLease:
+        """Return a block that runs while this processor has the lease of that name.
+
+        For work that must run in one process of the group at a time, such as a scheduled job::
+
+            async with processor.lease("nightly-report") as held:
+                await write_report(fence=held.epoch)
+
+        Entering waits until no other processor of the group has the lease; one that waits looks
+        once in ``load_balancing_interval``. If the lease is lost, or the processor stops, the block
+        is cancelled, and ``LeaseLostError`` raised at its end. ``held.epoch`` is the fencing token.
+
+        Raises:
+            ConfigurationError: the processor does not run, or the name cannot be used.
+        """
+        run = self._run
+        if run is None:
+            raise ConfigurationError(
+                f"lease({name!r}) needs a running processor: use it inside `async with processor:`"
+            )
+        config, parts = lease_config(self._config), self._parts
+        owner_id = f"{self.owner_id}-{self._rng.getrandbits(32):08x}"
+        lease_parts = replace(
+            parts,
+            group=parts.group.for_lease(id_of(name)),
+            config=config,
+            member=own_member(config, owner_id, OffsetFormat.AMQP, is_named=False),
+            executor=run.executor,
+            log=self._log.bind(lease=name),
+        )
+
+        def make(handler: ResourceHandlerFactory) -> GroupProcessor[ResourcePump]:
+            work = NamedResources(
+                Resources([name]), handler, config=config, rng=self._rng, log=lease_parts.log
+            )
+            return GroupProcessor(lease_parts, work, self._telemetry)
+
+        lease = NamedLease(name, make)
+        self._leases.add(lease)
+        return lease
+
+    async def finished(self) -> None:
+        """Return when the processor has stopped, by itself or by ``stop``."""
+        await self._finished.wait()
 
     # Running.
 
@@ -130,7 +183,7 @@ class GroupProcessor(ABC, Generic[PumpT]):
         Raises the errors of ``run``. Signals are left to the program.
         """
         async with self:
-            await self._finished.wait()
+            await self.finished()
 
     async def _serve_until_signal(self, signals: StopSignals) -> None:
         def on_signal(name: str) -> None:
@@ -186,7 +239,7 @@ class GroupProcessor(ABC, Generic[PumpT]):
             raise
         self._newest_run = run
         self._cycle_count = self._claim_count = self._steal_count = 0
-        self._telemetry.begin()
+        self._reported.begin()
         self._log.info("processor_started", partition_count=len(run.names))
         self._cycling = asyncio.create_task(self._serve_run(run), name="eventproc-cycles")
         self._cycling.add_done_callback(lambda _: self._finished.set())
@@ -204,13 +257,16 @@ class GroupProcessor(ABC, Generic[PumpT]):
             if run is None or cycling is None:
                 return
             self._log.info("processor_stopping")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._config.shutdown_timeout.total_seconds() / 2):
+                    await asyncio.gather(*(lease.revoke() for lease in list(self._leases)))
             if not self._is_failing:  # Otherwise the task closes the run itself.
                 cycling.cancel()
             await asyncio.wait([cycling])
             try:
                 await run.close()
             finally:
-                self._telemetry.end()
+                self._reported.end()
                 self._is_failing = False
                 self._run = self._cycling = None
                 self._finished.set()
@@ -288,7 +344,7 @@ class GroupProcessor(ABC, Generic[PumpT]):
                 self._wake.set()
 
     def _note_cycle(self, done: CycleResult, seconds: float) -> None:
-        self._telemetry.cycle(seconds)
+        self._reported.cycle(seconds)
         self._store_failure.end(failure_count=self._store_failure.count)
         self._cycle_count += 1
         self._cycle_s = seconds
@@ -305,5 +361,5 @@ class GroupProcessor(ABC, Generic[PumpT]):
         self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
 
     def _note_store_failure(self, error: StoreError, seconds: float) -> None:
-        self._telemetry.cycle(seconds, error)
+        self._reported.cycle(seconds, error)
         self._store_failure.note(is_error=error.is_final, error=str(error))

@@ -89,11 +89,11 @@ class ProcessorRun(Generic[PumpT]):
         own_clock = _boot_clock if has_thread else asyncio.get_running_loop().time
         self._clock = parts.clock or own_clock
         if parts.executor is not None:
-            self._executor = parts.executor
+            self.executor = parts.executor
         elif has_thread:
-            self._executor = ThreadExecutor(f"eventproc-store-{owner_id}")
+            self.executor = ThreadExecutor(f"eventproc-store-{owner_id}")
         else:
-            self._executor = InlineExecutor()
+            self.executor = InlineExecutor()
         self._balancer = Balancer(
             store,
             group,
@@ -106,7 +106,7 @@ class ProcessorRun(Generic[PumpT]):
         self._membership, self.leases = self._balancer.membership, self._balancer.leases
         self.pumps: Pumps[PumpT] = Pumps(
             self._make_pump,
-            lambda p, to_owner_id: self._executor.call(self.leases.transfer(p, to_owner_id)),
+            lambda p, to_owner_id: self.executor.call(self.leases.transfer(p, to_owner_id)),
             config=self._config,
             changed=changed,
             rng=parts.rng,
@@ -121,22 +121,22 @@ class ProcessorRun(Generic[PumpT]):
         parts = self._parts
         try:
             if parts.executor is None:
-                self._open.push("store_thread", self._executor.close)
-                await self._executor.call(parts.store.open())
-                self._open.push("store", lambda: self._executor.call(parts.store.close()))
+                self._open.push("store_thread", self.executor.close)
+                await self.executor.call(parts.store.open())
+                self._open.push("store", lambda: self.executor.call(parts.store.close()))
             await self._work.open(self._open)
             self.names = tuple(await self._work.names())
             answer_within = (
                 self._config.load_balancing_interval * ANSWER_INTERVALS
                 + self._config.rebalance_interval * ANSWER_EXTRA_CYCLES
             )
-            await self._executor.call(
+            await self.executor.call(
                 self._membership.enter(
                     answer_within=answer_within, poll_interval=self._config.rebalance_interval
                 )
             )
-            await self._executor.call(self._check_compatibility())
-            self.renewing = asyncio.create_task(self._executor.call(self._renew()))
+            await self.executor.call(self._check_compatibility())
+            self.renewing = asyncio.create_task(self.executor.call(self._renew()))
             self._open.push("renewals", self._stop_renewals)
         except StoreRejectedError as error:
             await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
@@ -185,7 +185,7 @@ class ProcessorRun(Generic[PumpT]):
 
     async def _stop_renewals(self) -> None:
         """Cancel the renewals on the store's loop, then the task that waits for them here."""
-        await self._executor.call(self._cancel_renewals())
+        await self.executor.call(self._cancel_renewals())
         await end([self.renewing])
 
     async def close(self, *, is_displaced: bool = False) -> None:
@@ -279,7 +279,7 @@ class ProcessorRun(Generic[PumpT]):
         """
         with suppress(StoreError, TimeoutError, DuplicateOwnerError):
             async with asyncio.timeout_at(until_s):
-                return await self._executor.call(work)
+                return await self.executor.call(work)
         return None
 
     def _announced_by_s(self) -> float:
@@ -304,7 +304,7 @@ class ProcessorRun(Generic[PumpT]):
     async def cycle(self) -> CycleResult:
         """Run one cycle of the balancer, and start and end pumps by its result."""
         busy, running = self.pumps.handing_over, self.pumps.running
-        done = await self._executor.call(self._balancer.cycle(self.names, busy, running))
+        done = await self.executor.call(self._balancer.cycle(self.names, busy, running))
         self._is_rebalancing = not done.actions.is_balanced
         self.pumps.adjust(self.leases.held, done.actions.moves.hand_overs, done.actions.others)
         return done
@@ -324,7 +324,7 @@ class ProcessorRun(Generic[PumpT]):
         return is_owned
 
     def _on_lost(self, partition_id: str) -> None:
-        self._executor.call_soon(partial(self.pumps.lose, partition_id))
+        self.executor.call_soon(partial(self.pumps.lose, partition_id))
 
     def _make_pump(self, name: str) -> PumpT:
         self._pump_count += 1
@@ -340,7 +340,7 @@ class ProcessorRun(Generic[PumpT]):
                 incarnation=member.incarnation,
                 number=self._pump_count,
                 remaining_s=lambda: self.leases.remaining_s(name, epoch=epoch),
-                verify=lambda: self._executor.call(self.leases.verify(name)),
-                call=self._executor.call,
+                verify=lambda: self.executor.call(self.leases.verify(name)),
+                call=self.executor.call,
             )
         )

@@ -187,7 +187,9 @@ def global_telemetry() -> Telemetry:
 
 
 def group_attributes(group: ConsumerGroup) -> Attributes:
-    """Return the attributes that identify a consumer group in metrics and spans."""
+    """Return the attributes that identify a group in metrics and spans."""
+    if group.is_of_resources:
+        return {"eventproc.resource.group": group.name}
     address, _, port = group.fully_qualified_namespace.partition(":")
     attributes: Attributes = {
         "messaging.system": "eventhubs",

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eventproc.telemetry import Telemetry
-from eventproc.telemetry.instruments import COUNTS, GAUGES, PARTITION_GAUGES
+from eventproc.telemetry.instruments import INSTRUMENTS, PARTITION_GAUGES
 from eventproc.testing import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
@@ -145,7 +145,9 @@ def test_every_metric_is_in_a_panel(panels, served):
     """Otherwise nobody would see it."""
     shown = {s.name for _, expression in queries(panels) for s in selectors(expression)}
     names = [
-        instrument.name for table in (COUNTS, GAUGES, PARTITION_GAUGES) for instrument in table
+        instrument.name
+        for table in (*(t for k in INSTRUMENTS for t in (k.counts, k.gauges)), PARTITION_GAUGES)
+        for instrument in table
     ]
     durations = {name.rsplit("_", 1)[0] for name in served if name.endswith("_bucket")}
     unseen = [

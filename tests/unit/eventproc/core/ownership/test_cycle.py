@@ -202,6 +202,31 @@ SITUATIONS = {
         SECOND,
         "drain 0 for b, drain 1 for b",
     ),
+    "a resource that was deleted": ("0:me ~1:me", "me", {}, "drain 1 for None"),
+    "a resource that was deleted, with a strategy that lets nothing go": (
+        "0:me ~1:me 2:b ~3:b",
+        "me b",
+        GREEDY,
+        "drain 1 for None",
+    ),
+    "a resource that was deleted, just after the members changed": (
+        "0:me ~1:me",
+        "me b",
+        NEW,
+        "drain 1 for None",
+    ),
+    "a resource that was deleted, recorded as mine without a lease": (
+        "0:me ~1:me?",
+        "me",
+        {},
+        "transfer 1 to None",
+    ),
+    "a resource that was deleted counts in no share": (
+        "0:b 1:b ~2:me ~3:me",
+        "me b",
+        {},
+        "drain 2 for None, drain 3 for None",
+    ),
     "Ordinal: what was mine is free again": (
         "0:- 1:- 2:b 3:b",
         "me/Ordinal/0 b/Ordinal/1",
