@@ -20,12 +20,14 @@ from eventproc.models import (
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    GroupRecord,
     Member,
     MemberResult,
     MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionOwnership,
+    RecordResult,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
@@ -45,6 +47,7 @@ class _GroupRecords:
     ownership_by_partition: dict[str, PartitionOwnership] = field(default_factory=dict)
     checkpoint_by_partition: dict[str, Checkpoint] = field(default_factory=dict)
     member_by_owner: dict[str, Member] = field(default_factory=dict)
+    record_by_name: dict[str, GroupRecord] = field(default_factory=dict)
 
 
 class MemoryAccount:
@@ -197,6 +200,19 @@ class MemoryCheckpointStore(CheckpointStore):
         )
         checkpoints[update.partition_id] = written
         return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
+
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        async with self._records(group) as records:
+            return records.record_by_name.get(name)
+
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        async with self._records(group) as records:
+            current = records.record_by_name.get(record.name)
+            if record.etag != (current.etag if current else None):
+                return RecordResult(outcome=WriteOutcome.LOST)
+            written = replace(record, etag=self.account.new_etag())
+            records.record_by_name[record.name] = written
+            return RecordResult(outcome=WriteOutcome.WON, record=written)
 
     @asynccontextmanager
     async def _records(self, group: ConsumerGroup) -> AsyncIterator[_GroupRecords]:

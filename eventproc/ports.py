@@ -20,6 +20,7 @@ from eventproc.models import (
     ConsumerGroup,
     DeadLetter,
     EventPosition,
+    GroupRecord,
     LastEnqueued,
     Member,
     MemberResult,
@@ -29,6 +30,7 @@ from eventproc.models import (
     OwnershipSnapshot,
     PartitionProperties,
     ReceivedEvent,
+    RecordResult,
     WriteOutcome,
 )
 
@@ -138,6 +140,24 @@ class CheckpointStore(AsyncResource):
         ``WON``.
         """
 
+    @abstractmethod
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        """Read a record of the whole group, or ``None`` if there is none of this name.
+
+        Raises:
+            StoreUnavailableError: no answer; try again.
+            StoreCorruptError: it is damaged.
+        """
+
+    @abstractmethod
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        """Write a group record if it still has ``record.etag`` (``None``: if there is none).
+
+        Never raises for a lost or unknown outcome. If the store repeats a write that got no answer,
+        it recognises its own earlier write, and the outcome is ``WON``; a write of another
+        processor with the same content is not its own.
+        """
+
 
 class ForwardingStore(CheckpointStore):
     """A store that calls another one: base of stores that change some calls of another.
@@ -218,6 +238,17 @@ class ForwardingStore(CheckpointStore):
             return await self.forward(CheckpointStore.update_checkpoint, group, update)
         except StoreError as error:
             return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
+
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        """Forward the call."""
+        return await self.forward(CheckpointStore.read_record, group, name)
+
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        """Forward the call; if that fails, the outcome is unknown."""
+        try:
+            return await self.forward(CheckpointStore.write_record, group, record)
+        except StoreError as error:
+            return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
 
 class DeadLetterSink(ABC):

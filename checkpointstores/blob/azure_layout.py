@@ -47,8 +47,8 @@ _PLAIN: Final = "".join(sorted(set(ascii_letters + digits + punctuation) - {"%"}
 """Characters of a metadata value that are stored unchanged; HTTP headers cannot carry others."""
 
 _NAME_CHARACTERS_MAX: Final = 200
-"""A longer owner id is truncated and hashed in a blob's name, because a name has at most 1,024
-characters."""
+"""A longer owner id or record name is truncated and hashed in a blob's name, because a name has at
+most 1,024 characters."""
 
 
 class RecordKind(Enum):
@@ -59,6 +59,9 @@ class RecordKind(Enum):
     MEMBER = "member"
     """An addition. It is not below the other two folders, because an Azure SDK fails its whole
     listing if it finds an unknown blob there."""
+
+    RECORD = "record"
+    """An addition, in a folder of its own for the same reason: records of the whole group."""
 
 
 def folder(group: ConsumerGroup, kind: RecordKind) -> str:
@@ -205,11 +208,16 @@ def legacy_position(body: bytes) -> Position | None:
 
 def member_blob(group: ConsumerGroup, owner_id: str) -> str:
     """Return the name of a member blob. The owner id is read from its metadata, not its name."""
-    quoted = quote(owner_id, safe="").replace(".", "%2E")
+    return folder(group, RecordKind.MEMBER) + _as_part(owner_id)
+
+
+def _as_part(text: str) -> str:
+    """Return any text as one part of a blob's name, without slashes and dots."""
+    quoted = quote(text, safe="").replace(".", "%2E")
     if len(quoted) > _NAME_CHARACTERS_MAX:
-        digest = hashlib.sha256(owner_id.encode()).hexdigest()
+        digest = hashlib.sha256(text.encode()).hexdigest()
         quoted = f"{quoted[: _NAME_CHARACTERS_MAX - len(digest) - 1]}~{digest}"
-    return folder(group, RecordKind.MEMBER) + quoted
+    return quoted
 
 
 def member_metadata(member: Member) -> dict[str, str]:
@@ -270,6 +278,19 @@ def member_in(
 
 def _count_in(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
+
+
+# --- group records -------------------------------------------------------------------------------
+
+
+def record_blob(group: ConsumerGroup, name: str) -> str:
+    """Return the name of a group record's blob."""
+    return folder(group, RecordKind.RECORD) + _as_part(name)
+
+
+def record_metadata(write_id: str) -> dict[str, str]:
+    """Return the whole metadata of a group record's blob; *write_id* names one write."""
+    return {_WRITER: write_id}
 
 
 # --- metadata values -----------------------------------------------------------------------------

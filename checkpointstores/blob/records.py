@@ -1,14 +1,12 @@
-"""The checkpoint store over any blob container: conditional writes and their outcomes.
+"""The checkpoint store over any blob container: each record is one blob.
 
-Rule 1: a write is repeated only within one call, and only after an attempt without an answer.
-Rule 2: after such an attempt a failed condition may be the effect of this call's own first attempt,
-so the blob is read to see which processor wrote it. Otherwise a failed condition is a lost race.
-Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
+``round_trips.py`` makes the requests, and finds out the outcomes of writes.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -17,7 +15,6 @@ from checkpointstores.blob.azure_layout import RecordKind
 from checkpointstores.blob.body import BODY_BYTES_MAX, CheckpointBody, frame_body, unframe_body
 from checkpointstores.blob.checkpoint import as_checkpoint, is_written_by, may_keep_body
 from checkpointstores.blob.container import (
-    BlobContainer,
     BlobItem,
     ConditionFailedError,
     Listing,
@@ -25,50 +22,33 @@ from checkpointstores.blob.container import (
     Written,
     put_or_set,
 )
-from checkpointstores.blob.reachability import Reachability
+from checkpointstores.blob.group_record import RECORD_BODY_BYTES_MAX, frame_record, unframe_record
+from checkpointstores.blob.round_trips import RoundTrips
 from checkpointstores.blob.spelling import SpellingWatch
 from checkpointstores.names import require_partition_id
-from checkpointstores.retry import retried
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import checkpoint_after
-from eventproc.errors import StoreError, StoreRejectedError, StoreUnavailableError
-from eventproc.logs import get_logger
+from eventproc.errors import StoreError
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    GroupRecord,
     Member,
     MemberResult,
     MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionOwnership,
+    RecordResult,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
 
 T = TypeVar("T")
 RecordT = TypeVar("RecordT", Checkpoint, Member)
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """What exists only while the store is open."""
-
-    container: BlobContainer
-    slots: asyncio.Semaphore
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The outcome of a conditional write."""
-
-    outcome: WriteOutcome
-    written: Written | None = None
-    error: StoreError | None = None
-
 
 RESOLUTION: Final = timedelta(seconds=1)  # times travel as HTTP dates
 _LEGACY_ETAG: Final = "legacy "
@@ -77,7 +57,7 @@ _LEGACY_ETAG: Final = "legacy "
 _LEGACY_BYTES_MAX: Final = 64 * 1024
 
 
-class BlobRecords(CheckpointStore):
+class BlobRecords(RoundTrips, CheckpointStore):
     """The records of groups in one container. A subclass connects to the container."""
 
     def __init__(
@@ -89,27 +69,13 @@ class BlobRecords(CheckpointStore):
         namespace: str | None = None,
     ) -> None:
         """*place* names the container without secrets, for messages and logs."""
-        self._place = place
-        self._log = get_logger("eventproc.stores.blob", container=place)
-        self._reachability = Reachability(self._log)
-        self._concurrency_max = concurrency_max
+        super().__init__(place, concurrency_max=concurrency_max)
         self._legacy_prefix = legacy_prefix
         self._namespace = namespace
         self._spelling = SpellingWatch(self._list, self._log)
-        self._malformed_etag_by_name: dict[str, str] = {}
-        self._opened: _Opened | None = None
-        self._has_written = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._place!r})"
-
-    def _attach(self, container: BlobContainer) -> None:
-        """Use this container from now on."""
-        self._opened = _Opened(container, asyncio.Semaphore(self._concurrency_max))
-
-    def _detach(self) -> None:
-        """Stop using the container."""
-        self._opened = None
 
     def _named(self, group: ConsumerGroup) -> ConsumerGroup:
         """Return the group with the namespace that its blobs' names begin with."""
@@ -281,6 +247,31 @@ class BlobRecords(CheckpointStore):
             self._note_malformed(item, "its body is not in eventproc's format, and is ignored")
         return body or CheckpointBody()
 
+    # --- group records ---------------------------------------------------------------------------
+
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        blob = layout.record_blob(self._named(group), name)
+        item = await self._ask(
+            Right.READ,
+            lambda container: container.read(blob, body_bytes_max=RECORD_BODY_BYTES_MAX),
+        )
+        if item is None:
+            return None
+        return GroupRecord(name=name, content=unframe_record(item.body, blob), etag=item.etag)
+
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        blob = layout.record_blob(self._named(group), record.name)
+        # The content does not show which processor wrote it: two may write the same.
+        metadata = layout.record_metadata(secrets.token_hex(8))
+        body = frame_record(record.content)
+        answer = await self._write(
+            blob,
+            lambda container: container.put(blob, metadata, body, etag=record.etag),
+            is_mine=lambda found: found.metadata == metadata,
+        )
+        stored = replace(record, etag=answer.written.etag) if answer.written else None
+        return RecordResult(outcome=answer.outcome, record=stored, error=answer.error)
+
     # --- legacy leases (EventProcessorHost, Azure Functions) -------------------------------------
 
     async def _list_legacy(self, group: ConsumerGroup, known: set[str]) -> list[Checkpoint]:
@@ -304,76 +295,6 @@ class BlobRecords(CheckpointStore):
             return None
         checkpoint = as_checkpoint(partition_id, position, item, CheckpointBody())
         return replace(checkpoint, etag=_LEGACY_ETAG + item.etag)
-
-    # --- round trips -----------------------------------------------------------------------------
-
-    async def _ask(self, right: Right, call: Callable[[BlobContainer], Awaitable[T]]) -> T:
-        """Make a request, up to ``ATTEMPTS`` times if it is not answered."""
-        if self._opened is None:
-            raise RuntimeError("the store is not open: use `async with store` or `await open()`")
-        container = self._opened.container
-        try:
-            async with self._opened.slots:
-                answer = await retried(lambda: call(container))
-        except ConditionFailedError:
-            self._reachability.answered(right)
-            raise
-        except StoreRejectedError as error:
-            # The caller of the first write raises this error, so it is not logged here.
-            if right is not Right.WRITE or self._has_written:
-                self._reachability.refused(right, error)
-            raise
-        except StoreError as error:
-            self._reachability.failed(error)
-            raise
-        self._reachability.answered(right)
-        return answer
-
-    async def _write(
-        self,
-        name: str,
-        write: Callable[[BlobContainer], Awaitable[Written]],
-        *,
-        is_mine: Callable[[BlobItem], bool],
-        body_bytes_max: int = 0,
-    ) -> _Answer:
-        """Write, up to ``ATTEMPTS`` times if it is not answered, and return the outcome."""
-        is_unanswered = False
-
-        async def attempt(container: BlobContainer) -> Written:
-            nonlocal is_unanswered
-            try:
-                return await write(container)
-            except StoreUnavailableError:
-                is_unanswered = True
-                raise
-
-        try:
-            written = await self._ask(Right.WRITE, attempt)
-        except ConditionFailedError as error:
-            if not is_unanswered and not error.was_repeated:
-                return _Answer(WriteOutcome.LOST)
-        except StoreError as error:
-            return _Answer(WriteOutcome.UNKNOWN, error=error)
-        else:
-            self._has_written = True
-            return _Answer(WriteOutcome.WON, written)
-        try:
-            found = await self._ask(
-                Right.READ, lambda container: container.read(name, body_bytes_max=body_bytes_max)
-            )
-        except StoreError as error:
-            return _Answer(WriteOutcome.UNKNOWN, error=error)
-        if found is not None and is_mine(found):
-            version = Written(etag=found.etag, last_modified=found.last_modified)
-            return _Answer(WriteOutcome.WON, version)
-        return _Answer(WriteOutcome.LOST)
-
-    def _note_malformed(self, item: BlobItem, what: str) -> None:
-        """Log a malformed blob once for each of its versions."""
-        if self._malformed_etag_by_name.get(item.name) != item.etag:
-            self._malformed_etag_by_name[item.name] = item.etag
-            self._log.warning("store_record_malformed", blob=item.name, etag=item.etag, reason=what)
 
 
 def _stamped(record: RecordT, written: Written | None) -> RecordT | None:

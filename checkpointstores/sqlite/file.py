@@ -139,7 +139,8 @@ CREATE TABLE member_placement (
 """
 
 # The fencing token of an ownership record. A process of an earlier version writes ownership without
-# this table; the etag then shows that a row belongs to an earlier record.
+# this table; the etag then shows that a row belongs to an earlier record. And the records of whole
+# groups.
 _VERSION_7: Final = """
 CREATE TABLE ownership_epoch (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
@@ -148,6 +149,13 @@ CREATE TABLE ownership_epoch (
     epoch INTEGER NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
 ) WITHOUT ROWID, STRICT;
+CREATE TABLE group_record (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    name TEXT NOT NULL,
+    content BLOB NOT NULL,
+    etag TEXT NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, name)
+) STRICT;
 """
 
 _VERSIONS: Final = (
@@ -171,6 +179,7 @@ _CHECKED_TABLES: Final = (
     "member_placement",
     "checkpoint",
     "checkpoint_delivery",
+    "group_record",
     "clock",
 )
 """Tables that are checked for damage when a file is opened. States are not checked: they may have

@@ -19,11 +19,13 @@ from eventproc.models import (
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    GroupRecord,
     Member,
     MemberResult,
     OffsetFormat,
     OwnershipClaim,
     PartitionOwnership,
+    RecordResult,
     SequenceRange,
     WriteOutcome,
 )
@@ -104,6 +106,12 @@ _DELETE_DELIVERY: Final = """
 DELETE FROM checkpoint_delivery
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
 """
+
+_READ_RECORD: Final = """
+SELECT content, etag FROM group_record
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND name = ?
+"""
+_WRITE_RECORD: Final = "INSERT OR REPLACE INTO group_record VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def instant(microseconds: int) -> datetime:
@@ -307,3 +315,19 @@ def update_checkpoint(
         db.execute(_DELETE_DELIVERY, key)
     written = read_checkpoint(db, group, update.partition_id)
     return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
+
+
+def read_record(db: sqlite3.Connection, group: ConsumerGroup, name: str) -> GroupRecord | None:
+    """Return a record of the group, or ``None``."""
+    row = db.execute(_READ_RECORD, (*group.key, name)).fetchone()
+    return GroupRecord(name=name, content=row[0], etag=row[1]) if row else None
+
+
+def write_record(db: sqlite3.Connection, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+    """Write a record of the group, if the stored one still has the ETag that was read."""
+    current = read_record(db, group, record.name)
+    if record.etag != (current.etag if current else None):
+        return RecordResult(outcome=WriteOutcome.LOST)
+    written = replace(record, etag=_new_etag())
+    db.execute(_WRITE_RECORD, (*group.key, record.name, record.content, written.etag))
+    return RecordResult(outcome=WriteOutcome.WON, record=written)

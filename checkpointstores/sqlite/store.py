@@ -38,11 +38,13 @@ from eventproc.models import (
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    GroupRecord,
     Member,
     MemberResult,
     MembershipSnapshot,
     OwnershipClaim,
     OwnershipSnapshot,
+    RecordResult,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
@@ -222,6 +224,16 @@ class SqliteCheckpointStore(CheckpointStore):
             )
         except StoreError as error:
             return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
+
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        record, _ = await self._read(lambda db: records.read_record(db, group, name))
+        return record
+
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        try:
+            return await self._write(lambda db, _: records.write_record(db, group, record))
+        except StoreError as error:
+            return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
     # --- the thread ------------------------------------------------------------------------------
 

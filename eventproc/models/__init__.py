@@ -21,6 +21,11 @@ from eventproc.models.events import (
     PartitionProperties,
     ReceivedEvent,
 )
+from eventproc.models.group_record import (
+    RECORD_BYTES_MAX,
+    GroupRecord,
+    RecordResult,
+)
 from eventproc.models.membership import (
     LeaseMode,
     Member,
@@ -42,6 +47,7 @@ __all__ = [
     "COMPLETED_RANGES_MAX",
     "EVENT_FIELDS",
     "NO_OFFSET",
+    "RECORD_BYTES_MAX",
     "SEQUENCE_NUMBER_MAX",
     "STATE_BYTES_MAX",
     "TEXT_MAX",
@@ -53,6 +59,7 @@ __all__ = [
     "ConsumerGroup",
     "DeadLetter",
     "EventPosition",
+    "GroupRecord",
     "LastEnqueued",
     "LeaseMode",
     "LoadBalancingStrategy",
@@ -66,6 +73,7 @@ __all__ = [
     "PartitionOwnership",
     "PartitionProperties",
     "ReceivedEvent",
+    "RecordResult",
     "SequenceRange",
     "WriteOutcome",
     "check_state",

@@ -1,4 +1,8 @@
-"""Whether this processor may join the group: checked once, after it wrote its member record.
+"""Whether this processor may join the group: checked before and after it writes its member record.
+
+Before, by the listings that the write needs anyway: so a processor that is refused, and that its
+supervisor starts again and again, is never counted as a member. After, because two incompatible
+processors may start at once: at least one of them then sees the other.
 
 Two processors with different lease modes would claim each other's partitions. Two with different
 offset formats would read one checkpoint as different positions, and skip or repeat the events in
@@ -8,6 +12,7 @@ check.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -36,27 +41,44 @@ NAMES: Final = {
 _NAMED_MAX: Final = 3
 
 
-async def check_compatibility(
-    store: CheckpointStore,
-    group: ConsumerGroup,
-    member: Member,
-    placement: Placement,
-    *,
-    expiration: timedelta,
-) -> None:
-    """Refuse to join a group that this processor cannot share.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compatibility:
+    """Refuses a group that a processor cannot share."""
 
-    Raises:
-        ConfigurationError: the group has another lease mode or offset format, or follows a
-            placement that this processor cannot follow; the message names the remedy.
-        StoreUnavailableError: the group could not be read.
-    """
-    present = await store.list_members(group)
-    owned = await store.list_ownership(group)
-    checkpoints = await store.list_checkpoints(group)
-    _check_lease_mode(member, owned, present, expiration=expiration)
-    _check_placement(member, placement, owned, present, expiration=expiration)
-    _check_offset_format(group, member, owned, present, checkpoints, expiration=expiration)
+    group: ConsumerGroup
+    member: Member
+    """The processor's own record; none is needed in the store."""
+
+    placement: Placement
+    expiration: timedelta
+
+    async def check(self, store: CheckpointStore) -> None:
+        """Read the group and check it.
+
+        Raises:
+            ConfigurationError: the group has another lease mode or offset format, or follows a
+                placement that this processor cannot follow; the message names the remedy.
+            StoreUnavailableError: the group could not be read.
+        """
+        present = await store.list_members(self.group)
+        owned = await store.list_ownership(self.group)
+        self.check_records(owned, present, await store.list_checkpoints(self.group))
+
+    def check_records(
+        self,
+        owned: OwnershipSnapshot,
+        present: MembershipSnapshot,
+        checkpoints: Sequence[Checkpoint] = (),
+    ) -> None:
+        """Check a group with these records.
+
+        Raises:
+            ConfigurationError: as ``check``.
+        """
+        me, expiration = self.member, self.expiration
+        _check_lease_mode(me, owned, present, expiration=expiration)
+        _check_placement(me, self.placement, owned, present, expiration=expiration)
+        _check_offset_format(self.group, me, owned, present, checkpoints, expiration=expiration)
 
 
 def _check_lease_mode(

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from eventproc.core.ownership.lease import CHECKS_PER_EXPIRATION, renewal_due_at_s, trusted_until_s
 from eventproc.core.ownership.liveness import fresh_owners, live_members
@@ -48,12 +48,16 @@ from eventproc.models import (
     MemberResult,
     MembershipSnapshot,
     MemberStatus,
+    OwnershipSnapshot,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
 
 ATTEMPTS_MAX: Final = 5
 """How often to try a write that may conflict with another processor's; each attempt reads first."""
+
+RecordsCheck: TypeAlias = Callable[[OwnershipSnapshot, MembershipSnapshot], None]
+"""Raises an error if this processor cannot join a group with these records."""
 
 
 class Membership:
@@ -84,6 +88,7 @@ class Membership:
         """Called when the session is renewed after it was not trusted: each ownership record must
         be verified before its lease is trusted again."""
         self._is_withdrawn = False
+        self._writing = asyncio.Lock()
         self._changed_at_s = float("-inf")
         """When a change of status was first sent. A listing requested before may not show it."""
 
@@ -95,13 +100,21 @@ class Membership:
         self.own = OwnRecord(member=member, entered_at_s=clock())
         """What is known of the record: what ``member_status.member_step`` decides with."""
 
-    async def enter(self, *, answer_within: timedelta, poll_interval: timedelta) -> None:
+    async def enter(
+        self,
+        *,
+        answer_within: timedelta,
+        poll_interval: timedelta,
+        check: RecordsCheck = lambda _owned, _present: None,
+    ) -> None:
         """Write the member record; return when no other live processor uses the ``owner_id``.
 
         Args:
             answer_within: How long a live holder of the same id may take to write its own
                 incarnation back.
             poll_interval: How often to read the record meanwhile.
+            check: Called with the listings that are read before the first write; if it raises,
+                nothing is written.
 
         Raises:
             DuplicateOwnerError: a live processor wrote its own incarnation back, or wrote first
@@ -111,7 +124,7 @@ class Membership:
         """
         self._is_withdrawn = False
         self.own = replace(self.own, entered_at_s=self._clock(), answer_within=answer_within)
-        is_taken = await self._write_first()
+        is_taken = await self._write_first(check)
         if self.own.member.status is MemberStatus.STANDBY:
             self._log.info("standby_started", deployment_id=self.own.member.deployment_id)
         if not is_taken:
@@ -133,12 +146,14 @@ class Membership:
             if asked_at_s >= until_s:
                 return
 
-    async def _write_first(self) -> bool:
+    async def _write_first(self, check: RecordsCheck) -> bool:
         """Write the record; return whether another live processor may have this id."""
         is_taken = False
-        for _ in range(ATTEMPTS_MAX):
+        for number in range(ATTEMPTS_MAX):
             present = await self._store.list_members(self._group)
             owned = await self._store.list_ownership(self._group)
+            if number == 0:
+                check(owned, present)
             owners = fresh_owners(owned, self._expiration).values()
             mine = self._mine(present)
             # An earlier attempt of unknown outcome may have overwritten a live holder's record.
@@ -230,7 +245,7 @@ class Membership:
         is_done = self._is_withdrawn
         with suppress(StoreError):
             is_done = is_done or await self._write_anew(attempts_max=2)
-        self._renewal_failure.update(holds=not is_done)
+        self._renewal_failure.update(holds=not (is_done or self._is_withdrawn))
 
     # Other changes.
 
@@ -259,9 +274,17 @@ class Membership:
         await self._write_anew(attempts_max=ATTEMPTS_MAX)
 
     async def withdraw(self) -> None:
-        """Delete the record."""
+        """Delete the record, when a write of it that is under way has ended.
+
+        That write would change the ETag. So did one whose answer was lost: then the record is read.
+        """
         self._is_withdrawn = True
-        await self._store.withdraw_member(self._group, self.own.member)
+        async with self._writing:
+            outcome = await self._store.withdraw_member(self._group, self.own.member)
+            if outcome is WriteOutcome.LOST:
+                mine = self._mine(await self._store.list_members(self._group))
+                if mine is not None and not self.own.is_rival(mine):
+                    await self._store.withdraw_member(self._group, mine)
 
     async def _write_anew(self, attempts_max: int) -> bool:
         """Write the record; if that fails, read it and write over it; return whether it was done.
@@ -289,6 +312,10 @@ class Membership:
 
     async def _write(self, member: Member) -> bool:
         """Write the record and remember its ETag; return whether the write was confirmed."""
+        async with self._writing:
+            return not self._is_withdrawn and await self._write_alone(member)
+
+    async def _write_alone(self, member: Member) -> bool:
         sent_at_s = self._clock()
         result = self._newest = await self._store.announce_member(self._group, member)
         if result.outcome is not WriteOutcome.WON or result.member is None:

@@ -26,7 +26,7 @@ from eventproc.models import (
     MemberStatus,
 )
 from eventproc.ownership.balancer import Balancer, CycleResult
-from eventproc.ownership.compatibility import check_compatibility
+from eventproc.ownership.compatibility import Compatibility
 from eventproc.pumps.pump import Grant, PumpT, Work
 from eventproc.pumps.pumps import Pumps
 from eventproc.runtime.closing import CloseStack
@@ -103,6 +103,12 @@ class ProcessorRun(Generic[PumpT]):
             on_lost=self._on_lost,
             log=parts.log,
         )
+        self._compatibility = Compatibility(
+            group=group,
+            member=parts.member,
+            placement=parts.config.placement,
+            expiration=parts.config.ownership_expiration,
+        )
         self._membership, self.leases = self._balancer.membership, self._balancer.leases
         self.pumps: Pumps[PumpT] = Pumps(
             self._make_pump,
@@ -132,7 +138,9 @@ class ProcessorRun(Generic[PumpT]):
             )
             await self.executor.call(
                 self._membership.enter(
-                    answer_within=answer_within, poll_interval=self._config.rebalance_interval
+                    answer_within=answer_within,
+                    poll_interval=self._config.rebalance_interval,
+                    check=self._compatibility.check_records,
                 )
             )
             await self.executor.call(self._check_compatibility())
@@ -150,20 +158,9 @@ class ProcessorRun(Generic[PumpT]):
         return asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
 
     async def _check_compatibility(self) -> None:
-        """Refuse a group that this processor cannot share; delete its member record then.
-
-        The member record is written before this check, so of two incompatible processors that start
-        at once, at least one sees the other.
-        """
-        parts = self._parts
+        """Refuse a group that this processor cannot share; delete its member record then."""
         try:
-            await check_compatibility(
-                parts.store,
-                parts.group,
-                parts.member,
-                self._config.placement,
-                expiration=self._config.ownership_expiration,
-            )
+            await self._compatibility.check(self._parts.store)
         except ConfigurationError:
             await self._membership.withdraw()
             raise
@@ -226,6 +223,7 @@ class ProcessorRun(Generic[PumpT]):
         now_s = asyncio.get_running_loop().time
         noticed_s = now_s() + self._drain_delay_s()
         actions = await self._leaving_cycle(self._announced_by_s())
+        self._is_rebalancing |= actions is not None and actions.others_move
         if actions and actions.has_others and self.leases.held:
             await asyncio.sleep(noticed_s - now_s())
             actions = await self._leaving_cycle(self._announced_by_s())

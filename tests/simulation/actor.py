@@ -1,6 +1,6 @@
 """An actor: a writer of a store, whose writes the invariants check."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eventproc.testing.processes import Process
 
@@ -24,6 +24,9 @@ class Actor:
 
     claim_count: int = 0
     """Claims and steals that it requested since its last poll."""
+
+    unanswered: set[str] = field(default_factory=set)
+    """Partitions of which it does not know whether its newest write was carried out."""
 
     @property
     def disturbed_at_s(self) -> float:

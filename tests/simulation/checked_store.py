@@ -93,9 +93,14 @@ class CheckedConnection(StoreConnection):
         """Report the claims to the invariants before they are sent."""
         self._checked.show(group, claims)
         if len(claims) == 1:
-            return await super().claim_ownership(group, claims)
-        each = [super(CheckedConnection, self).claim_ownership(group, [claim]) for claim in claims]
-        return [result for (result,) in await asyncio.gather(*each)]
+            return [await self._claim_one(group, claims[0])]
+        return await asyncio.gather(*[self._claim_one(group, claim) for claim in claims])
+
+    async def _claim_one(self, group: ConsumerGroup, claim: OwnershipClaim) -> ClaimResult:
+        (result,) = await super().claim_ownership(group, [claim])
+        if result.outcome is WriteOutcome.UNKNOWN:
+            self.actor.unanswered.add(claim.partition_id)
+        return result
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate

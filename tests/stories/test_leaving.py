@@ -189,6 +189,41 @@ def test_a_processor_that_leaves_before_a_hand_over_arrives_returns_the_partitio
         assert run_virtual(story(given_at_s - before_s)) == {"a"}
 
 
+def test_an_idle_processor_that_leaves_just_after_another_one_returns_the_partition():
+    """That one had planned to hand over to it, and neither had read that both leave."""
+
+    async def group():
+        scene = Scene(2)
+        soon = timedelta(seconds=0.2)
+        a, b, c = (scene.processor(SlowToClose, owner_id=name, drain_delay=soon) for name in "abc")
+        for processor in (a, b, c):
+            await processor.start()
+            await seconds(25)
+        assert set(scene.owners().values()) == {"a", "b"}
+        return scene, a, b, c, asyncio.create_task(b.stop())
+
+    async def hand_over_at():
+        scene, a, _, c, stopping = await group()
+        while "c" not in scene.owners().values():
+            await seconds(0.01)
+        at_s = asyncio.get_running_loop().time()
+        await asyncio.gather(a.stop(), c.stop(), stopping)
+        return at_s
+
+    async def story(leaves_at_s):
+        scene, a, _, c, stopping = await group()
+        await seconds(leaves_at_s - asyncio.get_running_loop().time())
+        await asyncio.gather(c.stop(), stopping)
+        await seconds(2)
+        owners = set(scene.owners().values())
+        await a.stop()
+        return owners
+
+    given_at_s = run_virtual(hand_over_at())
+    for before_s in (0.09, 0.07, 0.05, 0.02):
+        assert run_virtual(story(given_at_s - before_s)) == {"a"}
+
+
 class SlowerToClose(PartitionHandler):
     """Takes longer to close the higher the number of the partition is."""
 

@@ -74,7 +74,7 @@ def test_after_the_member_record_is_deleted_nothing_is_renewed():
 
 
 def test_a_renewal_under_way_does_not_restore_a_deleted_member_record():
-    """It finds the record missing after its own processor deleted it."""
+    """The record is deleted after the renewal has ended, so that none is left."""
 
     async def story(fixture):
         calls: list[str] = []
@@ -88,6 +88,24 @@ def test_a_renewal_under_way_does_not_restore_a_deleted_member_record():
 
         assert fixture.member() is None
         assert calls == []
+
+    run(story)
+
+
+def test_a_member_record_is_deleted_although_the_answer_to_its_newest_write_was_lost():
+    """Its ETag is read then; the record of another incarnation stays."""
+
+    async def story(fixture):
+        membership = await entered(fixture)
+        await fixture.store.announce_member(fixture.scene.group, record(fixture))
+        await membership.withdraw()
+        assert fixture.member() is None
+
+        membership = await entered(fixture)
+        other = replace(record(fixture), incarnation="2")
+        await fixture.store.announce_member(fixture.scene.group, other)
+        await membership.withdraw()
+        assert fixture.incarnation() == "2"
 
     run(story)
 

@@ -79,6 +79,10 @@ class Actions:
     others: tuple[str, ...] = ()
     """The other members that accept a hand-over."""
 
+    others_move: bool = False
+    """Whether another member is about to let go of a partition. While this processor leaves, that
+    one may hand it over to this processor, if it has not read yet that it leaves."""
+
     @property
     def is_balanced(self) -> bool:
         """Whether the plan asks no change of this processor, and the listing contradicts none."""
@@ -97,6 +101,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     assert observed is not None, "a listing was observed"
     group, moved = observed.group, observed.moves
     planned = observed.shares.owner_by_partition
+    standings = group.standing_by_owner
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
     if ends_standby(own, observed.members, rules, memory.now_s, has_replaced=has_replaced):
@@ -130,9 +135,13 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         others=tuple(
             sorted(
                 owner_id
-                for owner_id, standing in group.standing_by_owner.items()
+                for owner_id, standing in standings.items()
                 if owner_id != rules.owner_id and standing.has_share and standing.lets_go
             )
+        ),
+        others_move=any(
+            owner_id not in {rules.owner_id, planned.get(p)} and standings[owner_id].lets_go
+            for p, owner_id in group.live_owner_by_partition.items()
         ),
     )
 

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from eventproc.errors import StoreUnavailableError
-from eventproc.models import Member, MemberStatus, WriteOutcome
+from eventproc.models import GroupRecord, Member, MemberStatus, WriteOutcome
 from eventproc.testing.store_contract.bench import (
     Bench,
     claim_one,
@@ -20,6 +20,7 @@ from eventproc.testing.store_contract.bench import (
     store_checkpoint,
     update_of,
 )
+from eventproc.testing.store_contract.group_records import write
 from eventproc.testing.store_contract.members import announce, members
 
 
@@ -145,6 +146,24 @@ async def own_presence_is_recognised(bench: Bench) -> None:
     require(await members(bench.store, group) == set(), "what was withdrawn must be gone")
 
 
+async def own_group_record_is_recognised(bench: Bench) -> None:
+    """A group record whose first answer was lost is won; the same by another writer is not."""
+    group = bench.new_group()
+    async with losing(bench, 1):
+        first = await write(bench.store, group, GroupRecord(name="schema", content=b"1"))
+    async with losing(bench, 1):
+        second = await write(bench.store, group, replace(first, content=b"2"))
+    for outdated in (None, first.etag):
+        async with losing(bench, 1):
+            result = await bench.other.write_record(group, replace(second, etag=outdated))
+        require_lost(
+            result.outcome, "the same content by another writer must not count as one's own"
+        )
+    require(
+        await bench.other.read_record(group, "schema") == second, "a lost write changes nothing"
+    )
+
+
 async def no_answer_is_unknown(bench: Bench) -> None:
     """While no answer arrives, writes are unknown and reads fail; afterwards both work again."""
     group = bench.new_group()
@@ -156,11 +175,13 @@ async def no_answer_is_unknown(bench: Bench) -> None:
         update = await bench.store.update_checkpoint(group, update_of(8, checkpoint))
         membership = await bench.store.announce_member(group, member)
         withdrawal = await bench.store.withdraw_member(group, member)
+        record = await bench.store.write_record(group, GroupRecord(name="schema", content=b"1"))
         outcomes = {
             "a claim": claim.outcome,
             "a checkpoint": update.outcome,
             "a member record": membership.outcome,
             "a withdrawal": withdrawal,
+            "a group record": record.outcome,
         }
         for name, outcome in outcomes.items():
             require(
@@ -172,6 +193,7 @@ async def no_answer_is_unknown(bench: Bench) -> None:
             bench.store.list_members(group),
             bench.store.list_checkpoints(group),
             bench.store.read_checkpoint(group, "0"),
+            bench.store.read_record(group, "schema"),
         ):
             try:
                 await call

@@ -13,7 +13,14 @@ from types import ModuleType
 from typing import Final
 
 from eventproc.ports import CheckpointStore
-from eventproc.testing.store_contract import answers, checkpoints, load, members, ownership
+from eventproc.testing.store_contract import (
+    answers,
+    checkpoints,
+    group_records,
+    load,
+    members,
+    ownership,
+)
 from eventproc.testing.store_contract.bench import Bench, Clause, LoseAnswers
 
 
@@ -27,7 +34,7 @@ def _clauses_of(*modules: ModuleType) -> list[Clause]:
     ]
 
 
-_PLAIN: Final = _clauses_of(ownership, checkpoints, members, load)
+_PLAIN: Final = _clauses_of(ownership, checkpoints, members, group_records, load)
 _WITH_LOST_ANSWERS: Final = _clauses_of(answers)
 
 

@@ -11,6 +11,7 @@ from eventproc.models import (
     CheckpointResult,
     ClaimResult,
     ConsumerGroup,
+    GroupRecord,
     Member,
     MembershipSnapshot,
     OwnershipClaim,
@@ -77,10 +78,10 @@ async def claims_have_one_winner(bench: Bench) -> None:
 
 async def first_writes_have_one_winner(bench: Bench) -> None:
     """Of many first writes of one record exactly one is won."""
-    writes = (partial(_claim_by, None), _first_checkpoint, _first_membership)
+    writes = (partial(_claim_by, None), _first_checkpoint, _first_membership, _first_record)
     for number in range(bench.rounds):
         await require_one_winner(
-            bench, "first writes of one record", partial(writes[number % 3], bench.new_group())
+            bench, "first writes of one record", partial(writes[number % 4], bench.new_group())
         )
 
 
@@ -96,6 +97,10 @@ async def _first_checkpoint(group: ConsumerGroup, store: CheckpointStore, writer
 
 async def _first_membership(group: ConsumerGroup, store: CheckpointStore, writer: str) -> Result:
     return await store.announce_member(group, Member(owner_id="a", incarnation=writer))
+
+
+async def _first_record(group: ConsumerGroup, store: CheckpointStore, writer: str) -> Result:
+    return await store.write_record(group, GroupRecord(name="schema", content=writer.encode()))
 
 
 async def checkpoints_have_one_winner(bench: Bench) -> None:

@@ -347,6 +347,13 @@ RUN = guards_in(
         killers=("tests/stories/test_leaving.py",),
     ),
     Guard(
+        name="a processor that leaves waits while another member is about to let go of a partition",
+        without_it="that one hands it over to a processor that has just gone",
+        words="        self._is_rebalancing |= actions is not None and actions.others_move\n",
+        mutated="",
+        killers=("tests/stories/test_leaving.py",),
+    ),
+    Guard(
         name="a processor that lost its owner id writes no records at its stop",
         without_it="it releases the partitions of the processor that took over its owner id",
         words="            if is_displaced:\n",

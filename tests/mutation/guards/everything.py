@@ -31,6 +31,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *cycle.STATUS,
         *cycle.RIVALS,
         *ownership.MEMBERSHIP,
+        *ownership.REFUSAL,
         *ownership.RUN,
         *sessions.COMPATIBILITY,
     ],

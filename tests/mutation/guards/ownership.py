@@ -200,10 +200,10 @@ MEMBERSHIP = guards_in(
     Guard(
         name="the member record is written before the first plan",
         without_it="a new processor plans with itself while no other counts it",
-        words="""        for _ in range(ATTEMPTS_MAX):
+        words="""        for number in range(ATTEMPTS_MAX):
             present""",
         mutated="""        return False
-        for _ in range(ATTEMPTS_MAX):
+        for number in range(ATTEMPTS_MAX):
             present""",
     ),
     Guard(
@@ -249,6 +249,18 @@ MEMBERSHIP = guards_in(
         killers=("tests/stories/test_session_membership.py",),
     ),
     suites=("edges", "safety", "planned"),
+)
+
+REFUSAL = guards_in(
+    "eventproc/ownership/membership.py",
+    ["tests/stories/test_placement_changes.py"],
+    Guard(
+        name="a processor that cannot join the group is refused before it writes its record",
+        without_it="a processor that is started again and again gets partitions each time",
+        words="                check(owned, present)\n",
+        mutated="                pass\n",
+        is_simulated=False,
+    ),
 )
 
 RUN = guards_in(

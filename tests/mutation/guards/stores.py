@@ -144,7 +144,7 @@ BLOB_LISTING = guards_in(
 )
 
 BLOB_RECORDS = guards_in(
-    "checkpointstores/blob/records.py",
+    "checkpointstores/blob/round_trips.py",
     [CONTRACT, "tests/contract/test_blob_opening.py", "tests/contract/test_blob_formats.py"],
     Guard(
         name="blob: the processor's own write is recognised after a lost answer",
@@ -172,11 +172,11 @@ BLOB_RECORDS = guards_in(
         name="blob: a write without an answer is unknown, not lost",
         without_it="a processor gives up a lease that it still holds",
         words="""        except StoreError as error:
-            return _Answer(WriteOutcome.UNKNOWN, error=error)
+            return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         else:
 """,
         mutated="""        except StoreError:
-            return _Answer(WriteOutcome.LOST)
+            return WriteAnswer(WriteOutcome.LOST)
         else:
 """,
         is_simulated=False,

@@ -128,7 +128,9 @@ class SmallInvariants(MemberInvariants):
         writer, before_s = self._written.get(partition_id, (actor, float("-inf")))
         self._written[partition_id] = actor, sent_s
         between_s = sent_s - before_s
-        if writer is actor and between_s < HURRIED_FRACTION * self.expiration.total_seconds():
+        if partition_id in actor.unanswered:  # It has to write again to know.
+            actor.unanswered.remove(partition_id)
+        elif writer is actor and between_s < HURRIED_FRACTION * self.expiration.total_seconds():
             self.hurried.append(f"{actor.name} wrote {partition_id} again after {between_s} s")
 
     @staticmethod

@@ -201,7 +201,9 @@ async def late_withdrawal(world: SmallWorld, rng: Random) -> None:
 
 
 def _is_recorded(world: SmallWorld, node: CheckedNode) -> bool:
-    return node.owner_id in world.records().member_by_owner
+    """Whether the record is this process's own: its former one may be deleted."""
+    found = world.records().member_by_owner.get(node.owner_id)
+    return found is not None and world.invariants.announcers.get(found.incarnation) is node.actor
 
 
 async def _stays_member(world: SmallWorld, node: CheckedNode, for_s: float) -> None:

@@ -33,11 +33,16 @@ class MemberInvariants(MoveInvariants):
     opened: Counter[str] = field(default_factory=Counter)
     """How many links were opened, by partition."""
 
+    announcers: dict[str, Actor] = field(default_factory=dict)
+    """The process of each incarnation that wrote a member record."""
+
     _leaving_since_s: dict[str, float] = field(default_factory=dict)
 
     def announced(self, actor: Actor, member: Member) -> None:
         """Note since when a processor leaves."""
         super().announced(actor, member)
+        if actor.name == member.owner_id:
+            self.announcers[member.incarnation] = actor
         if member.status is MemberStatus.LEAVING:
             self._leaving_since_s.setdefault(member.owner_id, self.now_s())
         else:

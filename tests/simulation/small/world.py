@@ -9,10 +9,7 @@ from random import Random
 from eventproc import LoadBalancingStrategy, PartitionHandler
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.state import MemberFacts
-from eventproc.models import (
-    EventPosition,
-    LeaseMode,
-)
+from eventproc.models import EventPosition, LeaseMode, Member, MemberStatus
 from eventproc.ports import EventSource
 from eventproc.simulation.other_systems.external import ClientProfile
 from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
@@ -258,9 +255,26 @@ class SmallWorld(World):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the group is balanced, and every processor is a member of it."""
+        """Whether the group is balanced, and all its processors are members, and no others.
+
+        A processor that died and owns nothing is one until its record expires, and may be given
+        what another one has.
+        """
         members = self.records().member_by_owner
-        return self.is_balanced and all(node.owner_id in members for node in self.ours)
+        return (
+            self.is_balanced
+            and all(node.owner_id in members for node in self.ours)
+            and not any(map(self._is_ghost, members.values()))
+        )
+
+    def _is_ghost(self, member: Member) -> bool:
+        oldest = self.store_now() - self.config.ownership_expiration
+        return (
+            member.status not in {MemberStatus.DEAD, MemberStatus.LEAVING}
+            and member.last_modified is not None
+            and member.last_modified >= oldest
+            and all(node.owner_id != member.owner_id for node in self.there)
+        )
 
     async def catch_up(self) -> None:
         """Wait until nothing of earlier situations is delivered again."""

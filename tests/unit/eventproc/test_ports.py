@@ -9,6 +9,7 @@ from eventproc.errors import StoreRejectedError
 from eventproc.models import (
     CheckpointUpdate,
     ConsumerGroup,
+    GroupRecord,
     Member,
     OwnershipClaim,
     WriteOutcome,
@@ -32,6 +33,8 @@ CALLS = [
     (CheckpointStore.list_checkpoints, ()),
     (CheckpointStore.read_checkpoint, ("0",)),
     (CheckpointStore.update_checkpoint, (UPDATE,)),
+    (CheckpointStore.read_record, ("schema",)),
+    (CheckpointStore.write_record, (GroupRecord(name="schema", content=b"1"),)),
 ]
 
 
