@@ -321,10 +321,12 @@ class World(Fleet):
         await asyncio.gather(
             *(node.task for node in stopping), *self._background, return_exceptions=True
         )
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()  # First, so that killed processes do nothing, and log nothing, below.
         for node in self._nodes:
             if node.process.is_killed:
                 node.connection.is_out = True
-                node.process.run_out()  # so that its tasks can be cancelled
+                node.process.run_out()  # so that its tasks can end
 
 
 def play(

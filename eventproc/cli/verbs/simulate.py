@@ -17,9 +17,11 @@ from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.settings import BALANCING
 from eventproc.cli.terminal.exits import OK
 from eventproc.config import EventProcessorConfig
+from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.weighted import Weighted
+from eventproc.errors import ConfigurationError
 from eventproc.extras import needing
 from eventproc.models import LoadBalancingStrategy
 from eventproc.ports import CheckpointStore
@@ -33,6 +35,7 @@ from eventproc.simulation import (
     play,
     report_of,
 )
+from eventproc.simulation.other_systems.external import ClientProfile
 
 OURS: Final[Mapping[str, Mapping[str, Any]]] = {
     "eventproc": {},
@@ -42,6 +45,19 @@ OURS: Final[Mapping[str, Mapping[str, Any]]] = {
     "eventproc-ring": {"placement": Ring()},
 }
 """The rows of this library in a comparison: the settings in which each differs from the options."""
+
+PLACEMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    placement.name: {"placement": placement}
+    for placement in (
+        Even(),
+        Weighted(),
+        Ordinal(),
+        Ordinal(literal=True),
+        Ring(),
+        Ring(literal=True),
+    )
+}
+"""The rows of a comparison of placements."""
 
 COMPARED: Final = {
     "moved\ntwice": "moved_twice",
@@ -92,6 +108,13 @@ def simulate(
             "and those of five published designs.",
         ),
     ] = False,
+    compare_placements: Annotated[
+        bool,
+        typer.Option(
+            "--compare-placements",
+            help="Simulate every placement, with the other options as given.",
+        ),
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -129,8 +152,10 @@ def simulate(
         from eventproc.simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
 
         check_path(plot)
-    if compare:
-        _compare(script, prices, plot, output)
+    if compare and compare_placements:
+        raise ConfigurationError("give --compare or --compare-placements: the first has both")
+    if compare or compare_placements:
+        _compare(script, PLACEMENTS if compare_placements else OURS, compare, prices, plot, output)
         return OK
     history = play(script, memory_account)
     report = report_of(history, prices)
@@ -146,35 +171,53 @@ def simulate(
 
 
 def _compare(
-    script: Script, prices: PriceList, plot: Path | None, output: options.OutputFormat
+    script: Script,
+    ours: Mapping[str, Mapping[str, Any]],
+    with_others: bool,
+    prices: PriceList,
+    plot: Path | None,
+    output: options.OutputFormat,
 ) -> None:
-    with needing("eventhubs"):
-        profiles = {name: make() for name, make in SYSTEMS.items()}
+    profiles = _profiles() if with_others else {}
     played: list[tuple[str, History, Report]] = []
     with Console(stderr=True).status("") as status:
-        for name in (*OURS, *profiles):
+        for name in (*ours, *profiles):
             status.update(name)
-            settings = OURS.get(name, {})
-            played_script = replace(script, config=replace(script.config, **settings))
+            played_script = replace(script, config=replace(script.config, **ours.get(name, {})))
             history = play(played_script, memory_account, profiles.get(name))
             played.append((name, history, report_of(history, prices)))
     if plot is not None:
         from eventproc.simulation.draw.plot import draw_comparison  # noqa: PLC0415 - as above
 
         events = ", ".join(["start", *(event.name for _, event in script.timed())])
-        draw_comparison(played, f"{_title(script)}: {events}", plot)
+        draw_comparison(played, f"{_size(script)}: {events}; {_settings(script)}", plot)
     if output is options.OutputFormat.JSON:
         print(json.dumps({"systems": [{"system": n, **asdict(r)} for n, _, r in played]}))
     else:
         _show_comparison([(name, report) for name, _, report in played])
 
 
+def _profiles() -> dict[str, ClientProfile]:
+    with needing("eventhubs"):
+        return {name: make() for name, make in SYSTEMS.items()}
+
+
 def _title(script: Script) -> str:
     config = script.config
     return (
-        f"{script.partition_count:,} partitions, {script.processor_count:,} processors: "
-        f"{config.load_balancing_strategy.value}, {config.placement.name}, leases by "
-        f"{config.lease_mode.value}, interval "
+        f"{_size(script)}: {config.load_balancing_strategy.value}, {config.placement.name}, "
+        f"{_settings(script)}"
+    )
+
+
+def _size(script: Script) -> str:
+    return f"{script.partition_count:,} partitions, {script.processor_count:,} processors"
+
+
+def _settings(script: Script) -> str:
+    config = script.config
+    return (
+        f"leases by {config.lease_mode.value}, interval "
         f"{config.load_balancing_interval.total_seconds():g} s, expiration "
         f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}"
     )

@@ -41,6 +41,9 @@ GOLDEN_ANGLE: Final = 0.381966
 """As a fraction of a turn: consecutive hues are far apart, however many there are."""
 
 NAMED_OWNERS_MAX: Final = 40
+NAMED_HISTORIES_MAX: Final = 6
+"""A comparison of more histories has no room for the names of owners."""
+
 CAPTION_LEVELS: Final = 3
 CAPTION_WIDTH: Final = 0.125
 CAPTION_HEIGHT: Final = 0.105
@@ -87,14 +90,15 @@ def draw(history: History, report: Report, title: str, path: Path) -> None:
 def draw_comparison(
     histories: Sequence[tuple[str, History, Report]], title: str, path: Path
 ) -> None:
-    """Plot several histories of one script to a file, side by side."""
-    columns = min(4, len(histories))
+    """Plot several histories of one script to a file, side by side; few are wider, with names."""
+    is_named = len(histories) <= NAMED_HISTORIES_MAX
+    columns = min(2 if is_named else 4, len(histories))
     lines = -(-len(histories) // columns)
-    figure = _figure(4.6 * columns, 3.3 * lines + 1)
+    figure = _figure((7 if is_named else 4.6) * columns, 3.3 * lines + 1)
     margin = 0.75 / (3.3 * lines + 1)
     outer = figure.add_gridspec(
-        lines, columns, left=0.035, right=0.985, top=1 - 1.75 * margin, bottom=0.6 * margin,
-        hspace=0.42, wspace=0.13,
+        lines, columns, left=0.035 * (1 + is_named), right=0.985 - 0.015 * is_named,
+        top=1 - 1.75 * margin, bottom=0.6 * margin, hspace=0.42, wspace=0.13 + 0.06 * is_named,
     )  # fmt: skip
     figure.suptitle(title, x=0.035, y=0.995, ha="left", va="top", fontsize=11, fontweight="bold")
     _write_key(figure, 0.035, 1 - 0.55 * margin)
@@ -104,11 +108,15 @@ def draw_comparison(
         )
         above = figure.add_subplot(inner[0])
         spread = figure.add_subplot(inner[1], sharex=above)
-        _draw_partitions(above, history, is_named=False)
+        _draw_partitions(above, history, is_named=is_named)
         _draw_spread(spread, history)
         _draw_events((above, spread), history)
+        if is_named:
+            _name_events(above, history)
         above.tick_params(labelbottom=False)
-        above.set_title(f"{name}\n{_summary(report)}", fontsize=8.5, loc="left")
+        above.set_title(
+            f"{name}\n{_summary(report)}", fontsize=8.5, loc="left", pad=6 + 10 * is_named
+        )
         spread.set_ylabel("spread", fontsize=7)
         _label_time(spread, history.duration_s, label=number >= len(histories) - columns)
     _save(figure, path)
@@ -235,6 +243,19 @@ def _draw_events(all_axes: Sequence[Axes], history: History) -> None:
         for axes in all_axes:
             axes.axvline(script_event.at_s, color="white", linewidth=2.2)
             axes.axvline(script_event.at_s, color="black", linewidth=0.9, linestyle=(0, (4, 2)))
+
+
+def _name_events(axes: Axes, history: History) -> None:
+    for script_event in history.script_events[1:]:
+        axes.annotate(
+            script_event.name,
+            (script_event.at_s, 1),
+            xycoords=axes.get_xaxis_transform(),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
+        )
 
 
 def _write_captions(axes: Axes, history: History, report: Report) -> int:

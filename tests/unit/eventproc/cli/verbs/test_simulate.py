@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from eventproc.cli import main
-from eventproc.cli.verbs.simulate import OURS
+from eventproc.cli.verbs.simulate import OURS, PLACEMENTS
 from eventproc.simulation import SYSTEMS
 
 SMALL = ["simulate", "--partitions", "8", "--processors", "2", "--hours", "0.1", "--seed", "7"]
@@ -48,6 +48,36 @@ def test_compare_has_a_row_for_each_system(capsys, tmp_path):
     assert [system["system"] for system in systems] == [*OURS, *SYSTEMS]
     assert all(system["totals"]["moves"] >= 8 for system in systems)
     assert plot.stat().st_size > 0
+
+
+def test_compare_placements_has_a_row_for_each_placement(capsys, tmp_path):
+    """With the same events, weights and seed. A picture is written if one is wanted."""
+    plot = tmp_path / "placements.png"
+    arguments = ["--weight", "3", "--weight", "1", "--event", "join:1", "--plot", str(plot)]
+    code = main([*SMALL, *arguments, "--compare-placements", "--format", "json"])
+    systems = json.loads(capsys.readouterr().out)["systems"]
+    spread_by_name = {row["system"]: row["events"][0]["spread_final"] for row in systems}
+
+    assert code == 0
+    assert list(spread_by_name) == [*PLACEMENTS]
+    assert (spread_by_name["Even"], spread_by_name["Weighted"]) == (0, 4)
+    assert plot.stat().st_size > 0
+
+
+def test_only_one_comparison_is_made_at_a_time(capsys):
+    """The one with other systems has the placements, too."""
+    code = main([*SMALL, "--compare", "--compare-placements"])
+
+    assert code == 2
+    assert "the first has both" in capsys.readouterr().err
+
+
+def test_a_crash_is_simulated_without_log_events(caplog):
+    """A killed process does nothing more, not even when the simulation ends."""
+    code = main([*SMALL, "--event", "crash:1", "--event", "restart:1"])
+
+    assert code == 0
+    assert not caplog.records
 
 
 def test_compare_prints_a_table_of_all_systems(capsys):
