@@ -12,6 +12,7 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
     ConfigurationError,
     EventProcessor,
+    EventProcessorConfig,
     LeaseMode,
     OwnershipLostError,
     SourceUnavailableError,
