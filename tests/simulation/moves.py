@@ -90,7 +90,7 @@ async def change_and_rest(seed: int) -> World:
 
 async def _change(world: MovesWorld, change: str, rng: Random, number: int) -> None:
     """Make a change, and compare the moves with the fewest possible."""
-    moves = world.invariants.moves
+    moves, config = world.invariants.moves, world.config
     moves.clear()
     before = dict.fromkeys(world.hub.partition_ids()) | world.owner_by_partition()
     counts = world.owned_counts()
@@ -105,15 +105,19 @@ async def _change(world: MovesWorld, change: str, rng: Random, number: int) -> N
         await asyncio.sleep(rng.choice([0.1, 1, 10]))
         world.leave(nodes[0])
     elif change != "join":
-        for node in nodes[: rng.randint(1, max(1, len(nodes) - 1))]:
+        count = rng.randint(1, max(1, len(nodes) - 1))
+        if change == "crash" and not config.placement.is_sticky:
+            # Deaths are noticed one after another, and such a plan is another one after each.
+            count = 1
+        for node in nodes[:count]:
             if len(world.there) > 1:
                 (world.crash if change == "crash" else world.leave)(node)
         if change == "crash":
-            await asyncio.sleep(world.config.ownership_expiration.total_seconds() * NOTICED_AFTER)
+            await asyncio.sleep(config.ownership_expiration.total_seconds() * NOTICED_AFTER)
     await _come_to_rest(world)
     staying = {node.owner_id: counts[node.owner_id] for node in nodes if node.is_there}
     newcomers = [node.owner_id for node in world.there if node.owner_id not in counts]
-    if world.config.placement == Even():
+    if config.placement == Even():
         least = fewest_moves(before, staying, newcomers)
     else:
         least = sum(before[p] != owner_id for p, owner_id in world.planned(before).items())
