@@ -164,7 +164,7 @@ def test_backups_change_no_plan():
 @pytest.mark.parametrize("count", [-1, 0.5, "1", True])
 def test_a_number_of_backups_that_is_none_is_refused(count):
     """The message says what is possible."""
-    with pytest.raises(ConfigurationError, match="backups .* a whole number, 0 or more"):
+    with pytest.raises(ConfigurationError, match=r"backups .* a whole number, 0 or more"):
         Ring(backups=count)
 
 
