@@ -17,6 +17,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         EventProcessorConfig,
         FailureAction,
         FailurePolicy,
+        ResourceProcessorConfig,
     )
     from eventproc.errors import (
         ConfigurationError,
@@ -24,6 +25,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         DuplicateOwnerError,
         EventProcError,
         HandlerCancelledError,
+        LeaseLostError,
         OwnershipLostError,
         ReceiverDisplacedError,
         SourceError,
@@ -67,15 +69,31 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         Weighted,
     )
     from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, PartitionReceiver
-    from eventproc.processor import EventProcessor
-    from eventproc.statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
+    from eventproc.processor import EventProcessor, ResourceProcessor
+    from eventproc.resources import (
+        BlockingHeldResource,
+        BlockingResourceHandler,
+        HeldResource,
+        ResourceHandler,
+        Resources,
+    )
+    from eventproc.statistics import (
+        DeliveryCounters,
+        HoldCounters,
+        ProcessorStatistics,
+        PumpStatistics,
+        ResourceProcessorStatistics,
+        ResourceStatistics,
+    )
     from eventproc.version import __version__
 
 __all__ = [
     "Backoff",
     "BatchError",
+    "BlockingHeldResource",
     "BlockingPartitionContext",
     "BlockingPartitionHandler",
+    "BlockingResourceHandler",
     "Checkpoint",
     "CheckpointPolicy",
     "CheckpointStore",
@@ -97,6 +115,9 @@ __all__ = [
     "FailurePolicy",
     "GroupState",
     "HandlerCancelledError",
+    "HeldResource",
+    "HoldCounters",
+    "LeaseLostError",
     "LeaseMode",
     "LoadBalancingStrategy",
     "MemberFacts",
@@ -112,6 +133,12 @@ __all__ = [
     "PumpStatistics",
     "ReceivedEvent",
     "ReceiverDisplacedError",
+    "ResourceHandler",
+    "ResourceProcessor",
+    "ResourceProcessorConfig",
+    "ResourceProcessorStatistics",
+    "ResourceStatistics",
+    "Resources",
     "Ring",
     "SourceError",
     "SourceRejectedError",
@@ -130,7 +157,7 @@ __all__ = [
 
 _MODULES = (
     *("version", "errors", "models", "statistics"),
-    *("placements", "config", "ports", "handler", "processor"),
+    *("placements", "config", "ports", "handler", "resources", "processor"),
 )
 """The modules of these names, searched in this order: each imports more than the one before."""
 

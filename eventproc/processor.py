@@ -1,43 +1,33 @@
-"""``EventProcessor``: starts, stops, and repeats the cycle of load balancing.
+"""The processors that users run: ``EventProcessor`` and ``ResourceProcessor``."""
 
-A processor serves its share of a hub's partitions. Processors know each other only through the
-store; they are equal, and none coordinates the others.
-"""
-
-import asyncio
-import os
-import socket
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
 from random import Random
-from types import TracebackType
-from typing import Final, Self
 
-from eventproc.concurrency.loop import is_loop_running
-from eventproc.concurrency.tasks import cancellation_kept, end
-from eventproc.config import Backoff, EventProcessorConfig
-from eventproc.errors import ConfigurationError, SourceError, StoreError
+from eventproc.config import EventProcessorConfig, ResourceProcessorConfig
 from eventproc.handler import HandlerFactory
-from eventproc.logs import ConditionLogger, get_logger
+from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup
-from eventproc.ownership.balancer import CycleResult
-from eventproc.ownership.own_member import own_member
+from eventproc.partition.pump import PartitionPump
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
-from eventproc.retries import waits
-from eventproc.runtime.guarded_store import GuardedStore
-from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun, RunParts
-from eventproc.runtime.signals import StopSignals, stop_signals
+from eventproc.resources.handler import ResourceHandlerFactory
+from eventproc.resources.names import Resources
+from eventproc.resources.pump import ResourcePump
+from eventproc.resources.work import NamedResources
+from eventproc.runtime.partitions import Partitions
+from eventproc.runtime.parts import MemberParts
+from eventproc.runtime.processor import GroupProcessor
 from eventproc.settings import checked
-from eventproc.statistics import DeliveryCounters, ProcessorStatistics
+from eventproc.statistics import (
+    DeliveryCounters,
+    HoldCounters,
+    ProcessorStatistics,
+    ResourceProcessorStatistics,
+)
 from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
-from eventproc.validation.handlers import check_handler, check_processor, first_checked
-
-PAUSE_MIN_S: Final = 0.02
-"""The shortest pause between two cycles, so that frequent changes cause no busy loop."""
+from eventproc.validation.handlers import check_handler, check_resource_handler, check_sink
 
 
-class EventProcessor:
+class EventProcessor(GroupProcessor[PartitionPump]):
     """Serves a fair share of a hub's partitions with the user's handlers.
 
     ``processor.run()`` blocks until SIGINT or SIGTERM. Inside an event loop, use
@@ -79,88 +69,51 @@ class EventProcessor:
         Raises:
             ConfigurationError: the arguments cannot work; the message names the remedy.
         """
-        self._rng = rng or Random()  # noqa: S311 - jitter and names, no secrets
-        self._config = config or EventProcessorConfig()
-        name = owner_id if owner_id is not None else self._draw_owner_id()
-        check_processor(self._config, owner_id, dead_letters)
-        check_handler(handler, key_concurrency=self._config.key_concurrency)
+        config = config or EventProcessorConfig()
+        check_sink(config, dead_letters)
+        check_handler(handler, key_concurrency=config.key_concurrency)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,
             eventhub_name=source.eventhub_name,
             name=consumer_group,
         )
-        self._log = get_logger("eventproc.processor", owner_id=name, consumer_group=consumer_group)
-        self._parts = RunParts(
+        log = get_logger("eventproc.processor", consumer_group=consumer_group)
+        parts = MemberParts.of(
+            group,
+            store,
+            config,
+            owner_id=owner_id,
+            offset_format=source.offset_format,
+            rng=rng,
+            clock=clock,
+            log=log,
+        )
+        telemetry = telemetry or global_telemetry()
+        work = Partitions(
+            group,
             source=source,
-            store=GuardedStore(store, self._log),
+            store=parts.store,
             handler=handler,
             dead_letters=dead_letters,
-            group=group,
-            member=own_member(
-                self._config, name, source.offset_format, is_named=owner_id is not None
-            ),
-            config=self._config,
-            rng=self._rng,
-            clock=clock,
-            telemetry=Instrumentation(telemetry or global_telemetry(), group, self.statistics),
-            log=self._log,
+            config=config,
+            rng=parts.rng,
+            telemetry=Instrumentation(telemetry, group, self.statistics),
+            log=parts.log,
         )
-        self._run: ProcessorRun | None = None
-        self._newest_run: ProcessorRun | None = None
-        self._cycling: asyncio.Task[None] | None = None
-        self._stopping = asyncio.Lock()
-        self._finished = asyncio.Event()
-        self._wake = asyncio.Event()
-        self._is_balanced = False
-        self._unplaced_count = 0
-        self._is_failing = False
-        self._store_failure = ConditionLogger(self._log, "store_failed", "store_recovered")
-        self._store_wait_s = waits(
-            Backoff(
-                initial=self._config.rebalance_interval,
-                maximum=self._config.load_balancing_interval,
-            ),
-            self._rng,
-        )
-        self._cycle_count = 0
-        self._cycle_s = 0.0
-        self._claim_count = self._steal_count = 0
-
-    def _draw_owner_id(self) -> str:
-        host = socket.gethostname().encode("ascii", "replace").decode().replace("/", "-")
-        return f"{host}-{os.getpid()}-{self._rng.getrandbits(32):08x}"
-
-    @property
-    def owner_id(self) -> str:
-        """The name of this processor in ownership and member records."""
-        return self._parts.member.owner_id
-
-    @property
-    def consumer_group(self) -> ConsumerGroup:
-        """The consumer group that this processor is a member of."""
-        return self._parts.group
+        super().__init__(parts, work, telemetry)
 
     def statistics(self) -> ProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
         run, counted = self._run, self._newest_run
+        counters = DeliveryCounters()
+        if counted:
+            counted.pumps.add_counts(counters)
         return ProcessorStatistics(
-            owner_id=self.owner_id,
-            owned=tuple(sorted(run.leases.held)) if run else (),
-            pumps=run.pumps.statistics() if run else (),
+            **self._group_statistics(),
+            pumps=tuple(pump.statistics() for pump in run.pumps.current) if run else (),
             stopped=run.pumps.stopped if run else (),
-            counters=counted.pumps.counters() if counted else DeliveryCounters(),
+            counters=counters,
             abandoned=counted.pumps.abandoned if counted else (),
-            is_balanced=self._is_balanced,
-            unplaced_count=self._unplaced_count,
-            cycle_count=self._cycle_count,
-            cycle_seconds=self._cycle_s,
-            claim_count=self._claim_count,
-            steal_count=self._steal_count,
-            hand_over_count=counted.pumps.hand_over_count if counted else 0,
-            lost_count=counted.pumps.lost_count if counted else 0,
-            conflict_count=counted.leases.conflict_count if counted else 0,
-            ownership_write_count=counted.leases.write_count if counted else 0,
-            lease_margin_seconds=run.leases.margin_s if run else None,
         )
 
     def pause(self, partition_id: str) -> bool:
@@ -178,212 +131,68 @@ class EventProcessor:
         """
         return self._run is not None and self._run.resume(partition_id)
 
-    # Running.
 
-    def run(self) -> None:
-        """Serve partitions, and block until the processor has stopped.
+class ResourceProcessor(GroupProcessor[ResourcePump]):
+    """Holds a fair share of a group's named resources with the user's handlers.
 
-        SIGINT or SIGTERM stop it as ``stop`` does. A second signal ends the process at once, and so
-        does a stop that takes three seconds longer than ``shutdown_timeout``.
+    Each resource has one holder in the whole group. It is used like an ``EventProcessor``:
+    ``run()``, ``await serve()``, or ``async with processor:``.
+    """
+
+    @checked
+    def __init__(
+        self,
+        *,
+        resources: Resources,
+        store: CheckpointStore,
+        group: str,
+        handler: ResourceHandlerFactory,
+        owner_id: str | None = None,
+        config: ResourceProcessorConfig | None = None,
+        rng: Random | None = None,
+        clock: Callable[[], float] | None = None,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        """Check the arguments; nothing is opened before ``start``.
+
+        Args:
+            resources: Which resources there are.
+            store: Where the group keeps its records. One for each processor.
+            group: The name of the group: processors with the same name share the resources. A
+                store may have any number of groups. Upper and lower case do not matter.
+            handler: Makes the handler of a resource: usually the handler class.
+            owner_id: A name that stays the same over restarts: a crashed processor that restarts
+                under it before its leases expire keeps its resources. Random if not given.
+            config: Every other setting.
+            rng: Source of randomness, for jitter and random names.
+            clock: Returns seconds, also counting suspended time; for lease times.
+            telemetry: Where metrics go; OpenTelemetry's global providers if not given.
 
         Raises:
-            ConfigurationError: the processor cannot work as configured, or ``run`` was called
-                inside a running event loop; nothing was claimed.
-            DuplicateOwnerError: another live processor has the same ``owner_id``.
-            StoreUnavailableError: the store did not answer at the start.
-            SourceUnavailableError: the hub did not answer at the start.
+            ConfigurationError: the arguments cannot work; the message names the remedy.
         """
-        if is_loop_running():
-            raise ConfigurationError(
-                "run() blocks, and was called inside a running event loop: use "
-                "`await processor.serve()`, or `async with processor:` beside other code"
-            )
-        with stop_signals(self._config.shutdown_timeout, self._log) as signals:
-            asyncio.run(self._serve_until_signal(signals))
+        config = config or ResourceProcessorConfig()
+        check_resource_handler(handler)
+        parts = MemberParts.of(
+            ConsumerGroup.of_resources(group),
+            store,
+            config,
+            owner_id=owner_id,
+            rng=rng,
+            clock=clock,
+            log=get_logger("eventproc.processor", resource_group=group),
+        )
+        work = NamedResources(resources, handler, config=config, rng=parts.rng, log=parts.log)
+        super().__init__(parts, work, telemetry or global_telemetry())
 
-    async def serve(self) -> None:
-        """Serve partitions until ``stop`` is called or this call is cancelled; then stop.
-
-        Raises the errors of ``run``. Signals are left to the program.
-        """
-        async with self:
-            await self._finished.wait()
-
-    async def _serve_until_signal(self, signals: StopSignals) -> None:
-        def on_signal(name: str) -> None:
-            self._log.info("signal_received", signal=name)
-            # Python 3.11's wait_for, which Azure's client uses, may swallow a cancellation. Then
-            # the start completes, and ``serve`` finds the processor finished.
-            self._finished.set()
-            serving.cancel()
-
-        serving = asyncio.ensure_future(self.serve())
-        signals.subscribe(on_signal)
-        await asyncio.wait([serving])
-        if not serving.cancelled():
-            serving.result()
-
-    async def __aenter__(self) -> Self:
-        """Start."""
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop; raise the error that ended the processor, unless the block raised one itself."""
-        try:
-            await self.stop()
-        except Exception as failure:
-            if exc is None:
-                raise
-            self._log.error("processor_failed", error=repr(failure), exc_info=failure)
-
-    async def start(self) -> None:
-        """Open source and store, check the group, write the member record, and begin to serve.
-
-        Raises the errors of ``serve``, and ``ConfigurationError`` if the processor runs already.
-        """
-        if self._run is not None:
-            raise ConfigurationError(f"processor {self.owner_id!r} is running already")
-        # A start that failed may have overwritten the member record of a live processor with the
-        # same owner id. With the same incarnation, this start would take that record for its own.
-        member = replace(self._parts.member, incarnation=f"{self._rng.getrandbits(64):016x}")
-        handler = first_checked(self._parts.handler, key_concurrency=self._config.key_concurrency)
-        parts = replace(self._parts, member=member, handler=handler)
-        run = self._run = ProcessorRun(parts, changed=self._wake.set)
-        self._finished.clear()
-        try:
-            await run.open()
-        except BaseException:
-            self._run = None
-            raise
-        self._newest_run = run
-        self._cycle_count = self._claim_count = self._steal_count = 0
-        self._parts.telemetry.begin()
-        self._log.info("processor_started", partition_count=len(run.partition_ids))
-        self._cycling = asyncio.create_task(self._serve_run(run), name="eventproc-cycles")
-        self._cycling.add_done_callback(lambda _: self._finished.set())
-
-    async def stop(self) -> None:
-        """Stop within ``shutdown_timeout``, whatever the handlers do.
-
-        Takes no new events, lets calls under way finish, writes checkpoints, hands over or releases
-        every partition, and deletes the member record. Does nothing if the processor does not run.
-
-        Raises the error that ended the processor before, if one did.
-        """
-        async with self._stopping:
-            run, cycling = self._run, self._cycling
-            if run is None or cycling is None:
-                return
-            self._log.info("processor_stopping")
-            if not self._is_failing:  # Otherwise the task closes the run itself.
-                cycling.cancel()
-            await asyncio.wait([cycling])
-            try:
-                await run.close()
-            finally:
-                self._parts.telemetry.end()
-                self._is_failing = False
-                self._run = self._cycling = None
-                self._finished.set()
-                self._log.info("processor_stopped")
-            if not cycling.cancelled():
-                cycling.result()
-
-    # The claim loop.
-
-    async def _serve_run(self, run: ProcessorRun) -> None:
-        """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""
-        reading = asyncio.create_task(self._read_partition_ids(run))
-        cycling = asyncio.create_task(self._repeat_cycles(run))
-        # In this order, an error of the cycle is raised first: it may be a duplicate owner id.
-        tasks = [cycling, run.renewing, reading]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                if task in done:
-                    task.result()
-        except Exception as error:
-            self._is_failing = True
-            self._log.error("processor_failed", error=repr(error), exc_info=error)
-            await run.close(is_displaced=isinstance(error, DISPLACING))
-            raise
-        finally:
-            await end([reading, cycling])
-
-    async def _repeat_cycles(self, run: ProcessorRun) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            self._wake.clear()
-            begun_s = loop.time()
-            try:
-                done = await run.cycle()
-            except DISPLACING:
-                raise
-            except StoreError as error:
-                self._note_store_failure(error, loop.time() - begun_s)
-            else:
-                self._note_cycle(done, loop.time() - begun_s)
-            await self._pause()
-
-    async def _pause(self) -> None:
-        """Sleep until the next cycle is due, or until a change here asks for one."""
-        await asyncio.sleep(PAUSE_MIN_S)
-        config = self._config
-        if self._store_failure.count:
-            pause_s = self._store_wait_s(self._store_failure.count)
-        else:
-            interval = (
-                config.load_balancing_interval if self._is_balanced else config.rebalance_interval
-            )
-            pause_s = interval.total_seconds() * self._rng.uniform(1 - JITTER, 1 + JITTER)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(pause_s):
-                await self._wake.wait()
-
-    async def _read_partition_ids(self, run: ProcessorRun) -> None:
-        """Read the partition ids periodically, because a hub may grow."""
-        failure = ConditionLogger(self._log, "partition_ids_failed", "partition_ids_recovered")
-        while True:
-            await asyncio.sleep(self._config.partition_ids_interval.total_seconds())
-            try:
-                with cancellation_kept():
-                    partition_ids = tuple(await self._parts.source.partition_ids())
-            except SourceError as error:
-                failure.note(error=str(error))
-                continue
-            failure.end()
-            if partition_ids != run.partition_ids:
-                self._log.info(
-                    "partition_count_changed",
-                    before=len(run.partition_ids),
-                    after=len(partition_ids),
-                )
-                run.partition_ids = partition_ids
-                self._wake.set()
-
-    def _note_cycle(self, done: CycleResult, seconds: float) -> None:
-        self._parts.telemetry.cycle(seconds)
-        self._store_failure.end(failure_count=self._store_failure.count)
-        self._cycle_count += 1
-        self._cycle_s = seconds
-        self._unplaced_count = len(done.actions.unplaced)
-        self._claim_count += len(done.claimed)
-        self._steal_count += len(done.stolen)
-        for partition_id in done.claimed:
-            self._log.info("partition_claimed", partition_id=partition_id)
-        for partition_id in done.stolen:
-            self._log.info("partition_stolen", partition_id=partition_id)
-        if done.actions.is_balanced != self._is_balanced:
-            self._is_balanced = done.actions.is_balanced
-            self._log.info("balance_changed", is_balanced=self._is_balanced)
-        self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
-
-    def _note_store_failure(self, error: StoreError, seconds: float) -> None:
-        self._parts.telemetry.cycle(seconds, error)
-        self._store_failure.note(is_error=error.is_final, error=str(error))
+    def statistics(self) -> ResourceProcessorStatistics:
+        """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
+        run, counted = self._run, self._newest_run
+        counters = HoldCounters()
+        if counted:
+            counted.pumps.add_counts(counters)
+        return ResourceProcessorStatistics(
+            **self._group_statistics(),
+            resources=tuple(pump.statistics() for pump in run.pumps.current) if run else (),
+            counters=counters,
+        )

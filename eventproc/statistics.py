@@ -5,8 +5,36 @@ from typing import Self
 
 
 @dataclass(slots=True, kw_only=True)
-class DeliveryCounters:
-    """Counters of delivery. Each pump has one; a processor adds them up."""
+class Counters:
+    """Counters of one pump; a processor adds them up."""
+
+    def add(self, other: Self) -> None:
+        """Add another one's counts to this one."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def copy(self) -> Self:
+        """Return a copy."""
+        return type(self)(**{field.name: getattr(self, field.name) for field in fields(self)})
+
+
+@dataclass(slots=True, kw_only=True)
+class HoldCounters(Counters):
+    """Counters of the calls of ``hold``."""
+
+    hold_count: int = 0
+    """Calls that began."""
+
+    hold_error_count: int = 0
+    """Calls that raised an error, or returned although the resource was still held."""
+
+    suspended_count: int = 0
+    """Calls that were cancelled because the lease could not be renewed in time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DeliveryCounters(Counters):
+    """Counters of delivery."""
 
     received_count: int = 0
     """Events received from the source, including those that were handled before."""
@@ -31,15 +59,6 @@ class DeliveryCounters:
 
     stall_count: int = 0
     """Stalls that were detected."""
-
-    def add(self, other: "DeliveryCounters") -> None:
-        """Add another one's counts to this one."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-
-    def copy(self) -> Self:
-        """Return a copy."""
-        return type(self)(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +97,83 @@ class PumpStatistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorStatistics:
-    """A snapshot of one processor. Counts are since its latest start, and stay after its stop."""
+class ResourceStatistics:
+    """A snapshot of one resource that is held."""
+
+    name: str
+    epoch: int
+    """The fencing token."""
+
+    is_trusted: bool
+    """Whether the lease is trusted: if not, ``hold`` is not running."""
+
+    failing_seconds: float
+    """For how long ``hold`` has failed or returned; 0: it runs."""
+
+    error: str | None
+    """Why the latest call of ``hold`` failed; ``None``: it runs."""
+
+    counters: HoldCounters
+    """Counted since the resource was taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatistics:
+    """A snapshot of one member of a group. Counts are since its latest start, also after a stop."""
 
     owner_id: str
     owned: tuple[str, ...]
-    """The partitions whose lease it holds."""
+    """The partitions, or the resources, whose lease it holds."""
+
+    is_balanced: bool
+    """Whether the latest cycle found nothing to change for this processor."""
+
+    unplaced_count: int
+    """Partitions or resources that the placement gives to no processor, because all that may have
+    them are full."""
+
+    cycle_count: int
+    """Cycles that were completed."""
+
+    cycle_seconds: float
+    """How long the latest cycle took."""
+
+    claim_count: int
+    """Partitions or resources that were claimed."""
+
+    steal_count: int
+    """Partitions or resources that were stolen from another processor."""
+
+    hand_over_count: int
+    """Partitions or resources that were handed over to another processor."""
+
+    lost_count: int
+    """Partitions or resources that another processor took."""
+
+    conflict_count: int
+    """Claims and steals that another processor won."""
+
+    ownership_write_count: int
+    """Writes of ownership records."""
+
+    lease_margin_seconds: float | None
+    """For how long the lease closest to its end is still trusted; ``None`` without a lease."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceProcessorStatistics(GroupStatistics):
+    """A snapshot of one ``ResourceProcessor``."""
+
+    resources: tuple[ResourceStatistics, ...]
+    """A snapshot of each resource that it holds."""
+
+    counters: HoldCounters
+    """The sum over all resources, including those that it held before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorStatistics(GroupStatistics):
+    """A snapshot of one ``EventProcessor``."""
 
     pumps: tuple[PumpStatistics, ...]
     """A snapshot of each partition that it serves now."""
@@ -97,40 +187,6 @@ class ProcessorStatistics:
     abandoned: tuple[str, ...] = ()
     """After a stop: partitions whose last checkpoint could not be stored. The events handled there
     since the checkpoint before are delivered again."""
-
-    is_balanced: bool
-    """Whether the latest cycle found nothing to change for this processor."""
-
-    unplaced_count: int
-    """Partitions that the placement gives to no processor, because all that may have them are
-    full."""
-
-    cycle_count: int
-    """Cycles that were completed."""
-
-    cycle_seconds: float
-    """How long the latest cycle took."""
-
-    claim_count: int
-    """Partitions that were claimed."""
-
-    steal_count: int
-    """Partitions that were stolen from another processor."""
-
-    hand_over_count: int
-    """Partitions that were handed over to another processor."""
-
-    lost_count: int
-    """Partitions that another processor took."""
-
-    conflict_count: int
-    """Claims and steals that another processor won."""
-
-    ownership_write_count: int
-    """Writes of ownership records."""
-
-    lease_margin_seconds: float | None
-    """For how long the lease closest to its end is still trusted; ``None`` without a lease."""
 
     @property
     def lag(self) -> int | None:

@@ -4,9 +4,10 @@ A time is an aware ``datetime``, a span a ``timedelta``. A partition id is a str
 looks like a number. Every record that was read from a store has the ``etag`` that it had there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Final, Self
 
 from eventproc.errors import ConfigurationError, StoreError
 from eventproc.models.checkpoint import WriteOutcome
@@ -70,6 +71,10 @@ def _refuse_name(kind: str, value: str) -> None:
         raise ConfigurationError(f"{kind} {value!r} has characters that cannot be printed")
 
 
+_RESOURCES: Final = ("eventproc", "resources")
+"""What groups of resources have in place of a namespace and a hub."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroup:
     """A consumer group of one event hub. Every stored record belongs to one.
@@ -89,6 +94,23 @@ class ConsumerGroup:
         _refuse_name("fully_qualified_namespace", self.fully_qualified_namespace)
         _refuse_name("eventhub_name", self.eventhub_name)
         _refuse_name("consumer group", self.name)
+
+    @classmethod
+    def of_resources(cls, name: str) -> Self:
+        """Return the group under which a store keeps the records of a group of resources."""
+        return cls(fully_qualified_namespace=_RESOURCES[0], eventhub_name=_RESOURCES[1], name=name)
+
+    @property
+    def is_of_resources(self) -> bool:
+        """Whether the group shares named resources, and not the partitions of a hub."""
+        return self.key[:2] == _RESOURCES
+
+    def for_lease(self, resource_id: str) -> Self:
+        """Return the group whose members want one lease beside what this group shares.
+
+        No consumer group has a colon in its name.
+        """
+        return replace(self, name=f"{self.name}:lease:{resource_id}")
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from eventproc.config import EventProcessorConfig
+from eventproc.config import GroupConfig
 from eventproc.core.ownership.cycle import Actions, decide
 from eventproc.core.ownership.memory import (
     GroupMemory,
@@ -48,7 +48,7 @@ class Balancer:
         group: ConsumerGroup,
         member: Member,
         *,
-        config: EventProcessorConfig,
+        config: GroupConfig,
         clock: Callable[[], float],
         on_lost: Callable[[str], None],
         log: Logger,

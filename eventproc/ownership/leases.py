@@ -120,9 +120,17 @@ class Leases:
         seen_at_s = max(lease.sent_at_s, compared_at_s)
         return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)
 
-    def remaining_s(self, partition_id: str) -> float:
-        """For how many seconds the lease of the partition may be trusted; zero or less: not."""
-        return self.trusted_until_s(partition_id) - self._clock()
+    def remaining_s(self, partition_id: str, *, epoch: int | None = None) -> float:
+        """For how many seconds the lease of the partition may be trusted; zero or less: not.
+
+        With an *epoch*: only if it is the lease with this one, and not a later one.
+        """
+        left_s = self.trusted_until_s(partition_id) - self._clock()
+        if epoch is None:
+            return left_s
+        # Read after its trust: the store's thread may replace the lease in between.
+        lease = self._lease_by_partition.get(partition_id)
+        return float("-inf") if lease is None or lease.epoch != epoch else left_s
 
     @property
     def margin_s(self) -> float | None:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from eventproc.config import EventProcessorConfig
+from eventproc.config import GroupConfig
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import Member, OffsetFormat
 from eventproc.version import EVENTPROC_VERSION
@@ -12,7 +12,7 @@ _NUMBER_AT_END: Final = re.compile(r"[0-9]+$")
 
 
 def own_member(
-    config: EventProcessorConfig, owner_id: str, offset_format: OffsetFormat, *, is_named: bool
+    config: GroupConfig, owner_id: str, offset_format: OffsetFormat, *, is_named: bool
 ) -> Member:
     """Return the record of a processor that has not started; each start draws an incarnation.
 

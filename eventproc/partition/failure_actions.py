@@ -15,8 +15,8 @@ from eventproc.errors import DeadLetterError
 from eventproc.logs import ConditionLogger, shown
 from eventproc.models import CloseReason, DeadLetter, ReceivedEvent, describe_error
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import PartitionStoppedError
 from eventproc.ports import DeadLetterSink
+from eventproc.pumps.stop_scope import PartitionStoppedError
 
 
 class FailureActions:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from eventproc.core.policy import BURST_S, Bucket
-from eventproc.partition.stop_scope import StopScope
+from eventproc.pumps.stop_scope import StopScope
 
 
 class PauseSwitch:

@@ -22,7 +22,7 @@ from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.context import CallContext, LiveContext
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import StoppedError
+from eventproc.pumps.stop_scope import StoppedError
 
 
 @dataclass(frozen=True, slots=True)

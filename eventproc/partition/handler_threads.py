@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
 
+from eventproc.concurrency.threads import call_and_settle
 from eventproc.handler import (
     BlockingPartitionContext,
     BlockingPartitionHandler,
@@ -162,28 +163,9 @@ class HandlerThread:
             if done.cancelled():
                 continue
             self._current = done
-            error: BaseException | None = None
-            try:
-                function()
-            except StopIteration as raised:  # A future refuses it; coroutines do the same as this.
-                error = RuntimeError("the handler raised StopIteration")
-                error.__cause__ = raised
-            except BaseException as raised:  # noqa: BLE001 - raised in the waiting task
-                error = raised
-            try:
-                done.get_loop().call_soon_threadsafe(_settle, done, error)
-            except RuntimeError:  # The event loop is closed, so no task waits for this call.
+            if not call_and_settle(function, done):
                 return
 
 
 def _nothing() -> None:
     """Queued to wait for the calls before it."""
-
-
-def _settle(done: asyncio.Future[None], error: BaseException | None) -> None:
-    if done.cancelled():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)

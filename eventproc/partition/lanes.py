@@ -19,7 +19,7 @@ from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import StoppedError
+from eventproc.pumps.stop_scope import StoppedError
 
 
 class Lanes(ABC):

@@ -29,12 +29,12 @@ from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
-from eventproc.partition.stop_scope import (
+from eventproc.ports import DeadLetterSink, EventSource
+from eventproc.pumps.stop_scope import (
     PartitionStoppedError,
     StoppedError,
     StopScope,
 )
-from eventproc.ports import DeadLetterSink, EventSource
 from eventproc.retries import waits
 from eventproc.statistics import DeliveryCounters, PumpStatistics
 
@@ -184,6 +184,11 @@ class PartitionPump:
     def is_lost(self) -> bool:
         """Whether ``lose`` was called: another processor owns the partition."""
         return self._stop_scope.is_lost
+
+    @property
+    def has_unstored_progress(self) -> bool:
+        """Whether handled events would be delivered again if the process died now."""
+        return self._checkpointer.unwritten_age_s > 0
 
     def statistics(self) -> PumpStatistics:
         """Return a snapshot of this partition's position, lag and counters."""

@@ -28,8 +28,8 @@ from eventproc.models import (
 )
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import PartitionStoppedError
 from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.pumps.stop_scope import PartitionStoppedError
 
 REJECTIONS_MAX: Final = 5
 """Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a

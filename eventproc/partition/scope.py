@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from eventproc.logs import Logger
 from eventproc.models import ConsumerGroup
-from eventproc.partition.stop_scope import StopScope
+from eventproc.pumps.stop_scope import StopScope
 from eventproc.statistics import DeliveryCounters
 
 

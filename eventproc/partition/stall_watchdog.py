@@ -10,7 +10,7 @@ from eventproc.errors import SourceError
 from eventproc.models import CloseReason
 from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import StoppedError
+from eventproc.pumps.stop_scope import StoppedError
 
 CHECKS_PER_TIMEOUT: Final = 8
 """Checks in one time-out: a stall is noticed at most an eighth of the time-out late."""

@@ -19,7 +19,7 @@ from eventproc.models import Checkpoint, CloseReason, EventPosition, OffsetForma
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import PartitionStoppedError
+from eventproc.pumps.stop_scope import PartitionStoppedError
 
 ReportError = Callable[[StoreError, int], Awaitable[None]]
 """Passes an error that an operator has to resolve to the handler, with the number of the attempt.

@@ -9,17 +9,12 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from random import Random
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from eventproc.concurrency.tasks import end, together
-from eventproc.config import EventProcessorConfig
-from eventproc.core.checkpoint_rules import pumps_writer
 from eventproc.core.ownership.cycle import Actions
-from eventproc.core.progress import PartitionProgress
 from eventproc.errors import (
     ConfigurationError,
     DuplicateOwnerError,
@@ -27,27 +22,16 @@ from eventproc.errors import (
     StoreRejectedError,
     StoreReplacedError,
 )
-from eventproc.handler import BlockingPartitionHandler, HandlerFactory
-from eventproc.logs import Logger
 from eventproc.models import (
-    ConsumerGroup,
-    Member,
     MemberStatus,
 )
 from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import Compatibility
-from eventproc.partition.checkpointer import Checkpointer
-from eventproc.partition.flow_control import RateLimiter
-from eventproc.partition.handler_threads import ThreadedHandler
-from eventproc.partition.pump import PartitionPump
-from eventproc.partition.pumps import Pumps
-from eventproc.partition.scope import PartitionIdentity
-from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
-from eventproc.retries import waits
+from eventproc.pumps.pump import Grant, PumpT, Work
+from eventproc.pumps.pumps import Pumps
 from eventproc.runtime.closing import CloseStack
-from eventproc.runtime.descriptors import warn_if_scarce
-from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
-from eventproc.telemetry import Instrumentation
+from eventproc.runtime.parts import MemberParts
+from eventproc.runtime.store_thread import InlineExecutor, ThreadExecutor
 
 _T = TypeVar("_T")
 
@@ -77,50 +61,39 @@ CLOSE_GRACE_S: Final = 2.0
 ``GRACE`` after which a process that got a signal is ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunParts:
-    """The arguments of ``EventProcessor``, checked."""
-
-    source: EventSource
-    store: CheckpointStore
-    handler: HandlerFactory
-    dead_letters: DeadLetterSink | None
-    group: ConsumerGroup
-    member: Member
-    config: EventProcessorConfig
-    rng: Random
-    clock: Callable[[], float] | None
-    telemetry: Instrumentation
-    log: Logger
-
-
 def _boot_clock() -> float:
     """Return seconds of a clock that counts suspended time too: leases expire during it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class ProcessorRun:
+class ProcessorRun(Generic[PumpT]):
     """One run of a processor, from start to stop."""
 
-    def __init__(self, parts: RunParts, *, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: MemberParts, work: Work[PumpT], *, changed: Callable[[], None]
+    ) -> None:
         """Create the parts, on the running loop; ``changed`` is called to ask for a cycle."""
         self._parts = parts
+        self._work = work
         self._config = parts.config
         self._open = CloseStack(parts.log)
         self._pump_count = 0
-        rate_max = parts.config.rate_max
-        self._rate_limits = [] if rate_max is None else [RateLimiter(rate_max)]
         self._is_closed = False
         self._is_rebalancing = True
         self._renewal_task: asyncio.Task[None] | None = None
-        self.partition_ids: tuple[str, ...] = ()
+        self.names: tuple[str, ...] = ()
+        """The partitions or resources that exist, as last read."""
+
         owner_id, store, group = parts.member.owner_id, parts.store, parts.group
-        if parts.config.uses_store_thread:
-            self._executor: StoreExecutor = ThreadExecutor(f"eventproc-store-{owner_id}")
-            self._clock = parts.clock or _boot_clock
+        has_thread = parts.config.uses_store_thread
+        own_clock = _boot_clock if has_thread else asyncio.get_running_loop().time
+        self._clock = parts.clock or own_clock
+        if parts.executor is not None:
+            self.executor = parts.executor
+        elif has_thread:
+            self.executor = ThreadExecutor(f"eventproc-store-{owner_id}")
         else:
-            self._executor = InlineExecutor()
-            self._clock = parts.clock or asyncio.get_running_loop().time
+            self.executor = InlineExecutor()
         self._balancer = Balancer(
             store,
             group,
@@ -137,9 +110,9 @@ class ProcessorRun:
             expiration=parts.config.ownership_expiration,
         )
         self._membership, self.leases = self._balancer.membership, self._balancer.leases
-        self.pumps = Pumps(
+        self.pumps: Pumps[PumpT] = Pumps(
             self._make_pump,
-            lambda p, to_owner_id: self._executor.call(self.leases.transfer(p, to_owner_id)),
+            lambda p, to_owner_id: self.executor.call(self.leases.transfer(p, to_owner_id)),
             config=self._config,
             changed=changed,
             rng=parts.rng,
@@ -147,37 +120,31 @@ class ProcessorRun:
         )
 
     async def open(self) -> None:
-        """Open source and store, check the group, write the member record, and start renewals.
+        """Open store and work, check the group, write the member record, and start renewals.
 
         On an error everything that was opened is closed again, and nothing was claimed.
         """
         parts = self._parts
         try:
-            self._open.push("store_thread", self._executor.close)
-            await self._executor.call(parts.store.open())
-            self._open.push("store", lambda: self._executor.call(parts.store.close()))
-            await parts.source.open()
-            self._open.push("source", parts.source.close)
-            if parts.dead_letters is not None:
-                await parts.dead_letters.open()
-                self._open.push("dead_letters", parts.dead_letters.close)
-            await parts.source.check_consumer_group(parts.group.name)
-            self.partition_ids = tuple(await parts.source.partition_ids())
-            per_partition = parts.source.descriptors_per_partition
-            warn_if_scarce(len(self.partition_ids), per_partition, parts.log)
+            if parts.executor is None:
+                self._open.push("store_thread", self.executor.close)
+                await self.executor.call(parts.store.open())
+                self._open.push("store", lambda: self.executor.call(parts.store.close()))
+            await self._work.open(self._open)
+            self.names = tuple(await self._work.names())
             answer_within = (
                 self._config.load_balancing_interval * ANSWER_INTERVALS
                 + self._config.rebalance_interval * ANSWER_EXTRA_CYCLES
             )
-            await self._executor.call(
+            await self.executor.call(
                 self._membership.enter(
                     answer_within=answer_within,
                     poll_interval=self._config.rebalance_interval,
                     check=self._compatibility.check_records,
                 )
             )
-            await self._executor.call(self._check_compatibility())
-            self.renewing = asyncio.create_task(self._executor.call(self._renew()))
+            await self.executor.call(self._check_compatibility())
+            self.renewing = asyncio.create_task(self.executor.call(self._renew()))
             self._open.push("renewals", self._stop_renewals)
         except StoreRejectedError as error:
             await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
@@ -215,7 +182,7 @@ class ProcessorRun:
 
     async def _stop_renewals(self) -> None:
         """Cancel the renewals on the store's loop, then the task that waits for them here."""
-        await self._executor.call(self._cancel_renewals())
+        await self.executor.call(self._cancel_renewals())
         await end([self.renewing])
 
     async def close(self, *, is_displaced: bool = False) -> None:
@@ -285,7 +252,7 @@ class ProcessorRun:
 
     async def _leaving_cycle(self, until_s: float) -> Actions | None:
         """Run a cycle without its hand-overs; return what was decided, if it could run."""
-        cycle = self._balancer.cycle(self.partition_ids, (), self.pumps.running)
+        cycle = self._balancer.cycle(self.names, (), self.pumps.running)
         done = await self._try_until(until_s, cycle)
         return done.actions if done else None
 
@@ -310,7 +277,7 @@ class ProcessorRun:
         """
         with suppress(StoreError, TimeoutError, DuplicateOwnerError):
             async with asyncio.timeout_at(until_s):
-                return await self._executor.call(work)
+                return await self.executor.call(work)
         return None
 
     def _announced_by_s(self) -> float:
@@ -335,7 +302,7 @@ class ProcessorRun:
     async def cycle(self) -> CycleResult:
         """Run one cycle of the balancer, and start and end pumps by its result."""
         busy, running = self.pumps.handing_over, self.pumps.running
-        done = await self._executor.call(self._balancer.cycle(self.partition_ids, busy, running))
+        done = await self.executor.call(self._balancer.cycle(self.names, busy, running))
         self._is_rebalancing = not done.actions.is_balanced
         self.pumps.adjust(self.leases.held, done.actions.moves.hand_overs, done.actions.others)
         return done
@@ -355,40 +322,23 @@ class ProcessorRun:
         return is_owned
 
     def _on_lost(self, partition_id: str) -> None:
-        self._executor.call_soon(partial(self.pumps.lose, partition_id))
+        self.executor.call_soon(partial(self.pumps.lose, partition_id))
 
-    def _make_pump(self, partition_id: str) -> PartitionPump:
-        parts, call = self._parts, self._executor.call
-        handler = parts.handler()
-        if isinstance(handler, BlockingPartitionHandler):
-            handler = ThreadedHandler(handler)
+    def _make_pump(self, name: str) -> PumpT:
         self._pump_count += 1
-        log = parts.log.bind(partition_id=partition_id)
-        checkpointer = Checkpointer(
-            partition_id,
-            PartitionProgress(has_state=self._config.key_concurrency == 1),
-            writer=pumps_writer(parts.member.owner_id, parts.member.incarnation, self._pump_count),
-            read=lambda: call(parts.store.read_checkpoint(parts.group, partition_id)),
-            write=parts.telemetry.write(
-                lambda update: call(parts.store.update_checkpoint(parts.group, update)),
-                partition_id,
-            ),
-            verify=lambda: call(self.leases.verify(partition_id)),
-            policy=self._config.checkpoint_policy,
-            wait_s=waits(self._config.receiver_backoff, parts.rng),
-            log=log,
-        )
-        return PartitionPump(
-            PartitionIdentity(
-                partition_id=partition_id, group=parts.group, owner_id=parts.member.owner_id
-            ),
-            handler=parts.telemetry.handler(handler, partition_id),
-            source=parts.source,
-            checkpointer=checkpointer,
-            dead_letters=parts.dead_letters,
-            rate_limits=self._rate_limits,
-            remaining_s=partial(self.leases.remaining_s, partition_id),
-            config=self._config,
-            rng=parts.rng,
-            log=log,
+        lease = self.leases.by_partition.get(name)
+        # Without a lease the pump waits, and ends as soon as it is told of the loss.
+        epoch = 0 if lease is None else lease.epoch
+        member = self._parts.member
+        return self._work.make_pump(
+            Grant(
+                name=name,
+                epoch=epoch,
+                owner_id=member.owner_id,
+                incarnation=member.incarnation,
+                number=self._pump_count,
+                remaining_s=lambda: self.leases.remaining_s(name, epoch=epoch),
+                verify=lambda: self.executor.call(self.leases.verify(name)),
+                call=self.executor.call,
+            )
         )

@@ -6,11 +6,17 @@ otherwise begin with ``eventproc.``.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from eventproc.statistics import ProcessorStatistics, PumpStatistics
+from eventproc.statistics import (
+    GroupStatistics,
+    ProcessorStatistics,
+    PumpStatistics,
+    ResourceProcessorStatistics,
+)
 
 S = TypeVar("S")
+G = TypeVar("G", bound=GroupStatistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +34,32 @@ class PartitionGauge(Instrument[PumpStatistics]):
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge(Instrument[ProcessorStatistics]):
+class Gauge(Instrument[G]):
     """A current value. *combine* merges those of several processors of a group in one process."""
 
     combine: Callable[[Iterable[float]], float] = sum
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Instrument[ProcessorStatistics]):
+class Count(Instrument[G]):
     """A counter since the start, summed over all processors of a group in this process."""
 
-    value: Callable[[ProcessorStatistics], int]
+    value: Callable[[G], int]
     operation: str = ""
     """The attribute ``messaging.operation.name``, which the conventions require on their own
     counters."""
 
 
-COUNTS: Final = (
+@dataclass(frozen=True, slots=True)
+class Instruments(Generic[G]):
+    """The instruments that are read from one kind of statistics."""
+
+    of: type[G]
+    counts: tuple[Count[G], ...]
+    gauges: tuple[Gauge[G], ...]
+
+
+_EVENT_COUNTS: Final[tuple[Count[ProcessorStatistics], ...]] = (
     Count(
         "messaging.client.consumed.messages",
         "{message}",
@@ -91,6 +106,9 @@ COUNTS: Final = (
         "Stalls: a partition had work and completed none of it within the stall timeout.",
         lambda s: s.counters.stall_count,
     ),
+)
+
+_GROUP_COUNTS: Final[tuple[Count[GroupStatistics], ...]] = (
     Count("eventproc.claims", "{claim}", "Partitions claimed.", lambda s: s.claim_count),
     Count("eventproc.steals", "{claim}", "Partitions stolen.", lambda s: s.steal_count),
     Count(
@@ -119,7 +137,35 @@ COUNTS: Final = (
     ),
 )
 
-GAUGES: Final = (
+_RESOURCE_COUNTS: Final[tuple[Count[ResourceProcessorStatistics], ...]] = (
+    Count(
+        "eventproc.holds", "{call}", "Calls of hold that began.", lambda s: s.counters.hold_count
+    ),
+    Count(
+        "eventproc.holds.failed",
+        "{call}",
+        "Calls of hold that raised an error or returned.",
+        lambda s: s.counters.hold_error_count,
+    ),
+    Count(
+        "eventproc.holds.suspended",
+        "{call}",
+        "Calls of hold that were cancelled because the lease was not renewed in time.",
+        lambda s: s.counters.suspended_count,
+    ),
+)
+
+_RESOURCE_GAUGES: Final[tuple[Gauge[ResourceProcessorStatistics], ...]] = (
+    Gauge("eventproc.resources.held", "{resource}", "Resources held.", lambda s: len(s.owned)),
+    Gauge(
+        "eventproc.resources.failing",
+        "{resource}",
+        "Held resources whose hold fails.",
+        lambda s: sum(r.error is not None for r in s.resources),
+    ),
+)
+
+_EVENT_GAUGES: Final[tuple[Gauge[ProcessorStatistics], ...]] = (
     Gauge("eventproc.partitions.owned", "{partition}", "Partitions owned.", lambda s: len(s.owned)),
     Gauge(
         "eventproc.partitions.served", "{partition}", "Partitions served.", lambda s: len(s.pumps)
@@ -148,6 +194,9 @@ GAUGES: Final = (
         "Partitions whose checkpoint is damaged or refused by the store.",
         lambda s: sum(pump.checkpoint_error is not None for pump in s.pumps),
     ),
+)
+
+_GROUP_GAUGES: Final[tuple[Gauge[GroupStatistics], ...]] = (
     Gauge(
         "eventproc.lease.margin",
         "s",
@@ -170,6 +219,14 @@ GAUGES: Final = (
         max,
     ),
 )
+
+INSTRUMENTS: Final[tuple[Instruments[Any], ...]] = (
+    Instruments(ProcessorStatistics, _EVENT_COUNTS, _EVENT_GAUGES),
+    Instruments(GroupStatistics, _GROUP_COUNTS, _GROUP_GAUGES),
+    Instruments(ResourceProcessorStatistics, _RESOURCE_COUNTS, _RESOURCE_GAUGES),
+)
+"""What is reported of each kind of processor: the instruments of its statistics' class, and of its
+base classes."""
 
 PARTITION_GAUGES: Final = (
     PartitionGauge(

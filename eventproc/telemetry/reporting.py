@@ -41,10 +41,9 @@ from eventproc.models import (
     ReceivedEvent,
     WriteOutcome,
 )
-from eventproc.statistics import ProcessorStatistics
+from eventproc.statistics import GroupStatistics, ProcessorStatistics
 from eventproc.telemetry.instruments import (
-    COUNTS,
-    GAUGES,
+    INSTRUMENTS,
     PARTITION_GAUGES,
     Count,
     Gauge,
@@ -64,7 +63,7 @@ READS_MAX: Final = 3
 PROCESS: Final = {"messaging.operation.name": "process", "messaging.operation.type": "process"}
 CHECKPOINT: Final = {"messaging.operation.name": "checkpoint", "messaging.operation.type": "settle"}
 
-Statistics = Callable[[], ProcessorStatistics]
+Statistics = Callable[[], GroupStatistics]
 Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
 
 
@@ -99,14 +98,13 @@ class Telemetry:
         self.cycle_duration = _histogram(
             meter, "eventproc.cycle.duration", "Cycles: poll the store, decide, write."
         )
-        for count in COUNTS:
-            meter.create_observable_counter(
-                count.name, [partial(self._count, count)], count.unit, count.description
-            )
-        for gauge in GAUGES:
-            meter.create_observable_gauge(
-                gauge.name, [partial(self._gauge, gauge)], gauge.unit, gauge.description
-            )
+        for kind in INSTRUMENTS:
+            for count in kind.counts:
+                read = partial(self._count, kind.of, count)
+                meter.create_observable_counter(count.name, [read], count.unit, count.description)
+            for gauge in kind.gauges:
+                value = partial(self._gauge, kind.of, gauge)
+                meter.create_observable_gauge(gauge.name, [value], gauge.unit, gauge.description)
         for each in PARTITION_GAUGES:
             meter.create_observable_gauge(
                 each.name, [partial(self._each, each)], each.unit, each.description
@@ -133,23 +131,33 @@ class Telemetry:
             self._processors.discard(processor)
             self._former[processor.group.key].update(counted)
 
-    def _count(self, count: Count, _: CallbackOptions) -> Iterator[Observation]:
+    def _count(
+        self, kind: type[GroupStatistics], count: Count[Any], _: CallbackOptions
+    ) -> Iterator[Observation]:
         # Under the lock, so that the counts of a processor that ends are neither missed nor added
         # twice.
         with self._lock:
-            totals = {key: counted[count.name] for key, counted in self._former.items()}
+            totals = {
+                key: counted[count.name]
+                for key, counted in self._former.items()
+                if count.name in counted
+            }
             for processor, statistics in self._readings():
-                totals[processor.group.key] += count.value(statistics)
+                if isinstance(statistics, kind):
+                    key = processor.group.key
+                    totals[key] = totals.get(key, 0) + count.value(statistics)
         operation = {"messaging.operation.name": count.operation} if count.operation else {}
         for key, total in totals.items():
             # A read from another thread may count a partition twice, or not at all.
             shown = self._shown[key, count.name] = max(total, self._shown[key, count.name])
             yield Observation(shown, {**self._attributes[key], **operation})
 
-    def _gauge(self, gauge: Gauge, _: CallbackOptions) -> Iterator[Observation]:
+    def _gauge(
+        self, kind: type[GroupStatistics], gauge: Gauge[Any], _: CallbackOptions
+    ) -> Iterator[Observation]:
         values: dict[tuple[str, str, str], list[float]] = {}
         for processor, statistics in self._readings():
-            value = gauge.value(statistics)
+            value = gauge.value(statistics) if isinstance(statistics, kind) else None
             if value is not None:
                 values.setdefault(processor.group.key, []).append(value)
         for key, several in values.items():
@@ -157,12 +165,13 @@ class Telemetry:
 
     def _each(self, each: PartitionGauge, _: CallbackOptions) -> Iterator[Observation]:
         for processor, statistics in self._readings():
-            for pump in statistics.pumps:
+            pumps = statistics.pumps if isinstance(statistics, ProcessorStatistics) else ()
+            for pump in pumps:
                 value = each.value(pump)
                 if value is not None:
                     yield Observation(value, processor.attributes_of(pump.partition_id))
 
-    def _readings(self) -> Iterator[tuple["Instrumentation", ProcessorStatistics]]:
+    def _readings(self) -> Iterator[tuple["Instrumentation", GroupStatistics]]:
         with self._lock:  # a processor that starts now would change the set during the iteration
             processors = list(self._processors)
         for processor in processors:
@@ -178,7 +187,9 @@ def global_telemetry() -> Telemetry:
 
 
 def group_attributes(group: ConsumerGroup) -> Attributes:
-    """Return the attributes that identify a consumer group in metrics and spans."""
+    """Return the attributes that identify a group in metrics and spans."""
+    if group.is_of_resources:
+        return {"eventproc.resource.group": group.name}
     address, _, port = group.fully_qualified_namespace.partition(":")
     attributes: Attributes = {
         "messaging.system": "eventhubs",
@@ -211,10 +222,17 @@ class Instrumentation:
     def end(self) -> None:
         """Stop reporting. Call it when the processor has stopped."""
         statistics = self._statistics()
-        counted = Counter({count.name: count.value(statistics) for count in COUNTS})
+        counted = Counter(
+            {
+                count.name: count.value(statistics)
+                for kind in INSTRUMENTS
+                if isinstance(statistics, kind.of)
+                for count in kind.counts
+            }
+        )
         self._telemetry.end(self, counted)
 
-    def read(self) -> ProcessorStatistics | None:
+    def read(self) -> GroupStatistics | None:
         """Return the current statistics; ``None`` if they changed during each attempt to read."""
         for _ in range(READS_MAX):
             try:

@@ -6,15 +6,20 @@ function makes the handlers, the first one that it makes is checked, when the pr
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import FunctionType
 from typing import Final
 
-from eventproc.config import EventProcessorConfig, FailureAction
+from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc.ports import DeadLetterSink
+from eventproc.resources.handler import (
+    BlockingResourceHandler,
+    ResourceHandler,
+    ResourceHandlerFactory,
+)
 from eventproc.validation.state_writes import always_sets_state
 
 PROCESS_METHODS: Final = ("process_event", "process_events")
@@ -32,12 +37,13 @@ _PARAMETERS: Final = {
 """The arguments of each method."""
 
 _KINDS: Final = (PartitionHandler, BlockingPartitionHandler)
+_RESOURCE_KINDS: Final = (ResourceHandler, BlockingResourceHandler)
+_BLOCKING: Final = (BlockingPartitionHandler, BlockingResourceHandler)
+_RESOURCE_PARAMETERS: Final = {"hold": ("held",), "drain": ("held",)}
 
 
-def check_processor(
-    config: EventProcessorConfig, owner_id: str | None, sink: DeadLetterSink | None
-) -> None:
-    """Refuse arguments that do not fit together.
+def check_member(config: GroupConfig, owner_id: str | None) -> None:
+    """Refuse an owner id that cannot be stored, and settings that need one.
 
     Raises:
         ConfigurationError: the message names the argument and the remedy.
@@ -49,6 +55,14 @@ def check_processor(
             "static_membership needs an owner_id that stays the same over restarts: "
             "give one, or no processor could take over the partitions that this one kept"
         )
+
+
+def check_sink(config: EventProcessorConfig, sink: DeadLetterSink | None) -> None:
+    """Refuse a failure policy that needs a sink, if there is none.
+
+    Raises:
+        ConfigurationError: the message names the remedy.
+    """
     if config.failure_policy.action is FailureAction.DEAD_LETTER and sink is None:
         raise ConfigurationError(
             "the failure policy says DEAD_LETTER, but no dead_letters is given: give the processor "
@@ -81,6 +95,28 @@ def check_handler(
     Raises:
         ConfigurationError: the handler cannot work; the message names the method and the remedy.
     """
+    made = _check_factory(make)
+    if made is not None:
+        _check_class(made, key_concurrency, takes_columns=takes_columns)
+
+
+def check_resource_handler(make: ResourceHandlerFactory) -> None:
+    """Refuse handlers of resources that cannot work, as far as that is known before one is made.
+
+    Raises:
+        ConfigurationError: the handler cannot work; the message names the method and the remedy.
+    """
+    made = _check_factory(make)
+    if made is None:
+        return
+    base = _base_of(made, _RESOURCE_KINDS)
+    if not _is_own(made, base, "hold"):
+        raise ConfigurationError(f"handler {_name(made)} holds nothing: define hold")
+    _check_methods(made, base, _RESOURCE_PARAMETERS)
+
+
+def _check_factory(make: Callable[[], object]) -> type | None:
+    """Refuse what needs arguments; return the class if it is one."""
     made = _class_of(make)
     try:
         inspect.signature(make).bind()
@@ -92,8 +128,18 @@ def check_handler(
         ) from None
     except ValueError:  # Its signature is not known.
         pass
-    if made is not None:
-        _check_class(made, key_concurrency, takes_columns=takes_columns)
+    return made
+
+
+def _base_of(cls: type, kinds: tuple[type, type]) -> type:
+    """Return which of the two base classes it inherits from."""
+    for kind in kinds:
+        if issubclass(cls, kind):
+            return kind
+    raise ConfigurationError(
+        f"{_name(cls)} is not a handler: let it inherit from {kinds[0].__name__} or "
+        f"{kinds[1].__name__}"
+    )
 
 
 def first_checked(make: HandlerFactory, *, key_concurrency: int) -> HandlerFactory:
@@ -131,31 +177,36 @@ def _class_of(make: Callable[[], object]) -> type | None:
 
 
 def _check_class(cls: type, key_concurrency: int, *, takes_columns: bool) -> None:
-    base = next((kind for kind in _KINDS if issubclass(cls, kind)), None)
-    if base is None:
-        raise ConfigurationError(
-            f"{_name(cls)} is not a handler: let it inherit from PartitionHandler or "
-            "BlockingPartitionHandler"
-        )
+    base = _base_of(cls, _KINDS)
     columns = ("process_columns",) if takes_columns and base is PartitionHandler else ()
     methods = (*PROCESS_METHODS, *columns)
     if not any(_is_own(cls, base, name) for name in methods):
         raise ConfigurationError(
             f"handler {_name(cls)} handles nothing: define {' or '.join(methods)}"
         )
-    own = [name for name in _PARAMETERS if _is_own(cls, base, name)]
-    for name in own:
-        method = inspect.getattr_static(cls, name)
+    own = _check_methods(cls, base, _PARAMETERS)
+    for name, method in own.items():
+        is_called = name != "process_event" or not _is_own(cls, base, "process_events")
+        if key_concurrency > 1 and is_called and always_sets_state(cls, method):
+            raise ConfigurationError(
+                f"{_name(cls)}.{name} sets the state, and key_concurrency is "
+                f"{key_concurrency}: with lanes, events above a position are handled as well, "
+                "so no state belongs to one; keep it elsewhere, or set key_concurrency to 1"
+            )
+
+
+def _check_methods(
+    cls: type, base: type, parameters: Mapping[str, tuple[str, ...]]
+) -> dict[str, FunctionType]:
+    """Check those of these methods that the class defines, and return them by name."""
+    own = {}
+    for name, given in parameters.items():
+        method = inspect.getattr_static(cls, name, None) if _is_own(cls, base, name) else None
         if isinstance(method, FunctionType):
             _check_is_coroutine_function(cls, base, name, method)
-            _check_parameters(cls, name, method)
-            is_called = name != "process_event" or "process_events" not in own
-            if key_concurrency > 1 and is_called and always_sets_state(cls, method):
-                raise ConfigurationError(
-                    f"{_name(cls)}.{name} sets the state, and key_concurrency is "
-                    f"{key_concurrency}: with lanes, events above a position are handled as well, "
-                    "so no state belongs to one; keep it elsewhere, or set key_concurrency to 1"
-                )
+            _check_parameters(cls, name, method, given)
+            own[name] = method
+    return own
 
 
 def _is_own(cls: type, base: type, name: str) -> bool:
@@ -163,29 +214,29 @@ def _is_own(cls: type, base: type, name: str) -> bool:
 
 
 def _check_is_coroutine_function(cls: type, base: type, name: str, method: FunctionType) -> None:
-    """A ``PartitionHandler`` needs coroutine functions, a ``BlockingPartitionHandler`` ordinary."""
+    """A blocking handler needs ordinary functions, the other one coroutine functions."""
     if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
         raise ConfigurationError(
             f"{_name(cls)}.{name} contains a yield, so calling it does nothing: remove the yield"
         )
     is_awaitable = inspect.iscoroutinefunction(method)
-    if base is BlockingPartitionHandler and is_awaitable:
-        raise ConfigurationError(
-            f"{_name(cls)}.{name} is `async def`, and nothing awaits it in a "
-            "BlockingPartitionHandler: write `def`, or inherit from PartitionHandler"
-        )
+    other = base.__name__.removeprefix("Blocking")
+    if base in _BLOCKING:
+        if is_awaitable:
+            raise ConfigurationError(
+                f"{_name(cls)}.{name} is `async def`, and nothing awaits it in a {base.__name__}: "
+                f"write `def`, or inherit from {other}"
+            )
+        return
     # A decorator may return an ordinary function that returns the coroutine of the inner one.
-    if base is PartitionHandler and not (
-        is_awaitable or inspect.iscoroutinefunction(inspect.unwrap(method))
-    ):
+    if not (is_awaitable or inspect.iscoroutinefunction(inspect.unwrap(method))):
         raise ConfigurationError(
-            f"{_name(cls)}.{name} is `def`, and a PartitionHandler is awaited: write `async def`, "
-            "or inherit from BlockingPartitionHandler"
+            f"{_name(cls)}.{name} is `def`, and a {base.__name__} is awaited: write `async def`, "
+            f"or inherit from Blocking{base.__name__}"
         )
 
 
-def _check_parameters(cls: type, name: str, method: FunctionType) -> None:
-    given = _PARAMETERS[name]
+def _check_parameters(cls: type, name: str, method: FunctionType, given: tuple[str, ...]) -> None:
     try:
         inspect.signature(method).bind("self", *given)
     except TypeError as error:

@@ -14,8 +14,8 @@ from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.scope import PartitionScope
-from eventproc.partition.stop_scope import PartitionStoppedError
 from eventproc.ports import DeadLetterSink
+from eventproc.pumps.stop_scope import PartitionStoppedError
 from eventproc.retries import waits
 from spark_integration.errors import HandlerFailedError
 from spark_integration.sink.context import SparkPartitionContext

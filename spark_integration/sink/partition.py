@@ -11,8 +11,8 @@ from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, ReceivedEvent
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import StopScope
 from eventproc.ports import DeadLetterSink
+from eventproc.pumps.stop_scope import StopScope
 from eventproc.statistics import DeliveryCounters
 from spark_integration.errors import OrderLostError
 from spark_integration.sink.calls import SinkCalls

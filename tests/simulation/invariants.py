@@ -31,7 +31,7 @@ from eventproc.models import (
     PartitionOwnership,
     ReceivedEvent,
 )
-from eventproc.partition.stop_scope import TRUST_CHECK_MAX_S
+from eventproc.pumps.stop_scope import TRUST_CHECK_MAX_S
 from tests.simulation.actor import Actor
 
 CLOCK_RATE_MARGIN = 0.9

@@ -80,6 +80,12 @@ class Scene(Fleet):
         return None if number == BEFORE_FIRST_SEQUENCE_NUMBER else number
 
 
+def source_of(processor: EventProcessor) -> Any:
+    """Return the source of a processor, to change what it does."""
+    work: Any = processor._work
+    return work._source
+
+
 class Noting(PartitionHandler):
     """Records the events that it is given, and does nothing else."""
 

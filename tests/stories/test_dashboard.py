@@ -18,8 +18,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eventproc.telemetry import Telemetry
-from eventproc.telemetry.instruments import COUNTS, GAUGES, PARTITION_GAUGES
+from eventproc.telemetry.instruments import INSTRUMENTS, PARTITION_GAUGES
 from eventproc.testing import run_virtual
+from tests.stories.resources_scene import ResourceScene
 from tests.stories.scene import Noting, Scene, seconds
 
 DASHBOARD = Path(__file__).parents[2] / "dashboards/eventproc.json"
@@ -62,8 +63,9 @@ def _served():
             scene.publish(1, "0")
             with scene.store_by_owner["a"].outage():
                 await seconds(15)
-            await seconds(15)
-            return generate_latest(registry).decode()
+            async with ResourceScene("a").processor("a", telemetry=scene.telemetry):
+                await seconds(15)
+                return generate_latest(registry).decode()
 
     labels: defaultdict[str, set[str]] = defaultdict(set)
     for family in text_string_to_metric_families(run_virtual(story())):
@@ -145,7 +147,9 @@ def test_every_metric_is_in_a_panel(panels, served):
     """Otherwise nobody would see it."""
     shown = {s.name for _, expression in queries(panels) for s in selectors(expression)}
     names = [
-        instrument.name for table in (COUNTS, GAUGES, PARTITION_GAUGES) for instrument in table
+        instrument.name
+        for table in (*(t for k in INSTRUMENTS for t in (k.counts, k.gauges)), PARTITION_GAUGES)
+        for instrument in table
     ]
     durations = {name.rsplit("_", 1)[0] for name in served if name.endswith("_bucket")}
     unseen = [

@@ -14,7 +14,7 @@ from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import CloseReason
 from eventproc.runtime.store_thread import ThreadExecutor
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.stories.scene import Scene, seconds, source_of
 
 CLOSING_S = 40.0
 """How long the source takes to close: two renewals fit into it."""
@@ -58,7 +58,7 @@ class Displacement:
 
     async def start(self) -> None:
         """Start the processor, with a source that takes time to close."""
-        source: Any = self.processor._parts.source
+        source: Any = source_of(self.processor)
         close = source.close
 
         async def close_slowly() -> None:

@@ -9,7 +9,7 @@ import pytest
 from eventproc import CheckpointPolicy, ConfigurationError, DeadLetter, EventProcessorConfig
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.stories.scene import Scene, seconds, source_of
 from tests.stories.test_unusual_errors import (
     LETTER,
     FailingAtOne,
@@ -27,7 +27,7 @@ def test_a_source_that_raises_cancelled_error_is_opened_again_after_a_wait(caplo
         scene = Scene()
         scene.publish(3)
         processor = scene.processor()
-        source: Any = processor._parts.source
+        source: Any = source_of(processor)
         opened = source.open_receiver
         count = 0
 

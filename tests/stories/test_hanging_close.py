@@ -10,7 +10,7 @@ import pytest
 from eventproc import ConfigurationError
 from eventproc.runtime.run import CLOSE_GRACE_S
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.stories.scene import Scene, seconds, source_of
 
 SHUTDOWN = timedelta(seconds=20)
 
@@ -36,7 +36,7 @@ def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
     async def story():
         scene = Scene()
         processor = scene.processor(shutdown_timeout=SHUTDOWN)
-        target = scene.store_by_owner["a"] if part == "store" else processor._parts.source
+        target = scene.store_by_owner["a"] if part == "store" else source_of(processor)
         target.close = never  # type: ignore[method-assign]
         loop = asyncio.get_running_loop()
         async with processor:
@@ -62,7 +62,7 @@ def test_a_failed_start_ends_although_the_store_does_not_close(caplog):
         async def refuse(_):
             raise ConfigurationError("no such group")
 
-        processor._parts.source.check_consumer_group = refuse  # type: ignore[method-assign]
+        source_of(processor).check_consumer_group = refuse
         with pytest.raises(ConfigurationError, match="no such group"):
             await processor.start()
 

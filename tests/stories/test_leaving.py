@@ -17,7 +17,7 @@ from eventproc.models import (
     OwnershipClaim,
     WriteOutcome,
 )
-from eventproc.partition.pumps import Pumps
+from eventproc.pumps.pumps import Pumps
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 

@@ -11,8 +11,8 @@ from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, Source
 from eventproc.models import CloseReason, EventPosition, LastEnqueued
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.reader import REJECTIONS_MAX, PartitionReader
-from eventproc.partition.stop_scope import StoppedError, StopScope
 from eventproc.ports import PartitionReceiver
+from eventproc.pumps.stop_scope import StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual

@@ -96,7 +96,7 @@ def test_while_a_partition_is_handed_over_every_poll_reads_the_ownership_records
         counts = []
         for busy in ((), ("0",)):
             with counting_operations() as count:
-                await run._balancer.cycle(run.partition_ids, busy, ("0", "1"))
+                await run._balancer.cycle(run.names, busy, ("0", "1"))
             counts.append(count["list_ownership"])
         await a.stop()
         return counts

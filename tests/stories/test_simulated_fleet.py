@@ -135,30 +135,69 @@ def test_releases_move_as_many_partitions_as_hand_overs():
         ),
     )
     history = play(script, memory_account)
-    _, join, crash = report_of(history).events
+    start, join, crash = report_of(history).events
 
-    assert (join.moves, join.conflicts, join.duplicates) == (12, 0, 0)
+    assert shares_at(history, join.at_seconds) == [10, 10, 10, 10]
+    assert (join.moves, join.moved_twice, join.conflicts, join.duplicates) == (12, 0, 0, 0)
     assert shares_at(history, crash.at_seconds) == [6, 6, 7, 7, 7, 7]
-    assert crash.conflicts == 0
+    assert (start.conflicts, crash.conflicts) == (0, 0)
     assert shares_at(history, history.duration_s)[-5:] == [8, 8, 8, 8, 8]
     assert sum(change.owner_id is None for change in history.changes) == 12
 
 
-def test_on_a_ring_every_processor_is_busy_through_a_rolling_deployment():
-    """10 partitions on 10 processors: whoever should have one is the only one that writes it."""
+@pytest.mark.parametrize(("placement", "idle_count"), [(Ring(), 0), (Ring(literal=True), 5)])
+def test_on_a_ring_no_processor_is_idle_through_a_rolling_deployment(placement, idle_count):
+    """10 partitions on 10 processors, which are replaced one by one; no two claim the same one.
+
+    With equal arcs it depends on the hashes of the partitions how many are idle: a third on
+    average, and half of them here.
+    """
     script = Script(
         partition_count=10,
         processor_count=10,
-        events=[parse_event("roll:10")],
-        duration=timedelta(minutes=20),
-        config=EventProcessorConfig(uses_store_thread=False, placement=Ring()),
+        events=[parse_event("roll:1")] * 10,
+        duration=timedelta(minutes=22),
+        config=EventProcessorConfig(uses_store_thread=False, placement=placement),
     )
     history = play(script, memory_account)
-    start, roll = report_of(history).events
+    events = report_of(history).events
+    idle = [
+        idle_at(history, end_s)
+        for end_s in [*(event.at_seconds for event in events[1:]), history.duration_s]
+    ]
 
-    assert (start.spread_final, roll.spread_final) == (0, 0)
-    assert roll.seconds_to_balance is not None
-    assert (start.moves, start.conflicts, roll.conflicts) == (10, 0, 0)
+    assert len(idle) == 11
+    assert set(idle) == {idle_count}
+    assert all(event.seconds_to_balance is not None for event in events)
+    assert sum(event.conflicts for event in events) == 0
+
+
+@pytest.mark.parametrize(
+    ("placement", "shares"),
+    [
+        (Ordinal(literal=True), [[2, 2, 2, 4], [2, 2, 2, 2, 2], [1, 1, 1, 1, 1, 5]]),
+        (Ordinal(), [[2, 2, 3, 3], [2, 2, 2, 2, 2], [1, 1, 2, 2, 2, 2]]),
+    ],
+    ids=["as in the document", "even"],
+)
+def test_ordinals_share_by_number(placement, shares):
+    """10 on 4, then on 5 and on 6: in the document the last one gets the remainder."""
+    script = Script(
+        partition_count=10,
+        processor_count=4,
+        events=[parse_event("join:1@4m"), parse_event("join:1@8m")],
+        duration=timedelta(minutes=12),
+        config=EventProcessorConfig(uses_store_thread=False, placement=placement),
+    )
+    history = play(script, memory_account)
+    first = owners_at(history, 240)
+
+    assert [shares_at(history, at_s) for at_s in (240, 480, 720)] == shares
+    assert Counter(first.values())["p04"] == (4 if placement.literal else 2)
+    assert sorted(p for p, owner_id in first.items() if owner_id == "p01") == sorted(
+        str(number) for number in range(2 if placement.literal else 3)
+    )
+    assert all(event.conflicts == 0 for event in report_of(history).events)
 
 
 def test_a_processor_starts_with_the_lowest_free_ordinal():
@@ -207,3 +246,9 @@ def ordinals_of(membership: Membership) -> list[int]:
 def shares_at(history, at_s: float) -> list[int]:
     """Return how many partitions each owner has, the fewest first."""
     return sorted(Counter(owners_at(history, at_s).values()).values())
+
+
+def idle_at(history, at_s: float) -> int:
+    """Return how many of the members own nothing."""
+    members = [m for m in history.memberships if m.at_s < at_s][-1].members
+    return len(members.keys() - set(owners_at(history, at_s).values()))

@@ -10,6 +10,7 @@ Rule 4: a leaving member hands over by itself, so nothing is stolen from it befo
 Rule 5: just after the membership changed, no claim, steal or hand-over begins. Other members may
 not have read the change yet and would follow another plan; soon all of them follow the same one.
 The same holds while a listing contradicts a lease of mine: the next one shows which was right.
+A resource that does not exist any more is released at once, because no plan has it.
 Rule 6: a processor that leaves claims nothing. Everything that it holds is surplus.
 """
 
@@ -150,7 +151,8 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
     is_balanced = not due and not hand_overs and not shared.is_awaited
     if group.is_unsure:
         orphans, steal = [], None
-        hand_overs = {p: to for p, to in hand_overs.items() if p in group.handing_over}
+        begun = group.handing_over | group.vanished
+        hand_overs = {p: to for p, to in hand_overs.items() if p in begun}
     return Moves(
         claims=tuple(_claim(group, p) for p in [*resumed, *orphans]),
         steal=None if steal is None else _claim(group, steal),
@@ -180,13 +182,15 @@ def _surplus(
 ) -> dict[str, str | None]:
     """What I let go: that I hold, or am recorded to own, and the plan gives to a follower of it.
 
+    What does not exist any more is released, with any strategy.
     I keep what the plan gives to a foreign member, and serve it until that member steals it.
     """
-    if not strategy.lets_go or planned == group.live_owner_by_partition:
-        return {}  # The common case: already balanced.
     mine, me = group.mine, group.owner_id
+    vanished: dict[str, str | None] = dict.fromkeys(sorted(group.vanished))
+    if not strategy.lets_go or planned == group.live_owner_by_partition:
+        return vanished  # The common case: already balanced.
     is_release = strategy is LoadBalancingStrategy.RELEASE
-    return {
+    return vanished | {
         p: None if is_release else target
         for p, target in planned.items()
         if p in mine

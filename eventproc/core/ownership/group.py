@@ -130,6 +130,11 @@ class Group:
         live = self.live_owner_by_partition.items()
         return self.held.union(p for p, owner_id in live if owner_id == self.owner_id)
 
+    @property
+    def vanished(self) -> frozenset[str]:
+        """What is mine and does not exist any more: a resource that was deleted."""
+        return self.mine.difference(self.partition_ids)
+
     def recorded_owner(self, partition_id: str) -> str | None:
         """Return the owner in a partition's record, alive or not."""
         ownership = self.ownership_by_partition.get(partition_id)

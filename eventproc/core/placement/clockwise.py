@@ -41,7 +41,12 @@ class Clockwise:
         """Return the members, best first."""
         members = self.circle.members
         first = self.circle.index(resource) if members else 0
-        return iter(dict.fromkeys(members[first:] + members[:first]))
+        seen = set()
+        for index in range(first - len(members), first):  # Negative ones count from the end.
+            member = members[index]
+            if member not in seen:
+                seen.add(member)
+                yield member
 
 
 class Places:

@@ -1,16 +1,17 @@
 """``Ring``: a hash ring on which each member gets equally many resources at most."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from math import ceil
 from struct import unpack
 from typing import Annotated, ClassVar, Final
 
 from eventproc.core.placement.clockwise import Circle, Clockwise
 from eventproc.core.placement.placement import Order, Placement
+from eventproc.core.placement.plan import plan
 from eventproc.core.placement.rank import rank
 from eventproc.core.placement.state import GroupState
 from eventproc.settings import Wanted, Within, check_settings
@@ -37,6 +38,9 @@ class Ring(Placement):
     """The most resources of one member: this many times the mean, rounded up. With 1.0 they are
     spread best; the higher it is, the fewer resources move when members come and go."""
 
+    backups: Annotated[int, Within(least=0), Wanted("a whole number, 0 or more")] = 0
+    """How many members are the backups of each resource: see ``backups_of``."""
+
     literal: bool = False
     """Whether to split the circle into equal arcs, one for each member in sorted order, without a
     bound, as in "Hashrings to the rescue" by the makers of Knock."""
@@ -45,7 +49,7 @@ class Ring(Placement):
     admits_standby: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Refuse a bound below one."""
+        """Refuse a bound below one, and a negative number of backups."""
         check_settings(self)
 
     def quotas(self, state: GroupState) -> Mapping[str, int | None]:
@@ -66,6 +70,22 @@ class Ring(Placement):
             return chain(islice(names, first, None), islice(names, first))
 
         return order
+
+    def backups_of(self, state: GroupState) -> Callable[[str], tuple[str, ...]]:
+        """Return the function that names the backups of each resource, best first.
+
+        They are the members that follow the owner on the ring, so the first one is the next owner
+        if the owner ends and the bound does not decide otherwise. A small group has fewer.
+        """
+        owner_by_resource, order = plan(state, self), self.order(state)
+
+        def backups(resource: str) -> tuple[str, ...]:
+            members = iter(order(resource))
+            owner_id = owner_by_resource.get(resource)
+            full = list(takewhile(lambda member: member != owner_id, members))
+            return tuple(islice(chain(members, full), self.backups))
+
+        return backups
 
 
 @lru_cache(maxsize=8)

@@ -128,7 +128,7 @@ BALANCE = guards_in(
         name="a hand-over that has begun goes on while the membership is not stable",
         suites=("planned", "moves"),
         without_it="a partition that was drained for another owner is started again",
-        words="{p: to for p, to in hand_overs.items() if p in group.handing_over}",
+        words="{p: to for p, to in hand_overs.items() if p in begun}",
         mutated="{}",
     ),
     Guard(

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
     ConfigurationError,
     EventProcessor,
+    EventProcessorConfig,
     LeaseMode,
     OwnershipLostError,
     SourceUnavailableError,
@@ -20,7 +22,7 @@ from eventproc import (
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene, seconds, until
+from tests.stories.scene import Noting, Scene, seconds, source_of, until
 
 BUDGET = timedelta(seconds=10)
 TOLERANCE_S = 0.01
@@ -159,7 +161,7 @@ def test_a_failed_start_leaves_nothing_claimed_and_may_be_repeated(what):
                 store=MemoryCheckpointStore(scene.account),
                 handler=lambda: Noting(scene),
                 rng=Random(1),
-                config=processor._config,
+                config=EventProcessorConfig(uses_store_thread=False),
             )
             expected = ConfigurationError
         with pytest.raises(expected):
@@ -348,12 +350,13 @@ def test_a_store_that_rejects_the_start_is_closed_with_the_source(monkeypatch):
         async def reject(*_):
             raise StoreRejectedError("no right to list")
 
-        for part in (parts.store, parts.source):
+        source: Any = source_of(processor)
+        for part in (parts.store, source):
             monkeypatch.setattr(part, "close", recording(part.close, part))
         monkeypatch.setattr(parts.store, "list_members", reject)
         with pytest.raises(ConfigurationError, match="no right to list"):
             await processor.start()
-        return [parts.source, parts.store]
+        return [source, parts.store]
 
     def recording(close, part):
         async def close_recorded():

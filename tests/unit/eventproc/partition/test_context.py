@@ -14,7 +14,7 @@ from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import StopScope
+from eventproc.pumps.stop_scope import StopScope
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene

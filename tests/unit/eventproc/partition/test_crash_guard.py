@@ -20,7 +20,7 @@ from eventproc.logs import get_logger
 from eventproc.models import CloseReason, LastEnqueued, ReceivedEvent
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import StoppedError, StopScope
+from eventproc.pumps.stop_scope import StoppedError, StopScope
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds

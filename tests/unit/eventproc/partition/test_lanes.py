@@ -13,7 +13,7 @@ from eventproc import EventProcessorConfig
 from eventproc.core.progress import PartitionProgress
 from eventproc.models import CloseReason
 from eventproc.partition.lanes import KeyLanes
-from eventproc.partition.stop_scope import StoppedError, StopScope
+from eventproc.pumps.stop_scope import StoppedError, StopScope
 from eventproc.testing.virtual_time import run_virtual
 from tests.unit.eventproc.core.events import events
 

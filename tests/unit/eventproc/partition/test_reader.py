@@ -19,8 +19,8 @@ from eventproc.models import CloseReason, EventPosition
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.reader import REJECTIONS_MAX, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual

@@ -3,7 +3,7 @@
 A partition is written as ``id:owner``: ``0:b`` has a fresh record of ``b``, ``0:b!`` an expired
 one, ``0:-`` a released one, and ``0`` none. ``0:me`` is held by this processor; ``0:me?`` is
 recorded as its own, but it has no lease; ``0:b*`` is recorded as another's, but it has a lease; and
-``0:me>`` is being handed over.
+``0:me>`` is being handed over. ``~0:me`` has a record, but does not exist any more.
 
 A member is written as its owner id: ``b`` has a fresh record, ``b!`` an old one,
 and ``b!!`` one of an hour ago. ``b=leaving`` has
@@ -114,8 +114,9 @@ def listing(
     """Read a listing; *own* is the member record as this processor wants it."""
     ids, records, leases, handing_over = [], [], {}, set()
     for text in partitions.split():
-        p, _, owner = text.partition(":")
-        ids.append(p)
+        p, _, owner = text.removeprefix("~").partition(":")
+        if not text.startswith("~"):
+            ids.append(p)
         name = owner.rstrip("!?*>")
         if owner:
             age = OLD if "!" in owner else FRESH

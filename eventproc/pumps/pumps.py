@@ -13,15 +13,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from random import Random
-from typing import Final
+from typing import Final, Generic
 
 from eventproc.concurrency.tasks import users_code
-from eventproc.config import EventProcessorConfig
+from eventproc.config import GroupConfig
 from eventproc.core.policy import backoff_s
 from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason, WriteOutcome
-from eventproc.partition.pump import PartitionPump
-from eventproc.statistics import DeliveryCounters, PumpStatistics
+from eventproc.pumps.pump import PumpT
+from eventproc.statistics import Counters
 
 DRAIN_FRACTION: Final = 0.9
 """The part of the time to drain in which a pump has to end. The rest is to transfer its lease."""
@@ -29,15 +29,15 @@ DRAIN_FRACTION: Final = 0.9
 Transfer = Callable[[str, str | None], Awaitable[WriteOutcome]]
 
 
-class Pumps:
+class Pumps(Generic[PumpT]):
     """Runs one pump for each owned partition. Used on the processor's event loop only."""
 
     def __init__(
         self,
-        make: Callable[[str], PartitionPump],
+        make: Callable[[str], PumpT],
         transfer: Transfer,
         *,
-        config: EventProcessorConfig,
+        config: GroupConfig,
         changed: Callable[[], None],
         rng: Random,
         log: Logger,
@@ -48,7 +48,7 @@ class Pumps:
         self._changed = changed
         self._rng = rng
         self._log = log
-        self._pump_by_partition: dict[str, PartitionPump] = {}
+        self._pump_by_partition: dict[str, PumpT] = {}
         self._task_by_partition: dict[str, asyncio.Task[CloseReason]] = {}
         self._hand_overs: dict[str, asyncio.Task[None]] = {}
         self._target_by_partition: Mapping[str, str | None] = {}
@@ -67,7 +67,9 @@ class Pumps:
         self._forced: set[str] = set()
         """Partitions whose next pump ignores the limit of deliveries for its first event."""
 
-        self._past = DeliveryCounters()
+        self._past: Counters | None = None
+        """The sum of the counters of ended pumps."""
+
         self.abandoned: tuple[str, ...] = ()
         """Partitions that were drained without storing their last checkpoint."""
 
@@ -84,18 +86,17 @@ class Pumps:
         """Partitions whose pump has not ended: its handler may be running."""
         return frozenset(self._task_by_partition)
 
-    def statistics(self) -> tuple[PumpStatistics, ...]:
-        """Return a snapshot of each running pump, by partition id."""
-        return tuple(
-            self._pump_by_partition[p].statistics() for p in sorted(self._pump_by_partition)
-        )
+    @property
+    def current(self) -> tuple[PumpT, ...]:
+        """The pumps that have not ended, by partition id."""
+        return tuple(self._pump_by_partition[p] for p in sorted(self._pump_by_partition))
 
-    def counters(self) -> DeliveryCounters:
-        """Return the sum of all counters, including those of ended pumps."""
-        total = self._past.copy()
-        for pump in self._pump_by_partition.values():
+    def add_counts(self, total: Counters) -> None:
+        """Add the counts of all pumps to *total*, those of ended ones included."""
+        if self._past is not None:
+            total.add(self._past)
+        for pump in self.current:
             total.add(pump.counters)
-        return total
 
     @property
     def stopped(self) -> tuple[str, ...]:
@@ -214,7 +215,10 @@ class Pumps:
         pump = self._pump_by_partition.pop(partition_id, None)
         self._task_by_partition.pop(partition_id, None)
         if pump is not None:
-            self._past.add(pump.counters)
+            if self._past is None:
+                self._past = pump.counters.copy()
+            else:
+                self._past.add(pump.counters)
             if pump.is_paused:
                 self._paused.add(partition_id)
         if partition_id in self._stalled:
@@ -312,5 +316,5 @@ class Pumps:
             self.abandoned = tuple(
                 p
                 for p, pump in sorted(pumps.items())
-                if not pump.is_lost and pump.statistics().checkpoint_age_seconds
+                if not pump.is_lost and pump.has_unstored_progress
             )

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from eventproc.models import CloseReason
-from eventproc.partition.stop_scope import (
+from eventproc.pumps.stop_scope import (
     TRUST_CHECK_MAX_S,
     TRUST_POLL_S,
     StoppedError,

@@ -8,8 +8,8 @@ from eventproc import Backoff
 from eventproc.config import EventProcessorConfig
 from eventproc.logs import get_logger
 from eventproc.models import CloseReason, WriteOutcome
-from eventproc.partition.pumps import Pumps
-from eventproc.statistics import DeliveryCounters, PumpStatistics
+from eventproc.pumps.pumps import Pumps
+from eventproc.statistics import DeliveryCounters
 from tests.stories.scene import seconds
 
 
@@ -20,7 +20,7 @@ class StubPump:
         self.counters = DeliveryCounters()
         self.is_lost = self.is_paused = self.is_forced = False
         self.budget: timedelta | None = None
-        self.unwritten_age_s = 0.0
+        self.has_unstored_progress = False
         self.ended_by: CloseReason | None = None
         self._end: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
 
@@ -49,21 +49,6 @@ class StubPump:
     def force(self) -> None:
         """Note that the limit of deliveries is to be ignored."""
         self.is_forced = True
-
-    def statistics(self) -> PumpStatistics:
-        """Return only the age of the oldest event that no checkpoint covers."""
-        return PumpStatistics(
-            partition_id="",
-            sequence_number=None,
-            checkpointed_sequence_number=None,
-            lag=None,
-            lag_seconds=None,
-            checkpoint_age_seconds=self.unwritten_age_s,
-            checkpoint_error=None,
-            is_paused=self.is_paused,
-            is_stalled=False,
-            counters=self.counters,
-        )
 
     async def run(self) -> CloseReason:
         """Serve until drained."""

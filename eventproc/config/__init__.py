@@ -1,0 +1,24 @@
+"""The settings of processors: frozen dataclasses, checked when they are built."""
+
+from eventproc.config.events import (
+    CheckpointPolicy,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+    partition_key_of,
+)
+from eventproc.config.group import REBALANCE_INTERVAL, Backoff, GroupConfig, Weight
+from eventproc.config.resources import ResourceProcessorConfig
+
+__all__ = [
+    "REBALANCE_INTERVAL",
+    "Backoff",
+    "CheckpointPolicy",
+    "EventProcessorConfig",
+    "FailureAction",
+    "FailurePolicy",
+    "GroupConfig",
+    "ResourceProcessorConfig",
+    "Weight",
+    "partition_key_of",
+]

@@ -1,0 +1,138 @@
+"""The settings of a member of a group, whatever the group shares: partitions or resources."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Final, TypeAlias
+
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.placement import Placement
+from eventproc.errors import ConfigurationError
+from eventproc.models import LeaseMode, LoadBalancingStrategy
+from eventproc.settings import Count, PositiveSpan, Span, Wanted, Within, check_settings, shown
+
+INTERVALS_PER_EXPIRATION_MIN: Final = 3
+"""The least ``ownership_expiration``, in intervals, as in Azure's troubleshooting guides."""
+
+REBALANCE_INTERVAL: Final = timedelta(milliseconds=250)
+
+Weight: TypeAlias = Annotated[float, Within(above=0), Wanted("a positive number")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Waits between attempts: ``initial``, then doubled each time, up to ``maximum``."""
+
+    initial: PositiveSpan = timedelta(milliseconds=100)
+    """The wait after the first failure."""
+
+    maximum: PositiveSpan = timedelta(seconds=30)
+    """The longest wait. Each wait is shortened at random, by up to half."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that are out of bounds, and ``initial`` above ``maximum``."""
+        check_settings(self)
+        if self.initial > self.maximum:
+            raise ConfigurationError(
+                f"initial ({shown(self.initial)}) must not be above maximum ({shown(self.maximum)})"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """The settings that ``EventProcessorConfig`` and ``ResourceProcessorConfig`` have in common."""
+
+    load_balancing_strategy: LoadBalancingStrategy = LoadBalancingStrategy.COOPERATIVE
+    """How partitions move to their planned owner. ``COOPERATIVE``: the present owner drains a
+    partition and hands it over. ``GREEDY``: the planned owner steals, one partition in each cycle,
+    and claims all free ones at once. ``BALANCED``: one claim or steal in each cycle. ``RELEASE``:
+    as ``COOPERATIVE``, but an owner releases a partition, and the planned owner claims it."""
+
+    placement: Placement = field(default_factory=Even)
+    """Which processor should have which partition: see ``docs/placement.md``. All processors of a
+    group should have the same; until then, the group follows the one that most of them have."""
+
+    weight: Weight = 1.0
+    """This processor's share relative to the others, with the placement ``Weighted``."""
+
+    capacity: Count | None = None
+    """The most partitions that this processor takes, with the placement ``Weighted``. If the
+    capacities of all processors are too small, partitions stay without an owner, and each processor
+    logs ``capacity_short``."""
+
+    ordinal: Annotated[int, Within(least=0)] | None = None
+    """This processor's number, with the placement ``Ordinal``. ``None``: the number at the end of
+    ``owner_id``, if it has one."""
+
+    load_balancing_interval: PositiveSpan = timedelta(seconds=10)
+    """Time between two polls of a balanced group. 10 s as in the Azure SDKs for Java, JavaScript
+    and Go."""
+
+    rebalance_interval: PositiveSpan = REBALANCE_INTERVAL
+    """Time between two polls while a rebalance concerns this processor."""
+
+    ownership_expiration: PositiveSpan = timedelta(seconds=60)
+    """A record that was not written for this long has no live owner."""
+
+    lease_mode: LeaseMode = LeaseMode.PARTITION
+    """What a processor renews: each ownership record (``PARTITION``), or one member record for all
+    of its partitions (``SESSION``). ``SESSION`` costs two storage operations for each processor and
+    interval, however many partitions it owns, and excludes processors of Azure SDKs from the group.
+    All processors of a group must have the same."""
+
+    handoff_timeout: PositiveSpan = timedelta(seconds=30)
+    """How long an owner may take to hand a partition over before its planned owner steals it."""
+
+    shutdown_timeout: PositiveSpan = timedelta(seconds=30)
+    """The time for ``stop()``, and for a handler to finish when its partition is handed over."""
+
+    drain_delay: Span | None = None
+    """How long ``stop()`` serves on after it announced that it leaves. In that time the other
+    members notice, and begin to poll every ``rebalance_interval``, so that they take over its
+    partitions quickly. ``None``: the time that the others may need to notice, at most a third of
+    ``shutdown_timeout``. Without other members there is no delay."""
+
+    deployment_id: str = ""
+    """The deployment that this processor belongs to: a version, an image tag. A processor that
+    starts while members of another deployment are there is a standby until one of them leaves, and
+    takes over that one's partitions, so a rolling deployment moves each partition once. Empty: the
+    processor takes its share at once."""
+
+    standby_timeout: PositiveSpan = timedelta(minutes=5)
+    """How long a processor is a standby. After that it takes its share in any case, as a canary
+    should."""
+
+    static_membership: bool = False
+    """Whether ``stop()`` keeps the partitions for this processor's next start under the same
+    ``owner_id``, so that a restart moves no partition. They are not served in between. Other
+    members take them over if it does not start within ``ownership_expiration``. Needs an
+    ``owner_id``."""
+
+    handler_backoff: Backoff = field(default_factory=Backoff)
+    """The waits before the handler is called again after it failed."""
+
+    uses_store_thread: bool = True
+    """Whether the store and the renewals have a thread of their own, so that a handler that blocks
+    the event loop does not delay them. ``False`` only for tests on virtual time."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work; each error names the remedy."""
+        check_settings(self)
+        least = INTERVALS_PER_EXPIRATION_MIN * self.load_balancing_interval
+        if self.ownership_expiration < least:
+            raise ConfigurationError(
+                f"ownership_expiration ({shown(self.ownership_expiration)}) must be at least "
+                f"{INTERVALS_PER_EXPIRATION_MIN} times load_balancing_interval "
+                f"({shown(self.load_balancing_interval)}), that is {shown(least)}: a processor "
+                "that misses one poll must not count as dead"
+            )
+        if self.rebalance_interval > self.load_balancing_interval:
+            raise ConfigurationError(
+                f"rebalance_interval ({shown(self.rebalance_interval)}) must not be above "
+                f"load_balancing_interval ({shown(self.load_balancing_interval)})"
+            )
+        if self.deployment_id and not self.placement.admits_standby:
+            raise ConfigurationError(
+                f"deployment_id is {self.deployment_id!r}, but with the placement "
+                f"{self.placement.name} no processor can wait on standby for the share of another "
+                "one: leave deployment_id empty, or use another placement"
+            )

@@ -1,0 +1,21 @@
+"""The settings of a ``ResourceProcessor``."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from eventproc.config.group import GroupConfig
+from eventproc.settings import PositiveSpan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceProcessorConfig(GroupConfig):
+    """Every setting of a ``ResourceProcessor``.
+
+    All processors of a group should have the same ``ownership_expiration``: after a crash, its
+    resources are without a holder for that long.
+    """
+
+    failover_timeout: PositiveSpan | None = timedelta(minutes=5)
+    """A resource whose ``hold`` has failed or returned for this long, however often it was called
+    again, goes to another processor, if there is one. A call that lasted for
+    ``handler_backoff.maximum`` counts as a success. ``None``: it stays here."""

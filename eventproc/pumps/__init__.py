@@ -1,0 +1,1 @@
+"""What runs while a lease is held, and how it is started and ended."""

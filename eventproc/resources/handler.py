@@ -1,0 +1,107 @@
+"""The handler classes that users subclass to hold resources, and what their methods receive."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeAlias
+
+
+class HeldResource:
+    """A resource that this processor holds."""
+
+    def __init__(
+        self, name: str, *, epoch: int, owner_id: str, remaining_s: Callable[[], float]
+    ) -> None:
+        self.name = name
+        self.epoch = epoch
+        """The fencing token: higher than that of every earlier holder of this name.
+
+        Send it with each request. An outside system that refuses requests below the highest one it
+        has seen for this name is safe, even from a holder that was frozen and woke up.
+        """
+
+        self.owner_id = owner_id
+        """The processor that holds it."""
+
+        self.remaining_s = remaining_s
+        """Returns for how many seconds the lease is trusted; zero or less: it is not."""
+
+    @property
+    def remaining(self) -> timedelta:
+        """For how long the lease is trusted from now on, if it is not renewed; zero: it is not."""
+        return timedelta(seconds=max(0.0, self.remaining_s()))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lease is trusted now. Check it before an effect that cannot be undone."""
+        return self.remaining_s() > 0
+
+
+class ResourceHandler:
+    """Subclass this to hold resources with coroutines. One instance serves one resource.
+
+    Calls run on the processor's event loop: code that blocks belongs in a
+    ``BlockingResourceHandler``.
+    """
+
+    async def hold(self, held: HeldResource) -> None:
+        """Use the resource. This runs for as long as the resource is held, and is then cancelled.
+
+        It is cancelled (``asyncio.CancelledError``) when the resource is lost, when its lease could
+        not be renewed in time, and when the resource moves or the processor stops, after ``drain``.
+        The next holder may begin when it has ended, so undo quickly what was done.
+
+        If it returns or raises although the resource is held, it is called again after a back-off;
+        after ``failover_timeout`` the resource goes to another processor.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define hold")
+
+    async def drain(self, held: HeldResource) -> None:
+        """Called before a planned end, while ``hold`` still runs: finish what is under way.
+
+        ``hold`` is cancelled when this returns. Both together may take ``shutdown_timeout``.
+        """
+
+
+class BlockingHeldResource(HeldResource):
+    """A resource that is held by ordinary functions, which run in a thread."""
+
+    def __init__(self, held: HeldResource) -> None:
+        super().__init__(
+            held.name, epoch=held.epoch, owner_id=held.owner_id, remaining_s=held.remaining_s
+        )
+        self._is_over = threading.Event()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether ``hold`` has to return now. A thread cannot be stopped, so check this often."""
+        return self._is_over.is_set()
+
+    def wait(self, span: timedelta) -> bool:
+        """Sleep for so long, or until ``hold`` has to return; return whether it has to."""
+        return self._is_over.wait(span.total_seconds())
+
+    def cancel(self) -> None:
+        """Tell the thread to return; called by the processor."""
+        self._is_over.set()
+
+
+class BlockingResourceHandler:
+    """Subclass this to hold resources with ordinary functions.
+
+    Each call of ``hold`` has a thread of its own. A thread cannot be stopped from outside. So
+    ``hold`` must return soon after ``held.is_cancelled`` became true: until then the resource is
+    not handed over, and after a loss of the lease another processor may hold it at the same time.
+    """
+
+    def hold(self, held: BlockingHeldResource) -> None:
+        """Use the resource until ``held.is_cancelled``; see ``ResourceHandler.hold``."""
+        raise NotImplementedError(f"{type(self).__name__} must define hold")
+
+    def drain(self, held: BlockingHeldResource) -> None:
+        """Called in another thread before a planned end; see ``ResourceHandler.drain``."""
+
+
+AnyResourceHandler: TypeAlias = ResourceHandler | BlockingResourceHandler
+ResourceHandlerFactory: TypeAlias = Callable[[], AnyResourceHandler]
+"""Makes the handler of a resource: usually the handler class."""

@@ -1,0 +1,43 @@
+"""Runs a ``BlockingResourceHandler`` in threads, as a ``ResourceHandler``."""
+
+import asyncio
+from functools import partial
+
+from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.concurrency.threads import in_own_thread
+from eventproc.resources.handler import (
+    BlockingHeldResource,
+    BlockingResourceHandler,
+    HeldResource,
+    ResourceHandler,
+)
+
+
+class ThreadedResourceHandler(ResourceHandler):
+    """Calls the methods of a blocking handler, each call in a thread of its own."""
+
+    def __init__(self, handler: BlockingResourceHandler) -> None:
+        self._handler = handler
+        self._view: BlockingHeldResource | None = None
+
+    async def hold(self, held: HeldResource) -> None:
+        """Run ``hold`` in a thread. If this is cancelled, it ends when the thread has returned.
+
+        So nothing that waits for the end, such as a hand-over, overtakes the thread. A second
+        cancellation, at the end of ``shutdown_timeout``, leaves the thread alone.
+        """
+        view = self._view = BlockingHeldResource(held)
+        running = in_own_thread(partial(self._handler.hold, view), f"eventproc-hold-{held.name}")
+        running.add_done_callback(retrieve_outcome)
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            view.cancel()
+            await asyncio.wait([running])
+            raise
+
+    async def drain(self, held: HeldResource) -> None:
+        """Run ``drain`` in another thread than ``hold``."""
+        if self._view is not None:
+            drain = partial(self._handler.drain, self._view)
+            await in_own_thread(drain, f"eventproc-drain-{held.name}")

@@ -1,0 +1,109 @@
+"""The partitions of a hub, as the work that a group shares."""
+
+from collections.abc import Sequence
+from random import Random
+
+from eventproc.config import EventProcessorConfig
+from eventproc.core.checkpoint_rules import pumps_writer
+from eventproc.core.progress import PartitionProgress
+from eventproc.handler import BlockingPartitionHandler, HandlerFactory
+from eventproc.logs import Logger
+from eventproc.models import ConsumerGroup
+from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.flow_control import RateLimiter
+from eventproc.partition.handler_threads import ThreadedHandler
+from eventproc.partition.pump import PartitionPump
+from eventproc.partition.scope import PartitionIdentity
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.pumps.pump import Grant, Opening, Work
+from eventproc.retries import waits
+from eventproc.runtime.descriptors import warn_if_scarce
+from eventproc.telemetry import Instrumentation
+from eventproc.validation.handlers import first_checked
+
+
+class Partitions(Work[PartitionPump]):
+    """Opens source and dead letters, and makes the pumps of partitions."""
+
+    def __init__(
+        self,
+        group: ConsumerGroup,
+        *,
+        source: EventSource,
+        store: CheckpointStore,
+        handler: HandlerFactory,
+        dead_letters: DeadLetterSink | None,
+        config: EventProcessorConfig,
+        rng: Random,
+        telemetry: Instrumentation,
+        log: Logger,
+    ) -> None:
+        self._group = group
+        self._source = source
+        self._store = store
+        self._given_handler = self._handler = handler
+        self._dead_letters = dead_letters
+        self._config = config
+        self._rng = rng
+        self._telemetry = telemetry
+        self._log = log
+        self.names_interval = config.partition_ids_interval
+        rate_max = config.rate_max
+        self._known_count = 0
+        self._rate_limits = [] if rate_max is None else [RateLimiter(rate_max)]
+
+    def check(self) -> None:
+        """Check the first handler that is made."""
+        concurrency = self._config.key_concurrency
+        self._handler = first_checked(self._given_handler, key_concurrency=concurrency)
+
+    async def open(self, opening: Opening) -> None:
+        """Open source and dead letters, and check the consumer group."""
+        await self._source.open()
+        opening.push("source", self._source.close)
+        if self._dead_letters is not None:
+            await self._dead_letters.open()
+            opening.push("dead_letters", self._dead_letters.close)
+        await self._source.check_consumer_group(self._group.name)
+
+    async def names(self) -> Sequence[str]:
+        """Read the partition ids: a hub may grow."""
+        partition_ids = await self._source.partition_ids()
+        if len(partition_ids) > self._known_count:
+            self._known_count = len(partition_ids)
+            per_partition = self._source.descriptors_per_partition
+            warn_if_scarce(self._known_count, per_partition, self._log)
+        return partition_ids
+
+    def make_pump(self, grant: Grant) -> PartitionPump:
+        """Return a pump with a handler of its own."""
+        group, partition_id, call = self._group, grant.name, grant.call
+        handler = self._handler()
+        if isinstance(handler, BlockingPartitionHandler):
+            handler = ThreadedHandler(handler)
+        log = self._log.bind(partition_id=partition_id)
+        checkpointer = Checkpointer(
+            partition_id,
+            PartitionProgress(has_state=self._config.key_concurrency == 1),
+            writer=pumps_writer(grant.owner_id, grant.incarnation, grant.number),
+            read=lambda: call(self._store.read_checkpoint(group, partition_id)),
+            write=self._telemetry.write(
+                lambda update: call(self._store.update_checkpoint(group, update)), partition_id
+            ),
+            verify=grant.verify,
+            policy=self._config.checkpoint_policy,
+            wait_s=waits(self._config.receiver_backoff, self._rng),
+            log=log,
+        )
+        return PartitionPump(
+            PartitionIdentity(partition_id=partition_id, group=group, owner_id=grant.owner_id),
+            handler=self._telemetry.handler(handler, partition_id),
+            source=self._source,
+            checkpointer=checkpointer,
+            dead_letters=self._dead_letters,
+            rate_limits=self._rate_limits,
+            remaining_s=grant.remaining_s,
+            config=self._config,
+            rng=self._rng,
+            log=log,
+        )
