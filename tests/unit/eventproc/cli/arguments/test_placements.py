@@ -73,7 +73,7 @@ def test_a_class_or_an_instance_in_the_current_folder_is_found(folder, name):
     ("text", "message"),
     [
         ("Evn", "use one of Even, Weighted, Ordinal, Ring"),
-        ("Ring:bond=2", "its settings are: bound, literal"),
+        ("Ring:bond=2", "its settings are: backups, bound, literal"),
         ("Ring:bound=0.5", "bound is 0.5"),
         ("shop_missing:Own", "no module 'shop_missing'"),
         ("shop_placements:Gone", "--placement is 'shop_placements:Gone', but .* has no 'Gone'"),
