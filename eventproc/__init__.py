@@ -59,6 +59,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         ReceivedEvent,
     )
     from eventproc.placements import (
+        ByLoad,
         Even,
         GroupState,
         MemberFacts,
@@ -94,6 +95,7 @@ __all__ = [
     "BlockingPartitionContext",
     "BlockingPartitionHandler",
     "BlockingResourceHandler",
+    "ByLoad",
     "Checkpoint",
     "CheckpointPolicy",
     "CheckpointStore",

@@ -1,5 +1,6 @@
 """Placements: which processor should have which partition. See ``docs/placement.md``."""
 
+from eventproc.core.placement.by_load import ByLoad
 from eventproc.core.placement.clockwise import Circle, Clockwise
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
@@ -10,6 +11,7 @@ from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.core.placement.weighted import Weighted
 
 __all__ = [
+    "ByLoad",
     "Circle",
     "Clockwise",
     "Even",

@@ -242,6 +242,8 @@ def _placement_metadata(member: Member) -> dict[str, str]:
     values = {key: str(number) for key, number in said.items() if number is not None}
     if member.placement != _EVEN:
         values["placement"] = _quoted(member.placement)
+    if member.load:
+        values["load"] = _quoted(member.load)
     return values
 
 
@@ -271,6 +273,7 @@ def member_in(
         capacity=_count_in(values.get("capacity", "")),
         ordinal=_count_in(values.get("ordinal", "")),
         placement=_unquoted(values.get("placement", "")) or _EVEN,
+        load=_unquoted(values.get("load", "")),
         etag=etag,
         last_modified=last_modified,
     )

@@ -139,8 +139,8 @@ CREATE TABLE member_placement (
 """
 
 # The fencing token of an ownership record. A process of an earlier version writes ownership without
-# this table; the etag then shows that a row belongs to an earlier record. And the records of whole
-# groups.
+# this table; the etag then shows that a row belongs to an earlier record. What members measured, if
+# they did. And the records of whole groups.
 _VERSION_7: Final = """
 CREATE TABLE ownership_epoch (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
@@ -148,6 +148,13 @@ CREATE TABLE ownership_epoch (
     etag TEXT NOT NULL,
     epoch INTEGER NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITHOUT ROWID, STRICT;
+CREATE TABLE member_load (
+    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    incarnation TEXT NOT NULL,
+    load TEXT NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
 ) WITHOUT ROWID, STRICT;
 CREATE TABLE group_record (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
@@ -177,6 +184,7 @@ _CHECKED_TABLES: Final = (
     "member",
     "member_numbering",
     "member_placement",
+    "member_load",
     "checkpoint",
     "checkpoint_delivery",
     "group_record",

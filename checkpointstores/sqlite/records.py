@@ -49,11 +49,13 @@ _WRITE_EPOCH: Final = "INSERT OR REPLACE INTO ownership_epoch VALUES (?, ?, ?, ?
 _LIST_MEMBERS: Final = """
 SELECT owner_id, incarnation, status, hands_over, weight, generation, lease_mode, version, etag,
     last_modified_us, coalesce(n.numbering, 'amqp'), coalesce(p.placement, 'Even'), p.capacity,
-    p.ordinal
+    p.ordinal, coalesce(l.load, '')
 FROM member
     LEFT JOIN member_numbering n
     USING (namespace, eventhub, consumer_group, owner_id, incarnation)
     LEFT JOIN member_placement p
+    USING (namespace, eventhub, consumer_group, owner_id, incarnation)
+    LEFT JOIN member_load l
     USING (namespace, eventhub, consumer_group, owner_id, incarnation)
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 """
@@ -72,6 +74,11 @@ WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 _WRITE_PLACEMENT: Final = "INSERT OR REPLACE INTO member_placement VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE_PLACEMENT: Final = """
 DELETE FROM member_placement
+WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
+"""
+_WRITE_LOAD: Final = "INSERT OR REPLACE INTO member_load VALUES (?, ?, ?, ?, ?, ?)"
+_DELETE_LOAD: Final = """
+DELETE FROM member_load
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 """
 _DELETE_MEMBER: Final = """
@@ -171,6 +178,7 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
             capacity=capacity,
             ordinal=ordinal,
             placement=placement,
+            load=load,
             deployment_id=deployment_id,
             lease_mode=lease_mode_of(lease_mode),
             offset_format=offset_format_of(offset_format),
@@ -193,6 +201,7 @@ def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, 
             placement,
             capacity,
             ordinal,
+            load,
         ) in db.execute(_LIST_MEMBERS, group.key)
     )
 
@@ -227,6 +236,10 @@ def announce(
         db.execute(_DELETE_PLACEMENT, key)
     else:
         db.execute(_WRITE_PLACEMENT, (*key, member.incarnation, *said))
+    if member.load:
+        db.execute(_WRITE_LOAD, (*key, member.incarnation, member.load))
+    else:
+        db.execute(_DELETE_LOAD, key)
     written = replace(member, etag=etag, last_modified=instant(now_us))
     return MemberResult(outcome=WriteOutcome.WON, member=written)
 
@@ -238,6 +251,7 @@ def withdraw(db: sqlite3.Connection, group: ConsumerGroup, member: Member) -> Wr
     db.execute(_DELETE_MEMBER, (*group.key, member.owner_id))
     db.execute(_DELETE_OFFSET_FORMAT, (*group.key, member.owner_id))
     db.execute(_DELETE_PLACEMENT, (*group.key, member.owner_id))
+    db.execute(_DELETE_LOAD, (*group.key, member.owner_id))
     return WriteOutcome.WON
 
 

@@ -130,6 +130,12 @@ class GroupConfig:
                 f"rebalance_interval ({shown(self.rebalance_interval)}) must not be above "
                 f"load_balancing_interval ({shown(self.load_balancing_interval)})"
             )
+        if self.placement.needs_leader:
+            name = self.placement.name
+            raise ConfigurationError(
+                f"placement {name} depends on what each processor measures, so one of them has to "
+                f"compute it for all: use Published({name}), as text Published:{name}"
+            )
         if self.deployment_id and not self.placement.admits_standby:
             raise ConfigurationError(
                 f"deployment_id is {self.deployment_id!r}, but with the placement "

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from eventproc.config.group import GroupConfig
+from eventproc.core.placement.published import measured_by
+from eventproc.errors import ConfigurationError
 from eventproc.settings import PositiveSpan
 
 
@@ -19,3 +21,12 @@ class ResourceProcessorConfig(GroupConfig):
     """A resource whose ``hold`` has failed or returned for this long, however often it was called
     again, goes to another processor, if there is one. A call that lasted for
     ``handler_backoff.maximum`` counts as a success. ``None``: it stays here."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work; each error names the remedy."""
+        super(ResourceProcessorConfig, self).__post_init__()
+        if measured_by(self.placement) is not None:
+            raise ConfigurationError(
+                f"placement is {self.placement.name}, but the load of a resource is not measured: "
+                "use it with an EventProcessor, or share resources by count or by weight"
+            )

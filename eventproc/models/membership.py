@@ -61,6 +61,9 @@ class Member:
     ordinal: int | None = None
     """Its number in a numbered set of processors."""
 
+    load: str = ""
+    """What its partitions load it with, as it measured: see ``core/placement/loads.py``."""
+
     placement: str = "Even"
     """The name of the placement that it would follow: see ``agreed`` in ``core/placement``."""
 

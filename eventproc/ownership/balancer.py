@@ -5,8 +5,10 @@ runs on the store's loop. ``runtime/run.py`` passes its result to the pumps.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from eventproc.config import GroupConfig
 from eventproc.core.ownership.cycle import Actions, decide
@@ -18,14 +20,18 @@ from eventproc.core.ownership.memory import (
     observe,
 )
 from eventproc.core.ownership.rules import Rules
-from eventproc.core.placement.published import Published
+from eventproc.core.placement.loads import WorkDone
+from eventproc.core.placement.published import Published, measured_by
 from eventproc.core.placement.state import MemberFacts
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapshot, WriteOutcome
 from eventproc.ownership.leases import Leases
+from eventproc.ownership.load_meter import LoadMeter
 from eventproc.ownership.membership import Membership
 from eventproc.ownership.schemas import SchemaStore
 from eventproc.ports import CheckpointStore
+
+_NO_WORK: Final[Mapping[str, WorkDone]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,7 @@ class Balancer:
             log=log,
         )
         self._schemas = SchemaStore(store, group, log)
+        self._loads = LoadMeter(clock)
         self._rules = Rules(
             owner_id=member.owner_id,
             strategy=config.load_balancing_strategy,
@@ -96,7 +103,11 @@ class Balancer:
         self._unknown_placement = ConditionLogger(log, "placement_unknown", "placement_known")
 
     async def cycle(
-        self, partition_ids: Collection[str], busy: Collection[str], running: Collection[str]
+        self,
+        partition_ids: Collection[str],
+        busy: Collection[str],
+        running: Collection[str],
+        work: Mapping[str, WorkDone] = _NO_WORK,
     ) -> CycleResult:
         """Run one cycle.
 
@@ -104,17 +115,30 @@ class Balancer:
             partition_ids: All partitions of the hub, as last read.
             busy: Partitions that are being handed over; they count as held until that is done.
             running: Partitions whose handler may still run, even if the lease is lost.
+            work: How much work each partition that is served has made.
 
         Raises:
             StoreUnavailableError: the group could not be read; nothing was written.
             DuplicateOwnerError: another processor has taken this one's owner id.
         """
         async with self._cycle_lock:
+            self._note_load(work)
             listing = await self._read(tuple(partition_ids), frozenset(busy), frozenset(running))
             before, now_s = self._memory, self._clock()
             self._memory = observe(before, listing, self._rules, now_s)
             self._log_changes(before, self._memory)
             return await self._carry_out(decide(self._memory, self._rules), listing)
+
+    def _note_load(self, work: Mapping[str, WorkDone]) -> None:
+        """Note the load of the partitions for the member record, if the group shares by load."""
+        seen = self._memory.observed
+        by = measured_by(seen.group.placement) if seen else None
+        load = ""
+        if by is not None and by == measured_by(self._rules.placement):
+            known = seen.group.schema.loads if seen and seen.group.schema else {}
+            load = self._loads.report(by, work, known)
+        if load != self.membership.own.member.load:
+            self.membership.note_load(load)
 
     async def _read(
         self, partition_ids: tuple[str, ...], busy: frozenset[str], running: frozenset[str]

@@ -192,6 +192,10 @@ class Membership:
         elif asked_at_s >= self.own.answered_at_s:
             self.own = replace(self.own, member=replace(self.own.member, etag=mine.etag))
 
+    def note_load(self, load: str) -> None:
+        """Note what the partitions load this processor with; it is written with a renewal."""
+        self.own = replace(self.own, member=replace(self.own.member, load=load))
+
     async def carry_out(self, step: MemberStep, asked_at_s: float) -> bool:
         """Write what was decided; return whether the record is now as it should be.
 

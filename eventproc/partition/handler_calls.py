@@ -65,6 +65,7 @@ class HandlerCalls:
         self._actions = actions
         self._stop_scope = scope.stop
         self._counters = scope.counters
+        self._meter = scope.meter
         self._log = scope.log
         self._wait_s = wait_s
         self._idle_failures_in_row = 0
@@ -124,6 +125,7 @@ class HandlerCalls:
             finally:  # Also of a call that was cancelled because the pump stops.
                 pending = context.unhandled(left)
                 self._counters.handled_count += len(left) - len(pending)
+                self._meter.handled(left, pending)
             if outcome.is_done and retries.failures_in_row:
                 self._log.info("handler_recovered", attempt_count=retries.failures_in_row + 1)
             if len(pending) < len(left):
@@ -183,7 +185,7 @@ class HandlerCalls:
         context.begin_call(part)
         try:
             async with self._stop_scope.calling() as cut:
-                with users_code():
+                with users_code(), self._meter.call(asyncio.get_running_loop()):
                     await call()
             outcome = DONE
         except StoppedError:

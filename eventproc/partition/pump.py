@@ -14,6 +14,8 @@ from random import Random
 from typing import Final
 
 from eventproc.config import EventProcessorConfig
+from eventproc.core.placement.loads import WorkDone
+from eventproc.core.placement.published import measured_by
 from eventproc.errors import OwnershipLostError
 from eventproc.handler import PartitionHandler
 from eventproc.logs import Logger
@@ -25,6 +27,7 @@ from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.flow_control import PauseSwitch, RateLimiter
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
+from eventproc.partition.meter import WorkMeter
 from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.stall_watchdog import Watchdog
@@ -78,7 +81,11 @@ class PartitionPump:
         """The live counters; they change while the pump runs."""
 
         self._scope = scope = PartitionScope(
-            identity=identity, stop=self._stop_scope, counters=self.counters, log=log
+            identity=identity,
+            stop=self._stop_scope,
+            counters=self.counters,
+            log=log,
+            meter=WorkMeter(counts_bytes=measured_by(config.placement) == "bytes"),
         )
         own = config.partition_rate_max
         self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
@@ -189,6 +196,11 @@ class PartitionPump:
     def has_unstored_progress(self) -> bool:
         """Whether handled events would be delivered again if the process died now."""
         return self._checkpointer.unwritten_age_s > 0
+
+    @property
+    def work(self) -> WorkDone:
+        """How much work the partition has made until now."""
+        return self._scope.meter.work_at(asyncio.get_running_loop().time())
 
     def statistics(self) -> PumpStatistics:
         """Return a snapshot of this partition's position, lag and counters."""

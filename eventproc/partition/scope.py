@@ -1,9 +1,10 @@
 """What every part of one pump needs: which partition it is, how it stops, its counters and log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eventproc.logs import Logger
 from eventproc.models import ConsumerGroup
+from eventproc.partition.meter import WorkMeter
 from eventproc.pumps.stop_scope import StopScope
 from eventproc.statistics import DeliveryCounters
 
@@ -29,3 +30,5 @@ class PartitionScope:
     """The live counters; they change while the pump runs."""
 
     log: Logger
+    meter: WorkMeter = field(default_factory=WorkMeter)
+    """Measures how much work the partition makes."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
+from eventproc.core.placement.loads import WorkDone
 from eventproc.models import CloseReason
 from eventproc.statistics import Counters
 
@@ -57,6 +58,10 @@ class Pump(Protocol):
     @property
     def counters(self) -> Counters:
         """The live counters; they change while the pump runs."""
+
+    @property
+    def work(self) -> WorkDone:
+        """How much work was done until now."""
 
     @property
     def is_lost(self) -> bool:

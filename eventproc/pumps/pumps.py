@@ -17,6 +17,7 @@ from typing import Final, Generic
 
 from eventproc.concurrency.tasks import users_code
 from eventproc.config import GroupConfig
+from eventproc.core.placement.loads import WorkDone
 from eventproc.core.policy import backoff_s
 from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason, WriteOutcome
@@ -90,6 +91,11 @@ class Pumps(Generic[PumpT]):
     def current(self) -> tuple[PumpT, ...]:
         """The pumps that have not ended, by partition id."""
         return tuple(self._pump_by_partition[p] for p in sorted(self._pump_by_partition))
+
+    @property
+    def work(self) -> dict[str, WorkDone]:
+        """How much work each pump that has not ended has done, by partition id."""
+        return {p: pump.work for p, pump in self._pump_by_partition.items()}
 
     def add_counts(self, total: Counters) -> None:
         """Add the counts of all pumps to *total*, those of ended ones included."""

@@ -12,6 +12,7 @@ from typing import Final
 
 from eventproc.concurrency.tasks import end, users_code
 from eventproc.config import ResourceProcessorConfig
+from eventproc.core.placement.loads import WorkDone
 from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason
 from eventproc.pumps.pump import Grant
@@ -66,6 +67,11 @@ class ResourcePump:
         self._failure_count = 0
         self._failing_since_s: float | None = None
         self._error: Exception | None = None
+
+    @property
+    def work(self) -> WorkDone:
+        """Nothing: a resource that is held makes no measured work."""
+        return WorkDone()
 
     @property
     def is_lost(self) -> bool:

@@ -302,7 +302,8 @@ class ProcessorRun(Generic[PumpT]):
     async def cycle(self) -> CycleResult:
         """Run one cycle of the balancer, and start and end pumps by its result."""
         busy, running = self.pumps.handing_over, self.pumps.running
-        done = await self.executor.call(self._balancer.cycle(self.names, busy, running))
+        cycle = self._balancer.cycle(self.names, busy, running, self.pumps.work)
+        done = await self.executor.call(cycle)
         self._is_rebalancing = not done.actions.is_balanced
         self.pumps.adjust(self.leases.held, done.actions.moves.hand_overs, done.actions.others)
         return done

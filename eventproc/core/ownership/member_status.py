@@ -195,7 +195,9 @@ def member_step(
     if found is None or found.status is not own.member.status:
         return MemberStep(write=write, is_fenced=own.is_fenced(found))
     is_due = renewal_due_at_s(own.sent_at_s, rules.expiration) <= now_s
-    is_needed = is_due and not owns_something and rules.lease_mode is not LeaseMode.SESSION
+    # A renewal of the session writes a new load, too.
+    is_new = not owns_something or found.load != own.member.load
+    is_needed = is_due and is_new and rules.lease_mode is not LeaseMode.SESSION
     return MemberStep(write=write if is_needed else None)
 
 

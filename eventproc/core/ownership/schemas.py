@@ -17,12 +17,15 @@ does not change. It publishes only if that gives another plan.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from eventproc.core.ownership.group import Group
+from eventproc.core.placement.by_load import HOUR, is_structural
+from eventproc.core.placement.loads import Loads, in_report
 from eventproc.core.placement.plan import plan
-from eventproc.core.placement.published import Published
+from eventproc.core.placement.published import Published, measured_by
 from eventproc.core.placement.schema import Schema, StoredSchema
+from eventproc.core.placement.state import GroupState
 from eventproc.models import Member
 
 
@@ -73,9 +76,39 @@ def is_awaited(group: Group) -> bool:
     return group.schema is None or not group.schema.covers(group.partition_ids, group.sharing)
 
 
-def next_plan(group: Group, placement: Published) -> dict[str, str]:
+def next_plan(group: Group, placement: Published, loads: Loads | None = None) -> dict[str, str]:
     """Return the plan that the leader publishes next, if nothing changes until then."""
-    return plan(replace(group.state, owner_by_resource=published_plan(group)), placement.inner)
+    return plan(_planning_state(group, loads), placement.inner)
+
+
+def _planning_state(group: Group, loads: Loads | None) -> GroupState:
+    """Return what the leader plans from; see rule 5."""
+    return replace(group.state, owner_by_resource=published_plan(group), loads=loads)
+
+
+def _loads(group: Group, members: Collection[Member], by: str) -> Loads:
+    """Return what the owners measured; the schema has what a new owner has not measured yet."""
+    former = group.schema
+    loads = dict(former.loads) if former else {}
+    for member in members:
+        owned = [p for p, o in group.live_owner_by_partition.items() if o == member.owner_id]
+        loads |= in_report(member.load, by, owned)
+    return Loads(
+        by_resource={p: loads[p] for p in group.partition_ids if p in loads},
+        now_ms=_milliseconds(group.as_of),
+        moved_ms=former.moved_ms if former else (),
+    )
+
+
+def _moved_ms(
+    state: GroupState, loads: Loads, planned: Mapping[str, str | None]
+) -> tuple[int, ...]:
+    """Return when resources moved because of their load: formerly, and with this plan."""
+    hour_ms = HOUR // timedelta(milliseconds=1)
+    former = [at_ms for at_ms in loads.moved_ms if loads.now_ms - at_ms < hour_ms]
+    owned = state.owner_by_resource.items()
+    now_count = 0 if is_structural(state) else sum(planned[p] != owner for p, owner in owned)
+    return (*former, *[loads.now_ms] * now_count)
 
 
 def publication(
@@ -95,15 +128,21 @@ def publication(
     candidates = {m.owner_id: m for m in members if _may_lead(m, group)}
     if me not in candidates or leader(candidates, known) != me:
         return None
-    planned = next_plan(group, placement)
+    by = measured_by(placement)
+    loads = None if by is None else _loads(group, members, by)
+    found = next_plan(group, placement, loads)
+    planned = {p: found.get(p) for p in group.partition_ids}
     schema = Schema(
         number=_next_number(known, stored, group.as_of),
         leader=me,
         incarnation=candidates[me].incarnation,
         placement=placement.name,
         members=tuple(sorted(group.sharing)),
-        owner_by_resource={p: planned.get(p) for p in group.partition_ids},
+        owner_by_resource=planned,
     )
+    if loads is not None:
+        moved_ms = _moved_ms(_planning_state(group, loads), loads, planned)
+        schema = replace(schema, loads=loads.by_resource, moved_ms=moved_ms)
     if group.schema is not None and stored.schema == known and schema.says_as(group.schema):
         return None
     return Publication(schema=schema, etag=stored.etag)
@@ -127,4 +166,8 @@ def _may_lead(member: Member, group: Group) -> bool:
 
 def _next_number(known: Schema | None, stored: StoredSchema, as_of: datetime) -> int:
     seen = [schema.number for schema in (known, stored.schema) if schema is not None]
-    return max(int(as_of.timestamp() * 1000), *(number + 1 for number in seen), 0)
+    return max(_milliseconds(as_of), *(number + 1 for number in seen), 0)
+
+
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000)

@@ -9,6 +9,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
 
+from eventproc.core.placement.by_load import ByLoad
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.placement import Placement
@@ -17,7 +18,9 @@ from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.weighted import Weighted
 from eventproc.errors import ConfigurationError
 
-PLACEMENTS: Final = MappingProxyType({cls.__name__: cls for cls in (Even, Weighted, Ordinal, Ring)})
+PLACEMENTS: Final = MappingProxyType(
+    {cls.__name__: cls for cls in (Even, Weighted, Ordinal, Ring, ByLoad)}
+)
 """The classes of this package, by name, except ``Published``."""
 
 

@@ -32,6 +32,10 @@ class Placement(ABC):
     admits_foreign: ClassVar[bool] = False
     """Whether processors of other SDKs, which share evenly, may be members of the group."""
 
+    needs_leader: ClassVar[bool] = False
+    """Whether the plan depends on more than all members see alike: only ``Published`` may use it.
+    """
+
     admits_standby: ClassVar[bool] = True
     """Whether a processor of a new deployment may wait for an old one's share."""
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from eventproc.core.placement.by_load import ByLoad
 from eventproc.core.placement.placement import Order, Placement
 from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.errors import ConfigurationError
@@ -82,3 +83,9 @@ class Published(Placement):
     def check(self, me: MemberFacts) -> None:
         """Check what *inner* needs."""
         self.inner.check(me)
+
+
+def measured_by(placement: Placement | None) -> str | None:
+    """Return what processors have to measure for a placement: see ``ByLoad.by``."""
+    inner = placement.inner if isinstance(placement, Published) else None
+    return inner.by if isinstance(inner, ByLoad) else None

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from eventproc.errors import StoreCorruptError
@@ -33,6 +34,12 @@ class Schema:
     owner_by_resource: Mapping[str, str | None]
     """The planned owner of each resource; ``None`` if no member may have it."""
 
+    loads: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """The load of each resource that was measured, if the group shares by load."""
+
+    moved_ms: tuple[int, ...] = ()
+    """When resources were moved because of their load, in the last hour."""
+
     def covers(self, resources: Collection[str], members: Collection[str]) -> bool:
         """Whether the plan is for just these resources and members."""
         return self.owner_by_resource.keys() == set(resources) and set(self.members) == set(members)
@@ -59,6 +66,10 @@ class Schema:
             "resources": held,
             "unplaced": free,
         }
+        if self.loads:
+            content["loads"] = {r: float(f"{load:.3g}") for r, load in self.loads.items()}
+        if self.moved_ms:
+            content["moved_ms"] = self.moved_ms
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -98,6 +109,8 @@ def schema_in(content: bytes) -> Schema | None:
             placement=str(found["placement"]),
             members=tuple(map(str, found["members"])),
             owner_by_resource=plan,
+            loads={str(r): float(load) for r, load in found.get("loads", {}).items()},
+            moved_ms=tuple(map(int, found.get("moved_ms", ()))),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

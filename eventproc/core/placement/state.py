@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
+from eventproc.core.placement.loads import Loads
 from eventproc.models import Member
 
 
@@ -49,6 +50,9 @@ class GroupState:
 
     members: Mapping[str, MemberFacts]
     """The members that may get resources, by owner id, whether they own any or not."""
+
+    loads: Loads | None = None
+    """What the owners measured; only in the state that the leader of a group plans from."""
 
     @cached_property
     def held_count_by_member(self) -> Mapping[str, int]:

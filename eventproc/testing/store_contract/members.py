@@ -77,6 +77,7 @@ async def member_record_comes_back(bench: Bench) -> None:
             capacity=7,
             ordinal=3,
             placement="Ring:bound=1.25",
+            load="busy 0=0.25,a%2Fb=0.1,*=0.001",
             deployment_id="deploy/7 ü",
             lease_mode=LeaseMode.SESSION,
             offset_format=OffsetFormat.KAFKA,

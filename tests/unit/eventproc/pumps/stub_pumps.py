@@ -6,6 +6,7 @@ from random import Random
 
 from eventproc import Backoff
 from eventproc.config import EventProcessorConfig
+from eventproc.core.placement.loads import WorkDone
 from eventproc.logs import get_logger
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.pumps.pumps import Pumps
@@ -23,6 +24,11 @@ class StubPump:
         self.has_unstored_progress = False
         self.ended_by: CloseReason | None = None
         self._end: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
+
+    @property
+    def work(self) -> WorkDone:
+        """Nothing."""
+        return WorkDone()
 
     def end(self, reason, *, within=None) -> None:
         """Begin to drain."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from eventproc.core.placement.by_load import ByLoad
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import PLACEMENTS, agreed, most_named, placement_named
 from eventproc.core.placement.ordinal import Ordinal
@@ -26,6 +27,8 @@ PLACEMENT_BY_NAME = {
     "Ring:literal=true": Ring(literal=True),
     "Published:Even": Published(Even()),
     "Published:Ring:bound=1.25": Published(Ring(bound=1.25)),
+    "Published:ByLoad": Published(ByLoad()),
+    "Published:ByLoad:by=events,moves_per_hour=4": Published(ByLoad(by="events", moves_per_hour=4)),
 }
 
 
@@ -45,7 +48,7 @@ def test_a_name_and_its_placement_are_each_others_inverse(name, placement):
 
 def test_every_placement_of_the_package_has_a_name():
     """Its class's."""
-    assert [*PLACEMENTS] == ["Even", "Weighted", "Ordinal", "Ring"]
+    assert [*PLACEMENTS] == ["Even", "Weighted", "Ordinal", "Ring", "ByLoad"]
     assert all(cls.__name__ == name for name, cls in PLACEMENTS.items())
 
 

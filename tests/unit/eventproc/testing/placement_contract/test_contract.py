@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from eventproc.core.placement.by_load import ByLoad
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import PLACEMENTS
 from eventproc.core.placement.ordinal import Ordinal
@@ -31,6 +32,8 @@ OURS = (
     Ring(literal=True),
     Published(Even()),
     Published(Ring()),
+    Published(ByLoad()),
+    ByLoad(),
 )
 BROKEN = {
     broken.AtRandom: "equal_states_get_equal_answers: asked again about an equal group",
