@@ -1,5 +1,6 @@
 """``Ring``: a hash ring with a bound, or the equal arcs of the document."""
 
+from collections import Counter
 from dataclasses import replace
 from math import ceil
 
@@ -92,6 +93,23 @@ def test_without_a_tight_bound_only_the_resources_of_a_member_that_ends_move(res
     last = f"pod-{members - 1}"
 
     assert {r for r in before if before[r] != after[r]} == {r for r in before if before[r] == last}
+
+
+def test_a_higher_bound_moves_fewer_resources_and_balances_them_worse():
+    """One of 32 members ends, in three groups; equal arcs move the most."""
+    rings = [Ring(literal=True), Ring(), Ring(bound=1.25), Ring(bound=2.0)]
+    moves, most = dict.fromkeys(rings, 0), dict.fromkeys(rings, 0)
+    for ring in rings:
+        for draw in range(3):
+            names = [f"host-{draw}-{number}" for number in range(32)]
+            before = plan(state(256, **dict.fromkeys(names, MemberFacts())), ring)
+            after = plan(state(256, **dict.fromkeys(names[1:], MemberFacts())), ring)
+            moves[ring] += sum(before[r] != after[r] for r in before)
+            most[ring] += max(Counter(before.values()).values())
+
+    assert sorted(rings, key=moves.__getitem__, reverse=True) == rings
+    assert sorted(rings[1:], key=most.__getitem__) == rings[1:]
+    assert moves[Ring(bound=2.0)] < 3 * 256 / 32 * 1.5
 
 
 def test_a_member_has_many_points():
