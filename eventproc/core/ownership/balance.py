@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from eventproc.core.ownership.group import Group, Wait
 from eventproc.core.ownership.lease import next_epoch
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
+from eventproc.core.placement.backups import backed_up_by
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.rank import rank
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim
@@ -41,6 +42,9 @@ class Shares:
 
     unplaced: frozenset[str] = frozenset()
     """Partitions that no member may have, because each one that might is full."""
+
+    backed_up: frozenset[str] = frozenset()
+    """Partitions of others that this processor should be ready to take over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,14 @@ def shares(group: Group) -> Shares:
         waits=frozenset(waits),
         unclaimed=unclaimed,
         unplaced=frozenset(group.partition_ids) - planned.keys() if is_planned else frozenset(),
+        backed_up=_backed_up(group, planned),
     )
+
+
+def _backed_up(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
+    if group.placement is None or not group.placement.backup_count:
+        return frozenset()
+    return backed_up_by(group.owner_id, planned, group.state, group.placement)
 
 
 def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:

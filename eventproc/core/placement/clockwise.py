@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 
 from eventproc.core.placement.rank import rank
@@ -38,10 +39,14 @@ class Clockwise:
     circle: Circle
 
     def __call__(self, resource: str) -> Iterator[str]:
-        """Return the members, best first."""
+        """Yield the members, best first."""
         members = self.circle.members
         first = self.circle.index(resource) if members else 0
-        return iter(dict.fromkeys(members[first:] + members[:first]))
+        seen = set[str]()
+        for index in chain(range(first, len(members)), range(first)):
+            if members[index] not in seen:
+                seen.add(members[index])
+                yield members[index]
 
 
 class Places:

@@ -43,6 +43,11 @@ class Placement(ABC):
         """
         return dict.fromkeys(state.members)
 
+    @property
+    def backup_count(self) -> int:
+        """How many members besides its owner should be ready to take a resource over."""
+        return 0
+
     @abstractmethod
     def order(self, state: GroupState) -> Order:
         """Return the function that orders the members for each resource.

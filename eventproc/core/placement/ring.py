@@ -37,6 +37,10 @@ class Ring(Placement):
     """The most resources of one member: this many times the mean, rounded up. With 1.0 they are
     spread best; the higher it is, the fewer resources move when members come and go."""
 
+    backups: Annotated[int, Within(least=0), Wanted("a whole number of 0 or more")] = 0
+    """How many members besides its owner prepare a resource, to take it over quickly: the next ones
+    on the ring. Only for handlers that define ``prepare``."""
+
     literal: bool = False
     """Whether to split the circle into equal arcs, one for each member in sorted order, without a
     bound, as in "Hashrings to the rescue" by the makers of Knock."""
@@ -47,6 +51,11 @@ class Ring(Placement):
     def __post_init__(self) -> None:
         """Refuse a bound below one."""
         check_settings(self)
+
+    @property
+    def backup_count(self) -> int:
+        """How many members besides its owner should be ready to take a resource over."""
+        return self.backups
 
     def quotas(self, state: GroupState) -> Mapping[str, int | None]:
         """Return the same bound for all members; no limit with ``literal``."""

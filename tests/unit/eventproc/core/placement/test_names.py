@@ -55,7 +55,10 @@ def test_a_placement_of_the_user_is_named_with_its_module():
     [
         ("Evn", r"placement 'Evn' is not known: use one of Even, Weighted, Ordinal, Ring"),
         ("", r"placement '' is not known"),
-        ("Ring:bond=2", r"'Ring:bond=2': Ring has no setting 'bond'; .* are: bound, literal"),
+        (
+            "Ring:bond=2",
+            r"'Ring:bond=2': Ring has no setting 'bond'; .* are: backups, bound, literal",
+        ),
         ("Even:a=1", r"Even has no setting 'a'; its settings are: none"),
         ("Ring:bound=x", "bound"),
         ("Ring:bound", "bound"),
