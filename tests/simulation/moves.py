@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
@@ -13,6 +13,7 @@ from eventproc.models import LeaseMode, PartitionOwnership
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Invariants, Violation
+from tests.simulation.nodes import CheckedNode
 from tests.simulation.placements import STRATEGIES, with_placement
 from tests.simulation.world import World
 
@@ -90,7 +91,7 @@ async def change_and_rest(seed: int) -> World:
 
 async def _change(world: MovesWorld, change: str, rng: Random, number: int) -> None:
     """Make a change, and compare the moves with the fewest possible."""
-    moves = world.invariants.moves
+    moves, config = world.invariants.moves, world.config
     moves.clear()
     before = dict.fromkeys(world.hub.partition_ids()) | world.owner_by_partition()
     counts = world.owned_counts()
@@ -105,20 +106,31 @@ async def _change(world: MovesWorld, change: str, rng: Random, number: int) -> N
         await asyncio.sleep(rng.choice([0.1, 1, 10]))
         world.leave(nodes[0])
     elif change != "join":
-        for node in nodes[: rng.randint(1, max(1, len(nodes) - 1))]:
-            if len(world.there) > 1:
-                (world.crash if change == "crash" else world.leave)(node)
+        _end_some(world, change, nodes, rng.randint(1, max(1, len(nodes) - 1)))
         if change == "crash":
-            await asyncio.sleep(world.config.ownership_expiration.total_seconds() * NOTICED_AFTER)
+            await asyncio.sleep(config.ownership_expiration.total_seconds() * NOTICED_AFTER)
     await _come_to_rest(world)
     staying = {node.owner_id: counts[node.owner_id] for node in nodes if node.is_there}
     newcomers = [node.owner_id for node in world.there if node.owner_id not in counts]
-    if world.config.placement == Even():
+    if config.placement == Even():
         least = fewest_moves(before, staying, newcomers)
     else:
         least = sum(before[p] != owner_id for p, owner_id in world.planned(before).items())
     if moves.total() > least or max(moves.values(), default=0) > 1:
         raise Violation(f"moves: {dict(moves)} at {change}, {least} are enough for {counts}")
+
+
+def _end_some(world: MovesWorld, change: str, nodes: Sequence[CheckedNode], count: int) -> None:
+    """Let the first *count* nodes crash or leave, but not the last one that is there.
+
+    Deaths are noticed one after another, and a placement that is not sticky has another plan after
+    each: then one crashes.
+    """
+    is_crash = change == "crash"
+    most = 1 if is_crash and not world.config.placement.is_sticky else count
+    for node in nodes[:most]:
+        if len(world.there) > 1:
+            (world.crash if is_crash else world.leave)(node)
 
 
 async def _come_to_rest(world: World) -> None:

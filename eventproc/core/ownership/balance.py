@@ -72,7 +72,11 @@ def shares(group: Group) -> Shares:
     live, followers = group.live_owner_by_partition, group.followers
     foreign = group.sharing - followers
     # Without the placement this processor cannot know what should move.
-    planned = dict(live) if group.placement is None else plan(group.state, group.placement)
+    state = group.state
+    planned = dict(live) if group.placement is None else plan(state, group.placement)
+    backed_up = frozenset[str]()
+    if group.placement is not None:
+        backed_up = backed_up_by(group.owner_id, planned, state, group.placement)
     unclaimed = awaiting_claim(planned, live, foreign)
     waits = {(p, planned[p]) for p in unclaimed}
     planned |= _reassigned(group, frozenset(p for p, owner in waits & group.late))
@@ -87,14 +91,8 @@ def shares(group: Group) -> Shares:
         waits=frozenset(waits),
         unclaimed=unclaimed,
         unplaced=frozenset(group.partition_ids) - planned.keys() if is_planned else frozenset(),
-        backed_up=_backed_up(group, planned),
+        backed_up=backed_up,
     )
-
-
-def _backed_up(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
-    if group.placement is None or not group.placement.backup_count:
-        return frozenset()
-    return backed_up_by(group.owner_id, planned, group.state, group.placement)
 
 
 def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from operator import itemgetter
 
 from eventproc.core.placement.rank import rank
@@ -39,14 +38,15 @@ class Clockwise:
     circle: Circle
 
     def __call__(self, resource: str) -> Iterator[str]:
-        """Yield the members, best first."""
+        """Return the members, best first."""
         members = self.circle.members
         first = self.circle.index(resource) if members else 0
-        seen = set[str]()
-        for index in chain(range(first, len(members)), range(first)):
-            if members[index] not in seen:
-                seen.add(members[index])
-                yield members[index]
+        seen = set()
+        for index in range(first - len(members), first):  # Negative ones count from the end.
+            member = members[index]
+            if member not in seen:
+                seen.add(member)
+                yield member
 
 
 class Places:

@@ -43,10 +43,13 @@ class Placement(ABC):
         """
         return dict.fromkeys(state.members)
 
-    @property
-    def backup_count(self) -> int:
-        """How many members besides its owner should be ready to take a resource over."""
-        return 0
+    def backups_of(self, state: GroupState, planned: Mapping[str, str]) -> Order | None:  # noqa: ARG002
+        """Return the function that names the backups of each resource, best first.
+
+        They should be ready to take it over from its planned owner. ``None``, as by default: no
+        resource has any.
+        """
+        return None
 
     @abstractmethod
     def order(self, state: GroupState) -> Order:

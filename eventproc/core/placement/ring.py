@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from math import ceil
 from struct import unpack
 from typing import Annotated, ClassVar, Final
@@ -37,9 +37,9 @@ class Ring(Placement):
     """The most resources of one member: this many times the mean, rounded up. With 1.0 they are
     spread best; the higher it is, the fewer resources move when members come and go."""
 
-    backups: Annotated[int, Within(least=0), Wanted("a whole number of 0 or more")] = 0
-    """How many members besides its owner prepare a resource, to take it over quickly: the next ones
-    on the ring. Only for handlers that define ``prepare``."""
+    backups: Annotated[int, Within(least=0), Wanted("a whole number, 0 or more")] = 0
+    """How many members are the backups of each resource: the next ones on the ring after its owner.
+    They prepare what they may have to take over, if the handlers define ``prepare``."""
 
     literal: bool = False
     """Whether to split the circle into equal arcs, one for each member in sorted order, without a
@@ -49,13 +49,8 @@ class Ring(Placement):
     admits_standby: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Refuse a bound below one."""
+        """Refuse a bound below one, and a negative number of backups."""
         check_settings(self)
-
-    @property
-    def backup_count(self) -> int:
-        """How many members besides its owner should be ready to take a resource over."""
-        return self.backups
 
     def quotas(self, state: GroupState) -> Mapping[str, int | None]:
         """Return the same bound for all members; no limit with ``literal``."""
@@ -75,6 +70,24 @@ class Ring(Placement):
             return chain(islice(names, first, None), islice(names, first))
 
         return order
+
+    def backups_of(self, state: GroupState, planned: Mapping[str, str]) -> Order | None:
+        """Return the function that names the backups of each resource, best first.
+
+        They are the members that follow the owner on the ring, so the first one is the next owner
+        if the owner ends and the bound does not decide otherwise. A small group has fewer.
+        """
+        if not self.backups:
+            return None
+        order = self.order(state)
+
+        def backups(resource: str) -> tuple[str, ...]:
+            members = iter(order(resource))
+            owner_id = planned.get(resource)
+            full = list(takewhile(lambda member: member != owner_id, members))
+            return tuple(islice(chain(members, full), self.backups))
+
+        return backups
 
 
 @lru_cache(maxsize=8)

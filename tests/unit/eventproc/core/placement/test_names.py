@@ -19,7 +19,9 @@ PLACEMENT_BY_NAME = {
     "Ordinal:replicas=4": Ordinal(replicas=4),
     "Ordinal:replicas=4,literal=true": Ordinal(replicas=4, literal=True),
     "Ring": Ring(),
+    "Ring:backups=1": Ring(backups=1),
     "Ring:bound=1.25": Ring(bound=1.25),
+    "Ring:bound=1.25,backups=2": Ring(bound=1.25, backups=2),
     "Ring:literal=true": Ring(literal=True),
 }
 

@@ -1,5 +1,6 @@
 """``Ring``: a hash ring with a bound, or the equal arcs of the document."""
 
+from dataclasses import replace
 from math import ceil
 
 import pytest
@@ -99,6 +100,72 @@ def test_a_member_has_many_points():
     found = counts(group_of(resources, 2), Ring(bound=2.0))
 
     assert min(found.values()) > 0.4 * resources
+
+
+def backups(seen, placement) -> dict[str, tuple[str, ...]]:
+    """The backups of each resource."""
+    backups_of = placement.backups_of(seen, plan(seen, placement))
+    return {resource: backups_of(resource) for resource in seen.resources}
+
+
+@given(st.integers(1, 40), st.integers(2, 9))
+def test_the_next_owner_of_a_resource_is_its_first_backup(resources, members):
+    """Each member ends in turn; with a bound that none reaches, the next owner is always that."""
+    loose = Ring(bound=float(members), backups=1)
+    group = group_of(resources, members)
+    first = {resource: names[0] for resource, names in backups(group, loose).items()}
+    owners = plan(group, loose)
+    for ended in group.members:
+        left = replace(group, members={n: f for n, f in group.members.items() if n != ended})
+        planned = plan(left, loose)
+
+        assert all(planned[r] == first[r] for r in owners if owners[r] == ended)
+
+
+@given(
+    st.integers(0, 40),
+    st.integers(0, 9),
+    st.integers(0, 12),
+    st.booleans(),
+    st.sampled_from([1, 2]),
+)
+def test_backups_are_other_members_than_the_owner(resources, members, count, literal, bound):
+    """As many as are wanted, or all others."""
+    ring = Ring(bound=bound, backups=count, literal=literal)
+    group = group_of(resources, members)
+    owners = plan(group, ring)
+    for resource, names in backups(group, ring).items():
+        assert len(names) == len(set(names)) == max(0, min(count, members - 1))
+        assert set(names) <= group.members.keys() - {owners.get(resource)}
+
+
+def test_backups_follow_the_owner_on_the_ring():
+    """Members that come before the owner in the order are full, so they come last."""
+    group = group_of(10, 4)
+    ring = Ring(backups=3)
+    order, owners = ring.order(group), plan(group, ring)
+    found = backups(group, ring)
+    passed = [r for r in group.resources if next(iter(order(r))) != owners[r]]
+
+    assert passed
+    for resource in group.resources:
+        names = [*order(resource)]
+        at = names.index(owners[resource])
+
+        assert found[resource] == (*names[at + 1 :], *names[:at])
+
+
+def test_backups_change_no_plan():
+    """Members with another number of them have the same plan while the group changes."""
+    assert Ring().backups_of(group_of(10, 4), {}) is None
+    assert shares(group_of(10, 4), Ring(backups=2)) == RING_OF_FOUR
+
+
+@pytest.mark.parametrize("count", [-1, 0.5, "1", True])
+def test_a_number_of_backups_that_is_none_is_refused(count):
+    """The message says what is possible."""
+    with pytest.raises(ConfigurationError, match=r"backups .* a whole number, 0 or more"):
+        Ring(backups=count)
 
 
 def test_without_members_there_are_no_quotas():
