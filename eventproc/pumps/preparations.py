@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from eventproc.concurrency.tasks import end, users_code
 from eventproc.concurrency.threads import in_own_thread
@@ -79,7 +80,7 @@ class Preparations:
         try:
             handler = self._make()
         except Exception as error:  # noqa: BLE001 - the user's code: made again by the next cycle
-            self._warn("prepare_failed", name, error)
+            self._log.warning("prepare_failed", **self._fields(name, error))
             return
         kind = self._kind_of(handler)
         if type(handler).prepare is kind.prepare:
@@ -95,7 +96,7 @@ class Preparations:
                 await self._call(handler, handler.prepare, name)
             except Exception as error:  # noqa: BLE001 - the user's code
                 failure_count += 1
-                self._warn("prepare_failed", name, error)
+                self._log.warning("prepare_failed", **self._fields(name, error))
                 await asyncio.sleep(self._wait_s(failure_count))
             else:
                 self._ready.add(name)
@@ -111,7 +112,7 @@ class Preparations:
             try:
                 await self._call(prepared.handler, prepared.handler.discard, name)
             except Exception as error:  # noqa: BLE001 - the user's code
-                self._warn("discard_failed", name, error)
+                self._log.warning("discard_failed", **self._fields(name, error))
 
         task = asyncio.create_task(discard(), name=f"discard-{name}")
         self._discarding.add(task)
@@ -135,5 +136,5 @@ class Preparations:
         coroutine_kind, blocking_kind = self._kinds
         return blocking_kind if isinstance(handler, blocking_kind) else coroutine_kind
 
-    def _warn(self, event: str, name: str, error: Exception) -> None:
-        self._log.warning(event, handler_of=self._shown(name), error=shown(error), exc_info=error)
+    def _fields(self, name: str, error: Exception) -> dict[str, Any]:
+        return {"handler_of": self._shown(name), "error": shown(error), "exc_info": error}

@@ -23,6 +23,7 @@ def backup_by_partition(partition_ids) -> dict[str, str]:
     members = dict.fromkeys(NAMES, MemberFacts())
     state = GroupState(resources=tuple(partition_ids), owner_by_resource={}, members=members)
     backups = RING.backups_of(state, plan(state, RING))
+    assert backups is not None
     return {p: backups(p)[0] for p in partition_ids}
 
 

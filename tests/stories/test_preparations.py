@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 from eventproc import Backoff, PartitionHandler, Ring
 from eventproc.testing import StoreFaults
@@ -10,14 +11,14 @@ from tests.stories.resources_scene import ResourceScene, Using
 from tests.stories.scene import Noting, Scene, seconds
 
 NAMES = [f"r{number}" for number in range(8)]
-BACKED_UP = {"placement": Ring(backups=1, bound=8.0)}
+BACKED_UP: dict[str, Any] = {"placement": Ring(backups=1, bound=8.0)}
 """Without a bound in effect: then the first backup is the next holder."""
 
 
 class Preparing(Using):
     """Takes a minute to prepare, and notes what it is asked."""
 
-    def __init__(self, scene: ResourceScene, took_s: float = 60.0) -> None:
+    def __init__(self, scene: "PreparingScene", took_s: float = 60.0) -> None:
         super().__init__(scene)
         self.took_s = took_s
         self.calls: list[str] = []
@@ -50,18 +51,19 @@ class Preparing(Using):
         await super().use(held, use)
 
 
-def scene_of(*names):
+class PreparingScene(ResourceScene):
     """A scene that remembers its handlers."""
-    scene = ResourceScene(*names)
-    scene.handlers = []
-    return scene
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(*names)
+        self.handlers: list[Preparing] = []
 
 
 def test_each_resource_is_prepared_by_one_backup_which_takes_over_warm():
     """The instance that was prepared holds the resource after the owner has gone."""
 
     async def story():
-        scene = scene_of(*NAMES)
+        scene = PreparingScene(*NAMES)
         make = lambda: Preparing(scene)  # noqa: E731
         async with (
             scene.processor("x", make, **BACKED_UP),
@@ -89,7 +91,7 @@ def test_what_is_not_backed_up_any_more_is_discarded():
     """Also when the processor stops."""
 
     async def story():
-        scene = scene_of(*NAMES)
+        scene = PreparingScene(*NAMES)
         make = lambda: Preparing(scene, 1.0)  # noqa: E731
         async with scene.processor("x", make, **BACKED_UP):
             y = scene.processor("y", make, **BACKED_UP)
@@ -110,7 +112,7 @@ def test_a_preparation_under_way_ends_before_hold_begins():
     """It is cancelled, and may close what it had opened."""
 
     async def story():
-        scene = scene_of("r0")
+        scene = PreparingScene("r0")
         make = lambda: Preparing(scene, 1000.0)  # noqa: E731
         x, y = (scene.processor(name, make, **BACKED_UP) for name in "xy")
         await x.start()
@@ -139,7 +141,7 @@ def test_a_preparation_that_fails_is_tried_again(caplog):
             self.calls.append("ready")
 
     async def story():
-        scene = scene_of("r0")
+        scene = PreparingScene("r0")
         settings = {**BACKED_UP, "handler_backoff": Backoff(maximum=timedelta(seconds=1))}
         async with (
             scene.processor("x", lambda: Failing(scene), **settings),
@@ -156,7 +158,7 @@ def test_without_prepare_or_backups_nothing_is_prepared():
     """The handlers that exist are those that hold."""
 
     async def story(settings, kind):
-        scene = scene_of(*NAMES)
+        scene = PreparingScene(*NAMES)
         made = []
 
         def make():

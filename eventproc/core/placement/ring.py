@@ -10,7 +10,7 @@ from struct import unpack
 from typing import Annotated, ClassVar, Final
 
 from eventproc.core.placement.clockwise import Circle, Clockwise
-from eventproc.core.placement.placement import Order, Placement
+from eventproc.core.placement.placement import Backups, Order, Placement
 from eventproc.core.placement.rank import rank
 from eventproc.core.placement.state import GroupState
 from eventproc.settings import Wanted, Within, check_settings
@@ -71,7 +71,7 @@ class Ring(Placement):
 
         return order
 
-    def backups_of(self, state: GroupState, planned: Mapping[str, str]) -> Order | None:
+    def backups_of(self, state: GroupState, planned: Mapping[str, str]) -> Backups | None:
         """Return the function that names the backups of each resource, best first.
 
         They are the members that follow the owner on the ring, so the first one is the next owner

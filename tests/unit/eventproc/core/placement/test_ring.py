@@ -105,7 +105,7 @@ def test_a_member_has_many_points():
 def backups(seen, placement) -> dict[str, tuple[str, ...]]:
     """The backups of each resource."""
     backups_of = placement.backups_of(seen, plan(seen, placement))
-    return {resource: backups_of(resource) for resource in seen.resources}
+    return {r: () if backups_of is None else backups_of(r) for r in seen.resources}
 
 
 @given(st.integers(1, 40), st.integers(2, 9))
