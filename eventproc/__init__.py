@@ -64,6 +64,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         MemberFacts,
         Ordinal,
         Placement,
+        Published,
         Ring,
         Weighted,
     )
@@ -128,6 +129,7 @@ __all__ = [
     "PartitionReceiver",
     "Placement",
     "ProcessorStatistics",
+    "Published",
     "PumpStatistics",
     "ReceivedEvent",
     "ReceiverDisplacedError",

@@ -4,6 +4,7 @@ from eventproc.core.placement.clockwise import Circle, Clockwise
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.placement import Order, Placement
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.core.placement.weighted import Weighted
@@ -17,6 +18,7 @@ __all__ = [
     "Order",
     "Ordinal",
     "Placement",
+    "Published",
     "Ring",
     "Weighted",
 ]

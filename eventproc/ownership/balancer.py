@@ -18,11 +18,13 @@ from eventproc.core.ownership.memory import (
     observe,
 )
 from eventproc.core.ownership.rules import Rules
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.state import MemberFacts
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapshot, WriteOutcome
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
+from eventproc.ownership.schemas import SchemaStore
 from eventproc.ports import CheckpointStore
 
 
@@ -70,6 +72,7 @@ class Balancer:
             on_lost=on_lost,
             log=log,
         )
+        self._schemas = SchemaStore(store, group, log)
         self._rules = Rules(
             owner_id=member.owner_id,
             strategy=config.load_balancing_strategy,
@@ -116,16 +119,22 @@ class Balancer:
     async def _read(
         self, partition_ids: tuple[str, ...], busy: frozenset[str], running: frozenset[str]
     ) -> Listing:
-        """Read members, then ownership: a processor that starts is seen in at least one of them."""
+        """Read members, then ownership: a processor that starts is seen in at least one of them.
+
+        The schema comes between: while it is unchanged, the ownership records need not be read.
+        """
         asked_at_s = self._clock()
         present = await self._store.list_members(self._group)
         self.membership.note(present, asked_at_s)
+
+        schema = await self._schemas.read() if self._follows_schema else None
 
         def listing(owned: OwnershipSnapshot | None) -> Listing:
             return Listing(
                 partition_ids=partition_ids,
                 present=present,
                 owned=owned,
+                schema=schema,
                 asked_at_s=asked_at_s,
                 own=self.membership.own,
                 leases=self.leases.by_partition,
@@ -138,6 +147,12 @@ class Balancer:
         if needs_ownership(self._memory, read, self._rules, self._clock()):
             read = listing(await self._store.list_ownership(self._group))
         return read
+
+    @property
+    def _follows_schema(self) -> bool:
+        """Whether the group follows a published plan, as far as this processor knows."""
+        seen = self._memory.observed
+        return isinstance(seen.group.placement if seen else self._rules.placement, Published)
 
     async def _carry_out(self, actions: Actions, listing: Listing) -> CycleResult:
         """Write what was decided, in the order of the fields of ``Actions``."""
@@ -154,6 +169,8 @@ class Balancer:
         results = await self._claim(actions) if is_known else []
         if actions.transfers and await self.membership.is_sole_holder():
             await self.leases.write(actions.transfers)
+        if is_known and actions.publish is not None:
+            await self._schemas.publish(actions.publish)
         for member in actions.forgotten:
             await self._store.withdraw_member(self._group, member)
         won = {r.claim.partition_id for r in results if r.outcome is WriteOutcome.WON}

@@ -14,6 +14,7 @@ from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.placement import Placement
 from eventproc.core.placement.plan import plan
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.core.placement.weighted import Weighted
@@ -36,6 +37,8 @@ UNEVEN: Final[tuple[Placement, ...]] = (
     Ring(bound=1.25),
     Ring(bound=2.0),
     Ring(literal=True),
+    Published(Even()),
+    Published(Weighted()),
 )
 
 
@@ -70,7 +73,7 @@ def drawn_facts(
 
     With ``Weighted`` its weight is drawn, and sometimes a capacity, which may be too small.
     """
-    if placement != Weighted():
+    if placement not in {Weighted(), Published(Weighted())}:
         return MemberFacts(ordinal=ordinal)
     rng = Random(f"facts/{seed}/{owner_id}")
     weight = rng.choice([0.5, 1.0, 1.0, 2.0, 3.0])

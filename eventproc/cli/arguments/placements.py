@@ -3,17 +3,20 @@
 from eventproc.cli.arguments.modules import import_module
 from eventproc.core.placement.names import PLACEMENTS, placement_named
 from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.published import PREFIX, Published
 from eventproc.errors import ConfigurationError
 
 
 def parse_placement(option: str, text: str) -> Placement:
     """Parse ``Even``, ``Ring:bound=1.25``, or ``module:name`` for a class or an instance.
 
-    The current folder is searched for the module, too.
+    ``Published:`` may precede each of them. The current folder is searched for the module, too.
 
     Raises:
         ConfigurationError: there is no such placement; the message says what is possible.
     """
+    if text.startswith(PREFIX):
+        return Published(parse_placement(option, text.removeprefix(PREFIX)))
     name, _, rest = text.partition(":")
     if name in PLACEMENTS or not rest:
         return placement_named(text)

@@ -19,8 +19,9 @@ BALANCING: Final[dict[str, Any]] = {
     ),
     "placement": Option(
         help="Which processor should have which partition: Even, Weighted, Ordinal or Ring, with "
-        "settings as in Ring:bound=1.25, or MODULE:NAME for a placement of your own. Should be the "
-        "same for all processors of a group.",
+        "settings as in Ring:bound=1.25, or MODULE:NAME for a placement of your own. With "
+        "Published: before it, one processor computes the plan for all. Should be the same for all "
+        "processors of a group.",
     ),
     "load_balancing_interval": Option(help="The time between two polls of the group's records."),
     "ownership_expiration": EXPIRATION,

@@ -19,9 +19,16 @@ from dataclasses import dataclass, field
 
 from eventproc.core.ownership.group import Group, Wait
 from eventproc.core.ownership.lease import next_epoch
+from eventproc.core.ownership.schemas import (
+    is_awaited,
+    next_plan,
+    published_plan,
+    unplaced_resources,
+)
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
 from eventproc.core.placement.backups import backed_up_by
 from eventproc.core.placement.plan import plan
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.rank import rank
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim
 
@@ -46,6 +53,9 @@ class Shares:
     backed_up: frozenset[str] = frozenset()
     """Partitions of others that this processor should be ready to take over."""
 
+    is_awaited: bool = False
+    """Whether the leader has to publish another plan."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
@@ -59,7 +69,7 @@ class Moves:
     """For each surplus partition that I hold: the new owner, or ``None`` to release it."""
 
     is_balanced: bool = False
-    """Whether the plan asks no change of this processor."""
+    """Whether the plan asks no change of this processor, and no other plan is to come."""
 
     @property
     def taken(self) -> tuple[OwnershipClaim, ...]:
@@ -71,12 +81,7 @@ def shares(group: Group) -> Shares:
     """Compute the plan, and assign to others what foreign members have not claimed in time."""
     live, followers = group.live_owner_by_partition, group.followers
     foreign = group.sharing - followers
-    # Without the placement this processor cannot know what should move.
-    state = group.state
-    planned = dict(live) if group.placement is None else plan(state, group.placement)
-    backed_up = frozenset[str]()
-    if group.placement is not None:
-        backed_up = backed_up_by(group.owner_id, planned, state, group.placement)
+    planned = _plan(group)
     unclaimed = awaiting_claim(planned, live, foreign)
     waits = {(p, planned[p]) for p in unclaimed}
     planned |= _reassigned(group, frozenset(p for p, owner in waits & group.late))
@@ -85,14 +90,38 @@ def shares(group: Group) -> Shares:
         for p, owner_id in planned.items()
         if owner_id == group.owner_id and live.get(p, owner_id) != owner_id
     }
-    is_planned = group.placement is not None and group.sharing
     return Shares(
         owner_by_partition=planned,
         waits=frozenset(waits),
         unclaimed=unclaimed,
-        unplaced=frozenset(group.partition_ids) - planned.keys() if is_planned else frozenset(),
-        backed_up=backed_up,
+        unplaced=_unplaced(group, planned),
+        is_awaited=is_awaited(group),
+        backed_up=_backed_up(group, planned),
     )
+
+
+def _plan(group: Group) -> dict[str, str]:
+    if group.placement is None:
+        # Without the placement this processor cannot know what should move.
+        return dict(group.live_owner_by_partition)
+    if isinstance(group.placement, Published):
+        # Until the next schema says what comes of my partitions, I give them as it will probably.
+        is_guessed = group.is_leaving and is_awaited(group) and group.placement.can_lead
+        return next_plan(group, group.placement) if is_guessed else published_plan(group)
+    return plan(group.state, group.placement)
+
+
+def _unplaced(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
+    if isinstance(group.placement, Published):
+        return unplaced_resources(group)
+    is_planned = group.placement is not None and group.sharing
+    return frozenset(group.partition_ids) - planned.keys() if is_planned else frozenset()
+
+
+def _backed_up(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
+    if group.placement is None:
+        return frozenset()
+    return backed_up_by(group.owner_id, planned, group.state, group.placement)
 
 
 def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:
@@ -130,7 +159,7 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
         stealable = [] if orphans else stealable
     steal = min(stealable, key=rank, default=None)
     hand_overs = _surplus(group, planned, strategy)
-    is_balanced = not due and not hand_overs
+    is_balanced = not due and not hand_overs and not shared.is_awaited
     if group.is_unsure:
         orphans, steal = [], None
         begun = group.handing_over | group.vanished

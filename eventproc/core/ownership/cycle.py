@@ -36,6 +36,7 @@ from eventproc.core.ownership.member_status import (
 )
 from eventproc.core.ownership.memory import GroupMemory, Observed
 from eventproc.core.ownership.rules import Rules
+from eventproc.core.ownership.schemas import Publication
 from eventproc.models import LeaseMode, Member, OwnershipClaim
 
 NO_MOVES: Final = Moves()
@@ -67,6 +68,9 @@ class Actions:
     transfers: tuple[OwnershipClaim, ...] = ()
     """Surplus that is recorded as mine, but has no lease and no handler to drain."""
 
+    publish: Publication | None = None
+    """The next schema of a group that follows a published plan."""
+
     forgotten: tuple[Member, ...] = ()
     """Member records to delete."""
 
@@ -89,7 +93,11 @@ class Actions:
     @property
     def is_balanced(self) -> bool:
         """Whether the plan asks no change of this processor, and the listing contradicts none."""
-        return self.moves.is_balanced and all(lease.is_doubtful for lease in self.renewals)
+        return (
+            self.moves.is_balanced
+            and self.publish is None
+            and all(lease.is_doubtful for lease in self.renewals)
+        )
 
     @property
     def has_others(self) -> bool:
@@ -132,6 +140,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
             group.recorded_owner(c.partition_id) == rules.owner_id for c in moved.claims
         ),
         transfers=_transfers(observed, listing.running, moved.hand_overs),
+        publish=None if listing.owned is None else observed.publication,
         forgotten=members_to_forget(listing.present, group.live_owner_by_partition.values(), rules),
         owner_by_partition=planned,
         unplaced=observed.shares.unplaced,

@@ -24,6 +24,7 @@ from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.standby import active_members
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.schema import Schema
 from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.models import Member, MemberStatus, PartitionOwnership
 
@@ -75,6 +76,9 @@ class Group:
 
     placement: Placement | None = field(default_factory=Even)
     """The one that the group follows; ``None`` if this processor does not have it."""
+
+    schema: Schema | None = None
+    """The published plan that the group follows, if its placement is ``Published``."""
 
     facts_by_member: Mapping[str, MemberFacts] = field(default_factory=dict)
     """What the placement may know of the members that have a record."""

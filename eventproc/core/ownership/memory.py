@@ -14,6 +14,7 @@ since when          question                                             forgott
 ``membership``      have other members read the same membership?         when the members change
 ``waiting_since_s`` has a member had its time to let go, or to claim?    when nothing waits for it,
                                                                          and after an outage
+``numbering``       have other members read the same schema?             when its number changes
 ``observed``        can the records have changed since the last poll?    at each full poll
 ==================  ===================================================  ==========================
 """
@@ -30,8 +31,11 @@ from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, si
 from eventproc.core.ownership.liveness import is_fresh, last_writes, live_members
 from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
 from eventproc.core.ownership.rules import Rules
+from eventproc.core.ownership.schemas import Publication, followed, highest, publication
+from eventproc.core.ownership.stability import MembershipObservation, observe_members
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import agreed
+from eventproc.core.placement.schema import Schema, StoredSchema
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, Member, MembershipSnapshot, OwnershipSnapshot
 
@@ -43,13 +47,6 @@ OUTAGE_EXPIRATION_FRACTION: Final = 0.5
 GRACE_INTERVALS: Final = 2
 """After an outage, for how many load-balancing intervals no member is considered dead, so that
 each has time to renew."""
-
-STABLE_AFTER_CYCLES: Final = 0.8
-"""How many rebalance intervals a membership must last before this processor acts on it: two polls
-then showed the same members, and members that joined at the same time have seen each other."""
-
-UNSTABLE_CYCLES_MAX: Final = 4
-"""How many rebalance intervals this processor waits at most, if the members keep changing."""
 
 FULL_POLL_EXPIRATION_FRACTION: Final = 0.5
 """The ownership records are read at least this often, even if membership is unchanged: to notice
@@ -64,6 +61,9 @@ class Listing:
     present: MembershipSnapshot
     owned: OwnershipSnapshot | None
     """``None``: not read, because nothing can have changed (``needs_ownership``)."""
+
+    schema: StoredSchema | None = None
+    """``None``: not read, because the group publishes no plan, or it could not be read."""
 
     asked_at_s: float
     """When the first of these was requested."""
@@ -83,34 +83,6 @@ class Listing:
     def held(self) -> frozenset[str]:
         """The partitions that count as this processor's own, whatever the listing says."""
         return self.handing_over.union(self.leases)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipObservation:
-    """Since when the group has had these members with a share."""
-
-    members: Hashable
-    """What the plan depends on besides the owners."""
-
-    since_s: float
-    seen_s: float
-    """When a poll last showed them."""
-
-    unstable_since_s: float
-    """Since when the members have kept changing."""
-
-    unconfirmed_count: int = 0
-    """How many memberships in a row, before this one, were each shown by a single poll."""
-
-    def is_unstable(self, now_s: float, rules: Rules) -> bool:
-        """Whether to wait before acting: the membership is new, and the wait has not been long."""
-        rebalance_s = rules.rebalance_interval.total_seconds()
-        is_new = now_s - self.since_s < STABLE_AFTER_CYCLES * rebalance_s
-        is_long = (
-            self.unconfirmed_count >= UNSTABLE_CYCLES_MAX
-            or now_s - self.unstable_since_s >= UNSTABLE_CYCLES_MAX * rebalance_s
-        )
-        return is_new and not is_long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +106,9 @@ class Observed:
     outsiders: frozenset[str]
     """Live owners that this processor's lease mode or placement does not admit."""
 
+    publication: Publication | None
+    """What this processor publishes, if it leads a group that follows a published plan."""
+
     is_at_rest: bool
     """Whether nothing is left to do, and nothing can change unless a member record does."""
 
@@ -156,6 +131,11 @@ class GroupMemory:
 
     membership: MembershipObservation | None = None
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
+    schema: Schema | None = None
+    """The published plan with the highest number that was seen."""
+
+    numbering: MembershipObservation | None = None
+    """Since when the group has followed this schema."""
 
     @property
     def is_grace(self) -> bool:
@@ -186,6 +166,7 @@ def needs_ownership(memory: GroupMemory, listing: Listing, rules: Rules, now_s: 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a poll that was answered at *now_s*."""
     memory = replace(_after_answer(memory, rules, now_s), listing=listing, now_s=now_s)
+    memory = replace(memory, schema=highest(memory.schema, listing.schema))
     owned, present = listing.owned, listing.present
     if owned is None:
         return memory
@@ -194,12 +175,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     if is_session and not memory.is_grace:
         silent = silent_members(present, owned, me, rules.expiration)
     present = _as_fenced(present, silent)
-    absent_since_s = _since(
-        memory.absent_since_s,
-        {o.owner_id for o in owned.ownerships if o.owner_id is not None}
-        - {m.owner_id for m in present.members},
-        now_s,
-    )
+    absent_since_s = _since(memory.absent_since_s, _absent(owned, present), now_s)
     absent = _older(absent_since_s, rules.expiration, now_s)
     live = live_owners(rules, present, owned, absent, is_grace=memory.is_grace)
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
@@ -223,11 +199,17 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
     )
     group = _with_placement(group, members, rules)
+    group = replace(group, schema=followed(memory.schema, group))
     membership = observe_members(memory.membership, _plan_input(group), rules, now_s)
-    is_unsure = membership.is_unstable(now_s, rules) or any(
+    numbering = _observe_number(memory.numbering, group, rules, now_s)
+    # Members that follow one schema have one plan, whichever members they see.
+    is_unsure = (numbering or membership).is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
     )
     group = replace(group, is_unsure=is_unsure)
+    published = None
+    if not is_unsure and not membership.is_unstable(now_s, rules):
+        published = publication(group, members, memory.schema, listing.schema)
     shared = shares(group)
     outsiders = _outsiders(group, owned, present, rules)
     is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
@@ -244,11 +226,13 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             silent=silent,
             contradicted=suspects,
             outsiders=outsiders,
+            publication=published,
             is_at_rest=moved.is_balanced and not is_changing and not memory.is_grace,
         ),
         absent_since_s=absent_since_s,
         written_at=written_at,
         membership=membership,
+        numbering=numbering,
         waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
     )
 
@@ -265,6 +249,12 @@ def _after_answer(memory: GroupMemory, rules: Rules, now_s: float) -> GroupMemor
 def _since(known: Mapping[K, float], true_now: Collection[K], now_s: float) -> dict[K, float]:
     """Return since when each of these has been true."""
     return {key: known.get(key, now_s) for key in true_now}
+
+
+def _absent(owned: OwnershipSnapshot, present: MembershipSnapshot) -> set[str]:
+    """Return the recorded owners that have no member record."""
+    owners = {o.owner_id for o in owned.ownerships if o.owner_id is not None}
+    return owners - {m.owner_id for m in present.members}
 
 
 def _older(since_s: Mapping[K, float], span: timedelta, now_s: float) -> frozenset[K]:
@@ -348,29 +338,13 @@ def _plan_input(group: Group) -> Hashable:
     return group.placement, frozenset(facts)
 
 
-def observe_members(
-    known: MembershipObservation | None, members: Hashable, rules: Rules, now_s: float
-) -> MembershipObservation:
-    """Note since when the group has had these members.
-
-    Between two polls the members may change and change again. So a membership that one poll showed
-    and the next one did not is counted: if every poll shows another one, the wait has to end too.
-    """
-    if known is not None and known.members == members:
-        return replace(known, seen_s=now_s)
-    new = MembershipObservation(
-        members=members, since_s=now_s, seen_s=now_s, unstable_since_s=now_s
-    )
-    stable_after_s = STABLE_AFTER_CYCLES * rules.rebalance_interval.total_seconds()
-    if known is None or known.seen_s - known.since_s >= stable_after_s:
-        return new
-    if now_s - known.since_s >= stable_after_s:
-        return replace(new, unconfirmed_count=known.unconfirmed_count + 1)
-    return replace(
-        new,
-        unstable_since_s=known.unstable_since_s,
-        unconfirmed_count=known.unconfirmed_count,
-    )
+def _observe_number(
+    known: MembershipObservation | None, group: Group, rules: Rules, now_s: float
+) -> MembershipObservation | None:
+    """Note since when the group has followed this schema, if it follows one."""
+    if group.schema is None:
+        return None
+    return observe_members(known, group.schema.number, rules, now_s)
 
 
 def _signature(listing: Listing, rules: Rules) -> Hashable:
@@ -380,4 +354,5 @@ def _signature(listing: Listing, rules: Rules) -> Hashable:
         (m.owner_id, m.incarnation, m.status, is_fresh(m, present, rules.expiration))
         for m in present.members
     )
-    return listing.partition_ids, listing.held, members
+    schema = listing.schema and listing.schema.etag
+    return listing.partition_ids, listing.held, members, schema

@@ -1,4 +1,7 @@
-"""Placements as text: ``Even``, ``Ring:bound=1.25``, ``Ordinal:replicas=4,literal=true``."""
+"""Placements as text: ``Even``, ``Ring:bound=1.25``, ``Ordinal:replicas=4,literal=true``.
+
+``Published:Ring:bound=1.25`` is a published one: what follows is the placement that is computed.
+"""
 
 from collections import Counter
 from collections.abc import Collection
@@ -9,12 +12,13 @@ from typing import Any, Final
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.placement import Placement
+from eventproc.core.placement.published import PREFIX, Published, Unavailable
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.weighted import Weighted
 from eventproc.errors import ConfigurationError
 
 PLACEMENTS: Final = MappingProxyType({cls.__name__: cls for cls in (Even, Weighted, Ordinal, Ring)})
-"""The classes of this package, by name."""
+"""The classes of this package, by name, except ``Published``."""
 
 
 def placement_named(text: str) -> Placement:
@@ -23,11 +27,14 @@ def placement_named(text: str) -> Placement:
     Raises:
         ConfigurationError: there is none, or a setting is wrong; the message says what is possible.
     """
+    if text.startswith(PREFIX):
+        return Published(placement_named(text.removeprefix(PREFIX)))
     name, _, settings = text.partition(":")
     cls: Any = PLACEMENTS.get(name)
     if cls is None:
         raise ConfigurationError(
-            f"placement {text!r} is not known: use one of {', '.join(PLACEMENTS)}"
+            f"placement {text!r} is not known: use one of {', '.join(PLACEMENTS)}, or {PREFIX} and "
+            "one of them"
         )
     values = {}
     known = {field.name for field in fields(cls)}
@@ -59,6 +66,8 @@ def agreed(names: Collection[str], own: Placement) -> Placement | None:
     try:
         return placement_named(name)
     except ConfigurationError:
+        if name.startswith(PREFIX):
+            return Published(Unavailable(name.removeprefix(PREFIX)))
         return None
 
 

@@ -25,8 +25,8 @@ GROUP = guards_in(
     suites=("moves", "safety", "planned"),
 )
 
-MEMORY = guards_in(
-    "eventproc/core/ownership/memory.py",
+STABILITY = guards_in(
+    "eventproc/core/ownership/stability.py",
     [
         "tests/unit/eventproc/core/ownership/test_memory.py",
         "tests/unit/eventproc/core/ownership/test_cycle.py",
@@ -39,6 +39,14 @@ MEMORY = guards_in(
         words="return is_new and not is_long",
         mutated="return is_new",
     ),
+)
+
+MEMORY = guards_in(
+    "eventproc/core/ownership/memory.py",
+    [
+        "tests/unit/eventproc/core/ownership/test_memory.py",
+        "tests/unit/eventproc/core/ownership/test_cycle.py",
+    ],
     Guard(
         name="handoff_timeout is counted from when a partition was first due",
         suites=("liveness",),
@@ -87,10 +95,10 @@ MEMORY = guards_in(
         name="a contradicted lease holds up claims and steals until it is verified",
         without_it="a processor whose partition was stolen plans as if it held it, and partitions "
         "move twice",
-        words="""is_unsure = membership.is_unstable(now_s, rules) or any(
+        words="""is_unsure = (numbering or membership).is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
     )""",
-        mutated="is_unsure = membership.is_unstable(now_s, rules)",
+        mutated="is_unsure = (numbering or membership).is_unstable(now_s, rules)",
         is_simulated=False,
     ),
     suites=("moves", "safety", "liveness"),

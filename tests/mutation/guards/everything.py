@@ -24,7 +24,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *decisions.STANDBY,
         *cycle.GROUP,
     ],
-    "The cycle": [*cycle.MEMORY, *cycle.CYCLE, *sessions.SESSION_MEMORY],
+    "The cycle": [*cycle.STABILITY, *cycle.MEMORY, *cycle.CYCLE, *sessions.SESSION_MEMORY],
     "Members and their liveness": [
         *decisions.LEASE,
         *decisions.LIVENESS,

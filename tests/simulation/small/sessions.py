@@ -45,7 +45,9 @@ async def blind(world: SmallWorld, rng: Random) -> None:
 
     def see(called: str, fate: Fate) -> Fate:
         nonlocal is_blind
-        if called == "announce_member" or (called == "list_members" and not is_blind):
+        if called == "announce_member" or (
+            called in {"list_members", "read_record"} and not is_blind
+        ):
             return fate
         if is_blind or called != "list_ownership":
             return _lost(fate)

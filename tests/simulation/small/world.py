@@ -8,6 +8,7 @@ from random import Random
 
 from eventproc import LoadBalancingStrategy, PartitionHandler
 from eventproc.core.placement.even import Even
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import EventPosition, LeaseMode, Member, MemberStatus
 from eventproc.ports import EventSource
@@ -246,9 +247,18 @@ class SmallWorld(World):
         taken = [p for writer, p in self.invariants.taken if writer is actor]
         self.expect(not taken, f"{what} changed records of {taken}")
 
+    @property
+    def publishing_s(self) -> float:
+        """How much longer a change takes if a leader has to publish the plan first.
+
+        It publishes in its next cycle, the others read that in theirs, and wait for one more.
+        """
+        cycle_s = POLL_FACTOR_MAX * self.config.rebalance_interval.total_seconds()
+        return 3 * cycle_s if isinstance(self.config.placement, Published) else 0.0
+
     async def settle(self, what: str, within_s: float = PLANNED_S) -> None:
         """Wait until the group is balanced, and served."""
-        began_s = self.now_s
+        began_s, within_s = self.now_s, within_s + self.publishing_s
         while not self.is_settled:
             self.expect(self.now_s - began_s <= within_s, f"{what}: not balanced in {within_s} s")
             await asyncio.sleep(LOOK_S)

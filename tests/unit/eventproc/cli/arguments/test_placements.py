@@ -7,6 +7,7 @@ import pytest
 from eventproc.cli.arguments.placements import parse_placement
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.weighted import Weighted
 from eventproc.errors import ConfigurationError
@@ -42,7 +43,14 @@ def _folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "placement",
-    [Even(), Weighted(), Ring(bound=1.25), Ring(literal=True), Ordinal(replicas=4, literal=True)],
+    [
+        Even(),
+        Weighted(),
+        Ring(bound=1.25),
+        Ring(literal=True),
+        Ordinal(replicas=4, literal=True),
+        Published(Ring()),
+    ],
     ids=lambda placement: placement.name,
 )
 def test_the_name_of_each_placement_is_its_text(placement):
@@ -53,14 +61,19 @@ def test_the_name_of_each_placement_is_its_text(placement):
 @pytest.mark.parametrize("name", ["Own", "Nest.Inner", "one"])
 def test_a_class_or_an_instance_in_the_current_folder_is_found(folder, name):
     """A class is called without arguments."""
-    assert isinstance(parse_placement("--placement", f"shop_placements:{name}"), Even)
+    found = parse_placement("--placement", f"shop_placements:{name}")
+    published = parse_placement("--placement", f"Published:shop_placements:{name}")
+
+    assert isinstance(found, Even)
+    assert isinstance(published, Published)
+    assert type(published.inner) is type(found)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("Evn", "use one of Even, Weighted, Ordinal, Ring"),
-        ("Ring:bond=2", "its settings are: bound, literal"),
+        ("Ring:bond=2", "its settings are: backups, bound, literal"),
         ("Ring:bound=0.5", "bound is 0.5"),
         ("shop_missing:Own", "no module 'shop_missing'"),
         ("shop_placements:Gone", "--placement is 'shop_placements:Gone', but .* has no 'Gone'"),

@@ -9,8 +9,12 @@ A member is written as its owner id: ``b`` has a fresh record, ``b!`` an old one
 and ``b!!`` one of an hour ago. ``b=leaving`` has
 another status, ``b~`` has no hand-over, and ``b@v2`` belongs to the deployment ``v2``. What a
 placement may know comes last: ``b/Ring`` names the placement ``Ring``, and ``b/Ordinal/2`` has the
-ordinal 2. ``b/Weighted/x2`` has the weight 2, and ``b/Weighted/<2`` the capacity 2.
+ordinal 2, and ``b/P`` names ``Published:Even``. ``b/Weighted/x2`` has the weight 2, and
+``b/Weighted/<2`` the capacity 2.
 An owner without a member record is foreign.
+
+A schema is written as ``number leader partition:owner ...``, in which ``0:-`` has no planned owner,
+and a member without a partition is written as ``:c``. It is by the placement ``Published:Even``.
 """
 
 from dataclasses import replace
@@ -23,6 +27,7 @@ from eventproc.core.ownership.member_status import OwnRecord
 from eventproc.core.ownership.memory import GroupMemory, Listing, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.placement.even import Even
+from eventproc.core.placement.schema import Schema, StoredSchema
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import (
     LeaseMode,
@@ -49,6 +54,7 @@ RULES = Rules(
     load_balancing_interval=timedelta(seconds=10),
     rebalance_interval=timedelta(seconds=0.25),
 )
+SHORT = {"P": "Published:Even"}
 STATUS = {
     "": MemberStatus.ACTIVE,
     "standby": MemberStatus.STANDBY,
@@ -71,7 +77,7 @@ def member(text: str, lease_mode: LeaseMode) -> Member:
         hands_over="~" not in name,
         deployment_id=deployment_id,
         lease_mode=lease_mode,
-        placement=placement[0] if placement else "Even",
+        placement=SHORT.get(placement[0], placement[0]) if placement else "Even",
         weight=next((float(fact[1:]) for fact in placement[1:] if fact[0] == "x"), 1.0),
         capacity=next((int(fact[1:]) for fact in placement[1:] if fact[0] == "<"), None),
         ordinal=next((int(fact) for fact in placement[1:] if fact.isdigit()), None),
@@ -80,7 +86,31 @@ def member(text: str, lease_mode: LeaseMode) -> Member:
     )
 
 
-def listing(partitions: str, members: str, rules: Rules = RULES, own: str = "") -> Listing:
+def schema(text: str) -> StoredSchema:
+    """Read a schema; an empty text means that there is none."""
+    if not text:
+        return StoredSchema(etag=None, schema=None)
+    number, leader, *plan = text.split()
+    pairs = [pair.split(":") for pair in plan]
+    name, _, incarnation = leader.partition("#")
+    found = Schema(
+        number=int(number),
+        leader=name,
+        incarnation=incarnation or "1",
+        placement="Published:Even",
+        members=tuple(sorted({owner for _, owner in pairs} - {"-"})),
+        owner_by_resource={p: None if owner == "-" else owner for p, owner in pairs if p},
+    )
+    return StoredSchema(etag=f"schema/{number}", schema=found)
+
+
+def listing(
+    partitions: str,
+    members: str,
+    rules: Rules = RULES,
+    own: str = "",
+    stored: StoredSchema | None = None,
+) -> Listing:
     """Read a listing; *own* is the member record as this processor wants it."""
     ids, records, leases, handing_over = [], [], {}, set()
     for text in partitions.split():
@@ -112,6 +142,7 @@ def listing(partitions: str, members: str, rules: Rules = RULES, own: str = "") 
         partition_ids=tuple(ids),
         present=MembershipSnapshot(members=found, as_of=NOW),
         owned=OwnershipSnapshot(ownerships=tuple(records), as_of=NOW),
+        schema=stored,
         asked_at_s=BEGIN_S,
         own=OwnRecord(
             member=mine, entered_at_s=BEGIN_S, sent_at_s=BEGIN_S, answer_within=timedelta(seconds=2)
@@ -138,11 +169,13 @@ def actions(
     *,
     own: str = "",
     lasting_s: float = 1.0,
+    stored: str | None = None,
     **changed: Any,
 ) -> str:
     """Decide on a listing; return what is written, and ``rest`` or ``wait`` if it is nothing."""
     rules = replace(RULES, **changed)
-    done = after(listing(partitions, members, rules, own), rules, lasting_s=lasting_s)
+    found = None if stored is None else schema(stored)
+    done = after(listing(partitions, members, rules, own, found), rules, lasting_s=lasting_s)
     return described(done)
 
 
@@ -163,5 +196,8 @@ def described(done: Actions) -> str:
     words += [f"transfer {claim.partition_id} to {claim.owner_id}" for claim in done.transfers]
     given = {claim.partition_id for claim in done.transfers}
     words += [f"drain {p} for {to}" for p, to in done.moves.hand_overs.items() if p not in given]
+    if done.publish:
+        plan = done.publish.schema.owner_by_resource.items()
+        words.append("publish " + " ".join(f"{p}:{owner or '-'}" for p, owner in plan))
     words += [f"forget {m.owner_id}" for m in done.forgotten]
     return ", ".join(words) or ("rest" if done.is_balanced else "wait")

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from eventproc.core.ownership.cycle import decide
-from eventproc.core.ownership.memory import GroupMemory, observe, observe_members
+from eventproc.core.ownership.memory import GroupMemory, observe
+from eventproc.core.ownership.stability import observe_members
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted

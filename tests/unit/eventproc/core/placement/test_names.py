@@ -7,6 +7,7 @@ import pytest
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import PLACEMENTS, agreed, most_named, placement_named
 from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.published import Published, Unavailable
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.weighted import Weighted
 from eventproc.errors import ConfigurationError
@@ -23,6 +24,8 @@ PLACEMENT_BY_NAME = {
     "Ring:bound=1.25": Ring(bound=1.25),
     "Ring:bound=1.25,backups=2": Ring(bound=1.25, backups=2),
     "Ring:literal=true": Ring(literal=True),
+    "Published:Even": Published(Even()),
+    "Published:Ring:bound=1.25": Published(Ring(bound=1.25)),
 }
 
 
@@ -57,6 +60,9 @@ def test_a_placement_of_the_user_is_named_with_its_module():
     [
         ("Evn", r"placement 'Evn' is not known: use one of Even, Weighted, Ordinal, Ring"),
         ("", r"placement '' is not known"),
+        ("Published", r"placement 'Published' is not known: .*, or Published: and one of them"),
+        ("Published:", r"placement '' is not known"),
+        ("Published:Published:Even", r"Published needs the placement that its leader computes"),
         (
             "Ring:bond=2",
             r"'Ring:bond=2': Ring has no setting 'bond'; .* are: backups, bound, literal",
@@ -98,6 +104,12 @@ def test_a_placement_that_this_processor_does_not_have_is_none():
     """It cannot compute the plan of a user's class, or with a setting of a later version."""
     assert agreed(["app.Pinned", "app.Pinned", "Even"], Even()) is None
     assert agreed(["Ring:later=1"], Even()) is None
+
+
+def test_a_published_placement_that_this_processor_does_not_have_is_followed():
+    """Another member computes it."""
+    assert agreed(["Published:app.Pinned"], Even()) == Published(Unavailable("app.Pinned"))
+    assert agreed(["Published:Ring"], Even()) == Published(Ring())
 
 
 def test_the_own_placement_is_found_by_its_name():

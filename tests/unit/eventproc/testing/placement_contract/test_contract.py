@@ -10,6 +10,7 @@ import pytest
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import PLACEMENTS
 from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.core.placement.weighted import Weighted
@@ -28,6 +29,8 @@ OURS = (
     Ring(),
     Ring(bound=1.25),
     Ring(literal=True),
+    Published(Even()),
+    Published(Ring()),
 )
 BROKEN = {
     broken.AtRandom: "equal_states_get_equal_answers: asked again about an equal group",
@@ -66,7 +69,7 @@ def test_every_placement_of_the_library_is_accepted(placement):
 
 def test_every_class_of_the_library_is_checked():
     """A new one belongs here."""
-    assert {type(placement) for placement in OURS} == set(PLACEMENTS.values())
+    assert {type(placement) for placement in OURS} == {*PLACEMENTS.values(), Published}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""For how long has the group looked like this? A processor waits until the others saw it, too.
+
+What is observed is what the plan depends on besides the owners: the members, or the number of the
+schema that they follow.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from eventproc.core.ownership.rules import Rules
+
+STABLE_AFTER_CYCLES: Final = 0.8
+"""How many rebalance intervals a membership must last before this processor acts on it: two polls
+then showed the same members, and members that joined at the same time have seen each other."""
+
+UNSTABLE_CYCLES_MAX: Final = 4
+"""How many rebalance intervals this processor waits at most, if the members keep changing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipObservation:
+    """Since when the group has had these members with a share."""
+
+    members: Hashable
+    """What the plan depends on besides the owners."""
+
+    since_s: float
+    seen_s: float
+    """When a poll last showed them."""
+
+    unstable_since_s: float
+    """Since when the members have kept changing."""
+
+    unconfirmed_count: int = 0
+    """How many memberships in a row, before this one, were each shown by a single poll."""
+
+    def is_unstable(self, now_s: float, rules: Rules) -> bool:
+        """Whether to wait before acting: the membership is new, and the wait has not been long."""
+        rebalance_s = rules.rebalance_interval.total_seconds()
+        is_new = now_s - self.since_s < STABLE_AFTER_CYCLES * rebalance_s
+        is_long = (
+            self.unconfirmed_count >= UNSTABLE_CYCLES_MAX
+            or now_s - self.unstable_since_s >= UNSTABLE_CYCLES_MAX * rebalance_s
+        )
+        return is_new and not is_long
+
+
+def observe_members(
+    known: MembershipObservation | None, members: Hashable, rules: Rules, now_s: float
+) -> MembershipObservation:
+    """Note since when the group has had these members.
+
+    Between two polls the members may change and change again. So a membership that one poll showed
+    and the next one did not is counted: if every poll shows another one, the wait has to end too.
+    """
+    if known is not None and known.members == members:
+        return replace(known, seen_s=now_s)
+    new = MembershipObservation(
+        members=members, since_s=now_s, seen_s=now_s, unstable_since_s=now_s
+    )
+    stable_after_s = STABLE_AFTER_CYCLES * rules.rebalance_interval.total_seconds()
+    if known is None or known.seen_s - known.since_s >= stable_after_s:
+        return new
+    if now_s - known.since_s >= stable_after_s:
+        return replace(new, unconfirmed_count=known.unconfirmed_count + 1)
+    return replace(
+        new,
+        unstable_since_s=known.unstable_since_s,
+        unconfirmed_count=known.unconfirmed_count,
+    )

@@ -1,0 +1,51 @@
+"""Reads and writes the schema of a group that follows a published plan.
+
+What is published is decided by ``core/ownership/schemas.py``.
+"""
+
+from eventproc.core.ownership.schemas import Publication
+from eventproc.core.placement.schema import SCHEMA_RECORD, StoredSchema, schema_in
+from eventproc.errors import StoreCorruptError
+from eventproc.logs import ConditionLogger, Logger
+from eventproc.models import ConsumerGroup, GroupRecord, WriteOutcome
+from eventproc.ports import CheckpointStore
+
+
+class SchemaStore:
+    """The record of the schema in the group's store."""
+
+    def __init__(self, store: CheckpointStore, group: ConsumerGroup, log: Logger) -> None:
+        self._store = store
+        self._group = group
+        self._log = log
+        self._unreadable = ConditionLogger(log, "schema_unreadable", "schema_readable")
+
+    async def read(self) -> StoredSchema | None:
+        """Return what is stored; ``None`` if it cannot be read, which is logged.
+
+        Then the group goes on with the schema that it follows, and publishes no other.
+
+        Raises:
+            StoreUnavailableError: no answer; try again.
+        """
+        try:
+            record = await self._store.read_record(self._group, SCHEMA_RECORD)
+            schema = schema_in(record.content) if record else None
+        except StoreCorruptError as error:
+            self._unreadable.note(is_error=True, error=str(error))
+            return None
+        self._unreadable.end()
+        return StoredSchema(etag=record.etag if record else None, schema=schema)
+
+    async def publish(self, publication: Publication) -> None:
+        """Write a schema. If another member was first, the next poll shows its schema."""
+        schema = publication.schema
+        record = GroupRecord(name=SCHEMA_RECORD, content=schema.as_bytes(), etag=publication.etag)
+        result = await self._store.write_record(self._group, record)
+        if result.outcome is WriteOutcome.WON:
+            self._log.info(
+                "schema_published",
+                number=schema.number,
+                placement=schema.placement,
+                member_count=len(schema.members),
+            )

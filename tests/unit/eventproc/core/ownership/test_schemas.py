@@ -1,0 +1,276 @@
+"""Which schema is followed, who leads, and what is published."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc.core.ownership.cycle import decide
+from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
+from eventproc.core.ownership.schemas import highest, leader
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.published import Published
+from eventproc.core.placement.ring import Ring
+from eventproc.core.placement.schema import Schema, StoredSchema
+from eventproc.models import LeaseMode
+from tests.unit.eventproc.core.ownership.listings import (
+    BEGIN_S,
+    NOW,
+    RULES,
+    actions,
+    listing,
+    member,
+    schema,
+)
+
+RULES_P = replace(RULES, placement=Published(Even()))
+PARTITIONS = ("0", "1", "2", "3")
+OTHERS = ("a", "b", "z")
+NOW_MS = int(NOW.timestamp() * 1000)
+
+partitions = st.tuples(
+    *(st.sampled_from(["", ":me", *(f":{o}" for o in OTHERS)]) for _ in range(4))
+)
+others = st.sets(st.sampled_from(OTHERS))
+numbers = st.integers(1, 9)
+plans = st.tuples(*(st.sampled_from(["me", *OTHERS, "-"]) for _ in range(4)))
+stored = st.builds(
+    lambda number, by, plan: schema(
+        f"{number} {by} " + " ".join(map(":".join, zip(PARTITIONS, plan, strict=True)))
+    ),
+    numbers,
+    st.sampled_from(["me", *OTHERS]),
+    plans,
+) | st.just(schema(""))
+SESSION = {"lease_mode": LeaseMode.SESSION}
+NEW = {"lasting_s": 0.0}
+PUBLISHED = {"placement": Published(Even())}
+
+
+def seen(owned, present, found: StoredSchema | None):
+    """Return a listing of four partitions, and members that follow a published plan."""
+    text = " ".join(p + owner for p, owner in zip(PARTITIONS, owned, strict=True))
+    return listing(text, " ".join(f"{m}/P" for m in ["me", *present]), RULES_P, stored=found)
+
+
+def watched(listings) -> GroupMemory:
+    """Return what is remembered of these listings, each of which lasts for a while."""
+    memory, at_s = GroupMemory(), BEGIN_S
+    for each in listings:
+        for _ in range(2):
+            memory, at_s = observe(memory, each, RULES_P, at_s), at_s + 1
+    return memory
+
+
+@given(st.lists(stored, min_size=1))
+def test_no_number_is_followed_after_a_higher_one(records):
+    """Whatever an operator deletes or restores: the highest one that was seen counts."""
+    memory, followed = GroupMemory(), []
+    for at_s, found in enumerate(records):
+        memory = observe(memory, seen([""] * 4, OTHERS, found), RULES_P, BEGIN_S + at_s)
+        followed.append(memory.schema.number if memory.schema else 0)
+
+    assert followed == sorted(followed)
+    assert followed[-1] == max((r.schema.number if r.schema else 0) for r in records)
+
+
+@given(partitions, others, stored)
+def test_what_is_published_is_a_whole_plan_with_a_higher_number(owned, present, found):
+    """For all partitions and members, and only on the etag that was read."""
+    memory = watched([seen(owned, present, found)])
+    publish = decide(memory, RULES_P).publish
+    if publish is None:
+        return
+
+    assert publish.etag == found.etag
+    assert publish.schema.number >= NOW_MS
+    assert publish.schema.covers(PARTITIONS, {"me", *present})
+    assert set(publish.schema.owner_by_resource.values()) <= {"me", *present}
+
+
+@given(partitions, others, stored)
+def test_a_published_plan_is_not_published_again(owned, present, found):
+    """When it is stored, the leader has nothing to change, however much of it was carried out."""
+    first = seen(owned, present, found)
+    publish = decide(watched([first]), RULES_P).publish
+    if publish is None:
+        return
+    written = StoredSchema(etag="new", schema=publish.schema)
+    later = watched([first, replace(first, schema=written)])
+
+    assert decide(later, RULES_P).publish is None
+
+
+@given(partitions, others, stored)
+def test_just_one_member_leads(owned, present, found):
+    """All members that read the same records find the same leader."""
+    known = highest(None, found)
+    members = {m: member(f"{m}/P", LeaseMode.PARTITION) for m in ["me", *present]}
+    expected = leader(members, known)
+    publishes = decide(watched([seen(owned, present, found)]), RULES_P).publish is not None
+
+    assert expected in members
+    assert not publishes or expected == "me"
+
+
+def test_a_leader_that_started_anew_is_another_process():
+    """Its former process may still be there, suspended."""
+    known = Schema(
+        number=1, leader="b", incarnation="1", placement="P", members=(), owner_by_resource={}
+    )
+    old, new = member("b/P", LeaseMode.PARTITION), member("b#2/P", LeaseMode.PARTITION)
+    a = member("a/P", LeaseMode.PARTITION)
+
+    assert leader({"a": a, "b": old}, known) == "b"
+    assert leader({"a": a, "b": new}, known) == "a"
+    assert leader({"a": a}, known) == "a"
+    assert leader({}, known) is None
+
+
+@given(partitions, others, plans)
+def test_what_the_schema_does_not_cover_stays_as_it_is(owned, present, plan):
+    """Partitions planned for a member that is not there keep their live owner, or none."""
+    text = " ".join(map(":".join, zip(PARTITIONS, plan, strict=True)))
+    memory = watched([seen(owned, present, schema(f"5 me {text}"))])
+    assert memory.observed is not None
+    live = memory.observed.group.live_owner_by_partition
+    for p, planned in zip(PARTITIONS, plan, strict=True):
+        expected = planned if planned in {"me", *present} else live.get(p)
+
+        # A live owner without a record is foreign: then the group follows Even.
+        if memory.observed.group.followers == memory.observed.group.sharing:
+            assert memory.observed.shares.owner_by_partition.get(p) == expected
+
+
+def publishing(stored: str, **changed: Any) -> dict[str, Any]:
+    """Return the changes for a group that follows ``Published:Even``, and this schema."""
+    return {**PUBLISHED, "stored": stored, **changed}
+
+
+# P is Published:Even; of 0 and 1, Even gives me 1 and z 0.
+SITUATIONS = {
+    "the first plan": ("0 1", "me/P z/P", publishing(""), "publish 0:z 1:me"),
+    "the first plan, new membership": ("0 1", "me/P z/P", publishing("", **NEW), "wait"),
+    "I carry it out": ("0 1", "me/P b/P", publishing("5 me 0:me 1:b"), "claim 0"),
+    "a plan of another leader": (
+        "0 1",
+        "me/P b/P",
+        publishing("5 b 0:me 1:b"),
+        "claim 0",
+    ),
+    "a new number": ("0 1", "me/P b/P", publishing("5 me 0:me 1:b", **NEW), "wait"),
+    "surplus": ("0:me 1:me", "me/P b/P", publishing("5 b 0:me 1:b"), "drain 1 for b"),
+    "carried out": ("0:me 1:b", "me/P b/P", publishing("5 b 0:me 1:b"), "rest"),
+    "it is as uneven as the leader wants": (
+        "0:me 1:me",
+        "me/P b/P",
+        publishing("5 b 0:me 1:me :b"),
+        "rest",
+    ),
+    "a member before me may lead": ("0 1", "me/P a/P", publishing(""), "wait"),
+    "one before me has another placement": (
+        "0 1",
+        "me/P a z/P",
+        publishing(""),
+        "publish 0:z 1:a",
+    ),
+    "a member joins, I lead": (
+        "0:me 1:me",
+        "me/P b/P",
+        publishing("5 me 0:me 1:me"),
+        "publish 0:me 1:b",
+    ),
+    "a member joins, another leads": (
+        "0:b 1:b",
+        "me/P b/P",
+        publishing("5 b 0:b 1:b"),
+        "wait",
+    ),
+    "a resource comes": (
+        "0:me 1",
+        "me/P",
+        publishing("5 me 0:me"),
+        "publish 0:me 1:me",
+    ),
+    "a member is gone, I lead": (
+        "0:me 1:b!",
+        "me/P b!/P",
+        publishing("5 me 0:me 1:b"),
+        "publish 0:me 1:me",
+    ),
+    "the leader is gone": (
+        "0:me 1:b!",
+        "me/P b!/P",
+        publishing("5 b 0:me 1:b"),
+        "publish 0:me 1:me",
+    ),
+    "the leader started anew, the plan is the same": (
+        "0:me 1:b",
+        "me/P b#2/P",
+        publishing("5 b 0:me 1:b"),
+        "rest",
+    ),
+    "the leader leaves": (
+        "0:me 1:b",
+        "me/P b=leaving/P",
+        publishing("5 b 0:me 1:b"),
+        "publish 0:me 1:me",
+    ),
+    "I leave": (
+        "0:me 1:b",
+        "me=leaving/P b/P",
+        publishing("5 b 0:b 1:b"),
+        "drain 0 for b",
+    ),
+    "by another placement than now": (
+        "0:me 1:z",
+        "me/Published:Ring z/Published:Ring",
+        {"placement": Published(Ring()), "stored": "5 me 0:me 1:z"},
+        "publish 0:z 1:me",
+    ),
+    "most have Even": ("0 1 2 3", "me/P b c", publishing("5 me 0:me"), "claim 3"),
+    "a foreign member": ("0:x 1", "me/P", publishing("5 me 0:me 1:me"), "claim 1"),
+    "no place for one": (
+        "0:me 1",
+        "me/P",
+        publishing("5 me 0:me 1:-"),
+        "publish 0:me 1:me",
+    ),
+    "it cannot be read": ("0:me 1", "me/P", PUBLISHED, "wait"),
+    "session": (
+        "0:me 1",
+        "me/P",
+        publishing("5 me 0:me", **SESSION),
+        "publish 0:me 1:me",
+    ),
+    "I was fenced": (
+        "0:me 1",
+        "me=dead/P",
+        publishing("", **SESSION, own="me/P"),
+        "lose all, write active",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members", "changed", "written"), SITUATIONS.values(), ids=SITUATIONS
+)
+def test_a_listing_and_a_schema_give_these_actions(partitions, members, changed, written):
+    """Each situation names the partitions, the members, what is changed, and the actions."""
+    assert actions(partitions, members, **changed) == written
+
+
+@pytest.mark.parametrize("now", ["6 me 0:me 1:b", "", "4 me 0:me 1:b"])
+def test_a_quiet_session_reads_ownership_when_the_schema_changes(now):
+    """Also if it was deleted, or an old one was restored."""
+    rules = replace(RULES_P, lease_mode=LeaseMode.SESSION)
+    seen = listing("0:me 1:b", "me/P b/P", rules, stored=schema("5 b 0:me 1:b"))
+    memory = GroupMemory()
+    for at_s in (BEGIN_S, BEGIN_S + 1):
+        memory = observe(memory, seen, rules, at_s)
+
+    assert not needs_ownership(memory, replace(seen, owned=None), rules, BEGIN_S + 2)
+    later = replace(seen, owned=None, schema=schema(now))
+    assert needs_ownership(memory, later, rules, BEGIN_S + 2)
