@@ -281,7 +281,7 @@ async def test_after_each_failure_in_a_row_the_wait_is_longer(caplog):
     records = [r for r in caplog.records if r.msg == "hold_failed" or "hold_failed" in r.message]
     assert [r.levelno for r in records] == [logging.ERROR, logging.WARNING, logging.WARNING]
     assert [r.exc_info is None for r in records] == [False, True, False]
-    assert [r.failure_count for r in records] == [1, 2, 3]  # type: ignore[attr-defined]
+    assert [r.failure_count for r in records] == [1, 2, 3]
     assert fixture.pump.counters.hold_error_count == 3
     fixture.pump.lose()
     await fixture.running
