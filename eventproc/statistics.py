@@ -125,6 +125,9 @@ class GroupStatistics:
     owned: tuple[str, ...]
     """The partitions, or the resources, whose lease it holds."""
 
+    prepared: tuple[str, ...] = ()
+    """What it is a backup of, with a handler that is ready."""
+
     is_balanced: bool
     """Whether the latest cycle found nothing to change for this processor."""
 

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from functools import partial
 
 
-def call_and_settle(function: Callable[[], None], done: asyncio.Future[None]) -> bool:
+def call_and_settle(function: Callable[[], object], done: asyncio.Future[None]) -> bool:
     """Call a function in this thread, and settle a future of another thread's loop with its end.
 
     Returns whether that loop still runs.
@@ -36,7 +36,7 @@ def _settle(done: asyncio.Future[None], error: BaseException | None) -> None:
         done.set_exception(error)
 
 
-def in_own_thread(function: Callable[[], None], thread_name: str) -> asyncio.Future[None]:
+def in_own_thread(function: Callable[[], object], thread_name: str) -> asyncio.Future[None]:
     """Call a function in a daemon thread of its own, with the context variables of the caller."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     work = partial(call_and_settle, partial(copy_context().run, function), done)

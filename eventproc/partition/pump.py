@@ -65,10 +65,12 @@ class PartitionPump:
         dead_letters: DeadLetterSink | None,
         rate_limits: Sequence[RateLimiter],
         remaining_s: Callable[[], float],
+        ready: Callable[[], Awaitable[None]],
         config: EventProcessorConfig,
         rng: Random,
         log: Logger,
     ) -> None:
+        self._ready = ready
         self._checkpointer = checkpointer
         self._progress = checkpointer.progress
         self._config = config
@@ -265,6 +267,8 @@ class PartitionPump:
             wait_s=waits(self._config.receiver_backoff, self._rng),
             report=partial(self._calls.report_error, self._context),
         )
+        async with self._stop_scope.waiting():
+            await self._ready()
         self._is_initialized = True
         await self._calls.initialize(self._context)
         self._log.info("partition_started", sequence_number=self._context.sequence_number)

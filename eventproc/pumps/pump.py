@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from eventproc.core.placement.loads import WorkDone
 from eventproc.models import CloseReason
@@ -40,6 +40,9 @@ class Grant:
 
     verify: Callable[[], Awaitable[bool]]
     """Renews the lease; whether it is still held. Raises ``StoreError`` if that is not known."""
+
+    ready: Callable[[], Awaitable[None]]
+    """Returns when the handler may be called: its preparation, if it had one, has ended."""
 
     call: "StoreCall"
     """Runs a coroutine of the store where the store belongs, and returns its result."""
@@ -97,6 +100,16 @@ class Pump(Protocol):
 PumpT = TypeVar("PumpT", bound=Pump)
 
 
+class Preparable(Protocol):
+    """A handler that can be made ready before it serves."""
+
+    def prepare(self, name: str, /) -> Any:  # noqa: ANN401 - a coroutine, or nothing
+        """Make ready."""
+
+    def discard(self, name: str, /) -> Any:  # noqa: ANN401
+        """Undo ``prepare``."""
+
+
 class Opening(Protocol):
     """Collects what is open, to close it in reverse order."""
 
@@ -106,6 +119,9 @@ class Opening(Protocol):
 
 class Work(ABC, Generic[PumpT]):
     """What the members of a group share among them."""
+
+    handler_kinds: ClassVar[tuple[type[Preparable], type[Preparable]]]
+    """The base classes of handlers: with coroutines, and blocking."""
 
     names_interval: timedelta
     """The time between two calls of ``names``."""
@@ -130,5 +146,13 @@ class Work(ABC, Generic[PumpT]):
         """
 
     @abstractmethod
-    def make_pump(self, grant: Grant) -> PumpT:
-        """Return a pump that runs under this lease."""
+    def make_handler(self) -> Preparable:
+        """Return a handler, to serve or to be prepared."""
+
+    @abstractmethod
+    def make_pump(self, grant: Grant, handler: Any) -> PumpT:  # noqa: ANN401 - of its own kind
+        """Return a pump that runs under this lease, with a handler that ``make_handler`` made."""
+
+    @abstractmethod
+    def shown(self, name: str) -> str:
+        """Return the user's name for what has this name in the store."""

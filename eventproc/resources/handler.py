@@ -56,6 +56,18 @@ class ResourceHandler:
         """
         raise NotImplementedError(f"{type(self).__name__} must define hold")
 
+    async def prepare(self, name: str) -> None:
+        """Called on a backup of the resource, before it holds it: open what takes long to open.
+
+        Only with a placement that has backups (``Ring(backups=1)``), and if this is overridden.
+        ``hold`` of the same instance is called when this processor takes the resource; if this
+        still runs then, it is cancelled first. If it raises, it is called again after a back-off.
+        Nothing may be done here that only a holder may do.
+        """
+
+    async def discard(self, name: str) -> None:
+        """Called if this processor is no backup any more and does not hold it: undo ``prepare``."""
+
     async def drain(self, held: HeldResource) -> None:
         """Called before a planned end, while ``hold`` still runs: finish what is under way.
 
@@ -97,6 +109,12 @@ class BlockingResourceHandler:
     def hold(self, held: BlockingHeldResource) -> None:
         """Use the resource until ``held.is_cancelled``; see ``ResourceHandler.hold``."""
         raise NotImplementedError(f"{type(self).__name__} must define hold")
+
+    def prepare(self, name: str) -> None:
+        """Called in a thread, on a backup of the resource; see ``ResourceHandler.prepare``."""
+
+    def discard(self, name: str) -> None:
+        """Called in a thread, to undo ``prepare``; see ``ResourceHandler.discard``."""
 
     def drain(self, held: BlockingHeldResource) -> None:
         """Called in another thread before a planned end; see ``ResourceHandler.drain``."""

@@ -45,6 +45,7 @@ class ResourcePump:
         log: Logger,
     ) -> None:
         """Prepare; *wait_s* returns the seconds to wait after the n-th failure in a row."""
+        self._ready = grant.ready
         self._handler = handler
         self._config = config
         self._wait_s = wait_s
@@ -121,6 +122,8 @@ class ResourcePump:
         """Hold the resource until ``end`` or ``lose``; return why it ended."""
         self._log.info("resource_taken", epoch=self._held.epoch)
         try:
+            async with self._stop_scope.waiting():
+                await self._ready()
             while True:
                 await self._stop_scope.until_trusted()
                 await self._hold()

@@ -6,7 +6,12 @@ from random import Random
 from eventproc.config import ResourceProcessorConfig
 from eventproc.logs import Logger
 from eventproc.pumps.pump import Grant, Opening, Work
-from eventproc.resources.handler import BlockingResourceHandler, ResourceHandlerFactory
+from eventproc.resources.handler import (
+    AnyResourceHandler,
+    BlockingResourceHandler,
+    ResourceHandler,
+    ResourceHandlerFactory,
+)
 from eventproc.resources.names import Resources, name_of
 from eventproc.resources.pump import ResourcePump
 from eventproc.resources.threads import ThreadedResourceHandler
@@ -15,6 +20,8 @@ from eventproc.retries import waits
 
 class NamedResources(Work[ResourcePump]):
     """Lists the resources, and makes their pumps."""
+
+    handler_kinds = (ResourceHandler, BlockingResourceHandler)
 
     def __init__(
         self,
@@ -39,9 +46,16 @@ class NamedResources(Work[ResourcePump]):
         """Return the ids of the resources that exist now."""
         return await self._resources.ids()
 
-    def make_pump(self, grant: Grant) -> ResourcePump:
-        """Return a pump with a handler of its own."""
-        handler = self._handler()
+    def make_handler(self) -> AnyResourceHandler:
+        """Return a new handler."""
+        return self._handler()
+
+    def shown(self, name: str) -> str:
+        """Return the resource's name."""
+        return name_of(name)
+
+    def make_pump(self, grant: Grant, handler: AnyResourceHandler) -> ResourcePump:
+        """Return a pump, which calls a blocking handler in threads."""
         if isinstance(handler, BlockingResourceHandler):
             handler = ThreadedResourceHandler(handler)
         return ResourcePump(

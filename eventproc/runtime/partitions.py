@@ -6,7 +6,7 @@ from random import Random
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoint_rules import pumps_writer
 from eventproc.core.progress import PartitionProgress
-from eventproc.handler import BlockingPartitionHandler, HandlerFactory
+from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc.logs import Logger
 from eventproc.models import ConsumerGroup
 from eventproc.partition.checkpointer import Checkpointer
@@ -24,6 +24,8 @@ from eventproc.validation.handlers import first_checked
 
 class Partitions(Work[PartitionPump]):
     """Opens source and dead letters, and makes the pumps of partitions."""
+
+    handler_kinds = (PartitionHandler, BlockingPartitionHandler)
 
     def __init__(
         self,
@@ -75,10 +77,19 @@ class Partitions(Work[PartitionPump]):
             warn_if_scarce(self._known_count, per_partition, self._log)
         return partition_ids
 
-    def make_pump(self, grant: Grant) -> PartitionPump:
-        """Return a pump with a handler of its own."""
+    def make_handler(self) -> PartitionHandler | BlockingPartitionHandler:
+        """Return a new handler."""
+        return self._handler()
+
+    def shown(self, name: str) -> str:
+        """Return the partition's id."""
+        return name
+
+    def make_pump(
+        self, grant: Grant, handler: PartitionHandler | BlockingPartitionHandler
+    ) -> PartitionPump:
+        """Return a pump, which calls a blocking handler in threads."""
         group, partition_id, call = self._group, grant.name, grant.call
-        handler = self._handler()
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
         log = self._log.bind(partition_id=partition_id)
@@ -103,6 +114,7 @@ class Partitions(Work[PartitionPump]):
             dead_letters=self._dead_letters,
             rate_limits=self._rate_limits,
             remaining_s=grant.remaining_s,
+            ready=grant.ready,
             config=self._config,
             rng=self._rng,
             log=log,

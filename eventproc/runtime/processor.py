@@ -96,6 +96,7 @@ class GroupProcessor(Generic[PumpT]):
         return {
             "owner_id": self.owner_id,
             "owned": tuple(sorted(run.leases.held)) if run else (),
+            "prepared": run.preparations.ready if run else (),
             "is_balanced": self._is_balanced,
             "unplaced_count": self._unplaced_count,
             "cycle_count": self._cycle_count,

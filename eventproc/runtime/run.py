@@ -27,8 +27,10 @@ from eventproc.models import (
 )
 from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import Compatibility
+from eventproc.pumps.preparations import Preparations
 from eventproc.pumps.pump import Grant, PumpT, Work
 from eventproc.pumps.pumps import Pumps
+from eventproc.retries import waits
 from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.store_thread import InlineExecutor, ThreadExecutor
@@ -110,6 +112,8 @@ class ProcessorRun(Generic[PumpT]):
             expiration=parts.config.ownership_expiration,
         )
         self._membership, self.leases = self._balancer.membership, self._balancer.leases
+        wait_s = waits(self._config.handler_backoff, parts.rng)
+        self.preparations = Preparations(work, wait_s, parts.log)
         self.pumps: Pumps[PumpT] = Pumps(
             self._make_pump,
             lambda p, to_owner_id: self.executor.call(self.leases.transfer(p, to_owner_id)),
@@ -131,6 +135,7 @@ class ProcessorRun(Generic[PumpT]):
                 await self.executor.call(parts.store.open())
                 self._open.push("store", lambda: self.executor.call(parts.store.close()))
             await self._work.open(self._open)
+            self._open.push("preparations", self.preparations.close)
             self.names = tuple(await self._work.names())
             answer_within = (
                 self._config.load_balancing_interval * ANSWER_INTERVALS
@@ -305,7 +310,12 @@ class ProcessorRun(Generic[PumpT]):
         cycle = self._balancer.cycle(self.names, busy, running, self.pumps.work)
         done = await self.executor.call(cycle)
         self._is_rebalancing = not done.actions.is_balanced
-        self.pumps.adjust(self.leases.held, done.actions.moves.hand_overs, done.actions.others)
+        held, actions = self.leases.held, done.actions
+        self.pumps.adjust(held, actions.moves.hand_overs, actions.others)
+        planned, me = actions.owner_by_partition, self._parts.member.owner_id
+        self.preparations.adjust(
+            actions.backed_up, lambda name: name in held or planned.get(name) == me
+        )
         return done
 
     def pause(self, partition_id: str) -> bool:
@@ -327,6 +337,13 @@ class ProcessorRun(Generic[PumpT]):
 
     def _make_pump(self, name: str) -> PumpT:
         self._pump_count += 1
+        taken = self.preparations.take(name)
+        handler = self._work.make_handler() if taken is None else taken[0]
+
+        async def ready() -> None:
+            if taken is not None and not taken[1].done():
+                await asyncio.wait([taken[1]])
+
         lease = self.leases.by_partition.get(name)
         # Without a lease the pump waits, and ends as soon as it is told of the loss.
         epoch = 0 if lease is None else lease.epoch
@@ -340,6 +357,8 @@ class ProcessorRun(Generic[PumpT]):
                 number=self._pump_count,
                 remaining_s=lambda: self.leases.remaining_s(name, epoch=epoch),
                 verify=lambda: self.executor.call(self.leases.verify(name)),
+                ready=ready,
                 call=self.executor.call,
-            )
+            ),
+            handler,
         )

@@ -198,6 +198,12 @@ _EVENT_GAUGES: Final[tuple[Gauge[ProcessorStatistics], ...]] = (
 
 _GROUP_GAUGES: Final[tuple[Gauge[GroupStatistics], ...]] = (
     Gauge(
+        "eventproc.prepared",
+        "{handler}",
+        "Partitions or resources of others whose handler is ready here.",
+        lambda s: float(len(s.prepared)),
+    ),
+    Gauge(
         "eventproc.lease.margin",
         "s",
         "Time until the first lease is not trusted any more.",

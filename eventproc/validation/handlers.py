@@ -26,6 +26,8 @@ PROCESS_METHODS: Final = ("process_event", "process_events")
 """A handler must define one of these methods."""
 
 _PARAMETERS: Final = {
+    "prepare": ("partition_id",),
+    "discard": ("partition_id",),
     "initialize": ("context",),
     "process_event": ("context", "event"),
     "process_events": ("context", "events"),
@@ -39,7 +41,12 @@ _PARAMETERS: Final = {
 _KINDS: Final = (PartitionHandler, BlockingPartitionHandler)
 _RESOURCE_KINDS: Final = (ResourceHandler, BlockingResourceHandler)
 _BLOCKING: Final = (BlockingPartitionHandler, BlockingResourceHandler)
-_RESOURCE_PARAMETERS: Final = {"hold": ("held",), "drain": ("held",)}
+_RESOURCE_PARAMETERS: Final = {
+    "prepare": ("name",),
+    "discard": ("name",),
+    "hold": ("held",),
+    "drain": ("held",),
+}
 
 
 def check_member(config: GroupConfig, owner_id: str | None) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from eventproc import LoadBalancingStrategy
+from eventproc.core.placement.plan import plan
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.models import LeaseMode
@@ -21,7 +22,8 @@ def backup_by_partition(partition_ids) -> dict[str, str]:
     """Return the first backup of each partition, with all members there."""
     members = dict.fromkeys(NAMES, MemberFacts())
     state = GroupState(resources=tuple(partition_ids), owner_by_resource={}, members=members)
-    backups = RING.backups_of(state)
+    backups = RING.backups_of(state, plan(state, RING))
+    assert backups is not None
     return {p: backups(p)[0] for p in partition_ids}
 
 

@@ -19,6 +19,7 @@ from eventproc.cli.terminal.exits import OK
 from eventproc.config import EventProcessorConfig
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.published import Published
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.weighted import Weighted
 from eventproc.errors import ConfigurationError
@@ -43,6 +44,7 @@ OURS: Final[Mapping[str, Mapping[str, Any]]] = {
     "eventproc-weighted": {"placement": Weighted()},
     "eventproc-ordinal": {"placement": Ordinal()},
     "eventproc-ring": {"placement": Ring()},
+    "eventproc-published": {"placement": Published(Even())},
 }
 """The rows of this library in a comparison: the settings in which each differs from the options."""
 
@@ -55,6 +57,8 @@ PLACEMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
         Ordinal(literal=True),
         Ring(),
         Ring(literal=True),
+        Ring(bound=2.0),
+        Published(Even()),
     )
 }
 """The rows of a comparison of placements."""

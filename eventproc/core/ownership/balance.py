@@ -26,6 +26,7 @@ from eventproc.core.ownership.schemas import (
     unplaced_resources,
 )
 from eventproc.core.ownership.unclaimed import awaiting_claim, fallback_owners
+from eventproc.core.placement.backups import backed_up_by
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.published import Published
 from eventproc.core.placement.rank import rank
@@ -48,6 +49,9 @@ class Shares:
 
     unplaced: frozenset[str] = frozenset()
     """Partitions that no member may have, because each one that might is full."""
+
+    backed_up: frozenset[str] = frozenset()
+    """Partitions of others that this processor should be ready to take over."""
 
     is_awaited: bool = False
     """Whether the leader has to publish another plan."""
@@ -92,6 +96,7 @@ def shares(group: Group) -> Shares:
         unclaimed=unclaimed,
         unplaced=_unplaced(group, planned),
         is_awaited=is_awaited(group),
+        backed_up=_backed_up(group, planned),
     )
 
 
@@ -111,6 +116,12 @@ def _unplaced(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
         return unplaced_resources(group)
     is_planned = group.placement is not None and group.sharing
     return frozenset(group.partition_ids) - planned.keys() if is_planned else frozenset()
+
+
+def _backed_up(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
+    if group.placement is None:
+        return frozenset()
+    return backed_up_by(group.owner_id, planned, group.state, group.placement)
 
 
 def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:

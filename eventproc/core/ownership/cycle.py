@@ -80,6 +80,9 @@ class Actions:
     unplaced: frozenset[str] = frozenset()
     """Partitions that the plan gives to no member, because each one that may have them is full."""
 
+    backed_up: frozenset[str] = frozenset()
+    """Partitions of others that this processor should be ready to take over."""
+
     others: tuple[str, ...] = ()
     """The other members that accept a hand-over."""
 
@@ -141,6 +144,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         forgotten=members_to_forget(listing.present, group.live_owner_by_partition.values(), rules),
         owner_by_partition=planned,
         unplaced=observed.shares.unplaced,
+        backed_up=observed.shares.backed_up,
         others=tuple(
             sorted(
                 owner_id

@@ -5,6 +5,7 @@
 
 from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
@@ -85,8 +86,6 @@ def _value(text: str) -> object:
     if text.lower() in {"true", "false"}:
         return text.lower() == "true"
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(text)
-        except ValueError:
-            continue
     return text

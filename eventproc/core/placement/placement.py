@@ -16,6 +16,9 @@ from eventproc.core.placement.state import GroupState, MemberFacts
 Order: TypeAlias = Callable[[str], Iterable[str]]
 """Returns the members that may have a resource, best first. It may be lazy."""
 
+Backups: TypeAlias = Callable[[str], tuple[str, ...]]
+"""Returns the members that should be ready to take a resource over, best first."""
+
 
 class Placement(ABC):
     """A rule: how many resources each member gets, and which.
@@ -46,6 +49,13 @@ class Placement(ABC):
         their owners keep them, and free ones stay free. The processors report both.
         """
         return dict.fromkeys(state.members)
+
+    def backups_of(self, state: GroupState, planned: Mapping[str, str]) -> Backups | None:  # noqa: ARG002
+        """Return the function that names the backups of each resource, by its planned owner.
+
+        ``None``, as by default: no resource has any.
+        """
+        return None
 
     @abstractmethod
     def order(self, state: GroupState) -> Order:

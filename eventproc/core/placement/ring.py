@@ -1,6 +1,6 @@
 """``Ring``: a hash ring on which each member gets equally many resources at most."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -10,8 +10,7 @@ from struct import unpack
 from typing import Annotated, ClassVar, Final
 
 from eventproc.core.placement.clockwise import Circle, Clockwise
-from eventproc.core.placement.placement import Order, Placement
-from eventproc.core.placement.plan import plan
+from eventproc.core.placement.placement import Backups, Order, Placement
 from eventproc.core.placement.rank import rank
 from eventproc.core.placement.state import GroupState
 from eventproc.settings import Wanted, Within, check_settings
@@ -39,7 +38,8 @@ class Ring(Placement):
     spread best; the higher it is, the fewer resources move when members come and go."""
 
     backups: Annotated[int, Within(least=0), Wanted("a whole number, 0 or more")] = 0
-    """How many members are the backups of each resource: see ``backups_of``."""
+    """How many members are the backups of each resource: the next ones on the ring after its owner.
+    They prepare what they may have to take over, if the handlers define ``prepare``."""
 
     literal: bool = False
     """Whether to split the circle into equal arcs, one for each member in sorted order, without a
@@ -71,17 +71,19 @@ class Ring(Placement):
 
         return order
 
-    def backups_of(self, state: GroupState) -> Callable[[str], tuple[str, ...]]:
+    def backups_of(self, state: GroupState, planned: Mapping[str, str]) -> Backups | None:
         """Return the function that names the backups of each resource, best first.
 
         They are the members that follow the owner on the ring, so the first one is the next owner
         if the owner ends and the bound does not decide otherwise. A small group has fewer.
         """
-        owner_by_resource, order = plan(state, self), self.order(state)
+        if not self.backups:
+            return None
+        order = self.order(state)
 
         def backups(resource: str) -> tuple[str, ...]:
             members = iter(order(resource))
-            owner_id = owner_by_resource.get(resource)
+            owner_id = planned.get(resource)
             full = list(takewhile(lambda member: member != owner_id, members))
             return tuple(islice(chain(members, full), self.backups))
 

@@ -41,7 +41,7 @@ GOLDEN_ANGLE: Final = 0.381966
 """As a fraction of a turn: consecutive hues are far apart, however many there are."""
 
 NAMED_OWNERS_MAX: Final = 40
-NAMED_HISTORIES_MAX: Final = 6
+NAMED_HISTORIES_MAX: Final = 8
 """A comparison of more histories has no room for the names of owners."""
 
 CAPTION_LEVELS: Final = 3

@@ -21,6 +21,10 @@ from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
 SHUTDOWN_S = 100
 
 
+async def _ready() -> None:
+    """Nothing was prepared."""
+
+
 class TimingHandler(Noting):
     """Takes *call_s* for each batch and *close_s* to close, and notes when it was called."""
 
@@ -103,6 +107,7 @@ class PumpFixture:
             dead_letters=None,
             rate_limits=self.rate_limits,
             remaining_s=lambda: self.remaining_s,
+            ready=_ready,
             config=config,
             rng=Random(0),
             log=get_logger("eventproc.test"),

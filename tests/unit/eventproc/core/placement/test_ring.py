@@ -1,5 +1,6 @@
 """``Ring``: a hash ring with a bound, or the equal arcs of the document."""
 
+from collections import Counter
 from dataclasses import replace
 from math import ceil
 
@@ -94,6 +95,23 @@ def test_without_a_tight_bound_only_the_resources_of_a_member_that_ends_move(res
     assert {r for r in before if before[r] != after[r]} == {r for r in before if before[r] == last}
 
 
+def test_a_higher_bound_moves_fewer_resources_and_balances_them_worse():
+    """One of 32 members ends, in three groups; equal arcs move the most."""
+    rings = [Ring(literal=True), Ring(), Ring(bound=1.25), Ring(bound=2.0)]
+    moves, most = dict.fromkeys(rings, 0), dict.fromkeys(rings, 0)
+    for ring in rings:
+        for draw in range(3):
+            names = [f"host-{draw}-{number}" for number in range(32)]
+            before = plan(state(256, **dict.fromkeys(names, MemberFacts())), ring)
+            after = plan(state(256, **dict.fromkeys(names[1:], MemberFacts())), ring)
+            moves[ring] += sum(before[r] != after[r] for r in before)
+            most[ring] += max(Counter(before.values()).values())
+
+    assert sorted(rings, key=moves.__getitem__, reverse=True) == rings
+    assert sorted(rings[1:], key=most.__getitem__) == rings[1:]
+    assert moves[Ring(bound=2.0)] < 3 * 256 / 32 * 1.5
+
+
 def test_a_member_has_many_points():
     """With one point for each of two members, one of them would have most of the circle."""
     resources = 1000
@@ -104,8 +122,8 @@ def test_a_member_has_many_points():
 
 def backups(seen, placement) -> dict[str, tuple[str, ...]]:
     """The backups of each resource."""
-    backups_of = placement.backups_of(seen)
-    return {resource: backups_of(resource) for resource in seen.resources}
+    backups_of = placement.backups_of(seen, plan(seen, placement))
+    return {r: () if backups_of is None else backups_of(r) for r in seen.resources}
 
 
 @given(st.integers(1, 40), st.integers(2, 9))
@@ -157,7 +175,7 @@ def test_backups_follow_the_owner_on_the_ring():
 
 def test_backups_change_no_plan():
     """Members with another number of them have the same plan while the group changes."""
-    assert Ring().backups_of(group_of(10, 4))("0") == ()
+    assert Ring().backups_of(group_of(10, 4), {}) is None
     assert shares(group_of(10, 4), Ring(backups=2)) == RING_OF_FOUR
 
 

@@ -1,19 +1,10 @@
-"""The handler classes that users subclass, and the context that their methods receive.
-
-One handler serves one partition, with one call at a time if ``key_concurrency`` is 1. The order of
-calls: ``initialize``; any number of ``process_events``, ``process_error``, ``on_idle``; ``close``.
-"""
+"""What a handler's methods receive: the view of its partition."""
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Annotated, TypeAlias
+from collections.abc import Callable
 
-from eventproc.concurrency.tasks import CallEndedEarlyError
-from eventproc.errors import EventProcError, OwnershipLostError
-from eventproc.logs import shown
-from eventproc.models import CloseReason, ConsumerGroup, ReceivedEvent
-from eventproc.settings import Wanted
+from eventproc.models import ConsumerGroup, ReceivedEvent
 
 
 class PartitionContext(ABC):
@@ -140,97 +131,6 @@ class PartitionContext(ABC):
         """End a pause."""
 
 
-class BatchError(EventProcError):
-    """Raise it from ``process_events`` to name the events that failed; all others are handled.
-
-    Only the failed events are delivered again, one at a time, before any newer event.
-    """
-
-    def __init__(
-        self,
-        failed: Sequence[tuple[ReceivedEvent, Exception]],
-        *,
-        untried: Sequence[ReceivedEvent] = (),
-    ) -> None:
-        """Name events of this call.
-
-        Args:
-            failed: Events that failed, each with its error.
-            untried: Events that were not handled because of that.
-        """
-        if not failed:
-            raise ValueError("no event failed: return instead of raising BatchError")
-        event, error = failed[0]
-        super().__init__(
-            f"{len(failed)} of the events failed, first {event.sequence_number}: {shown(error)}"
-        )
-        self.failed = tuple(failed)
-        self.untried = tuple(untried)
-
-    @property
-    def shown(self) -> Exception:
-        """The error to report: that of the only failed event, otherwise this one."""
-        return self.failed[0][1] if len(self.failed) == 1 else self
-
-
-class PartitionHandler:
-    """Subclass this to handle events with coroutines. One instance serves one partition.
-
-    Define ``process_event``, or ``process_events`` if handling several at once is cheaper. Calls
-    run on the processor's event loop: code that blocks belongs in a ``BlockingPartitionHandler``.
-
-    With ``key_concurrency`` above 1, ``process_events`` and ``process_error`` are called for
-    several keys at once, so calls under way share the attributes of ``self``. Each call has events
-    of one key, in order, and two calls under way never have the same key.
-    """
-
-    async def initialize(self, context: PartitionContext) -> None:
-        """Called once, before the first event, and again if it raises."""
-
-    async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
-        """Handle one event. It may be delivered again after a crash or a steal.
-
-        An error concerns this event alone: the events before it are handled.
-        """
-        raise NotImplementedError(
-            f"{type(self).__name__} must define process_event or process_events"
-        )
-
-    async def process_events(
-        self, context: PartitionContext, events: Sequence[ReceivedEvent]
-    ) -> None:
-        """Handle a batch, in order. It may be delivered again after a crash or a steal.
-
-        An error is passed to ``process_error``. Then, after a back-off, the events of the call are
-        delivered again one at a time, which shows the one that fails. Not delivered again are
-        events up to one that was passed to ``context.done`` or ``context.checkpoint``; after a
-        ``BatchError``, only the events that it names are.
-        """
-        for index, event in enumerate(events):
-            if context.is_ending:
-                raise CallEndedEarlyError
-            try:
-                await self.process_event(context, event)
-            except OwnershipLostError:
-                raise
-            except Exception as error:
-                raise BatchError([(event, error)], untried=events[index + 1 :]) from error
-            context.done(event)
-
-    async def on_idle(self, context: PartitionContext) -> None:
-        """Called each time that no event came for ``idle_timeout``; never during another call."""
-
-    async def process_error(self, context: PartitionContext, error: Exception) -> None:
-        """Called with an error of ``initialize`` or ``process_events``, before the next attempt.
-
-        Also called with a ``StoreRejectedError`` or ``StoreCorruptError`` if the partition cannot
-        be served because of its checkpoint: after each attempt, and before ``initialize``.
-        """
-
-    async def close(self, context: PartitionContext, reason: CloseReason) -> None:
-        """Called once, at the end. ``context.checkpoint`` works unless ownership was lost."""
-
-
 class BlockingPartitionContext:
     """The context for ordinary functions, which run in a thread; see ``PartitionContext``."""
 
@@ -340,59 +240,3 @@ class BlockingPartitionContext:
     def resume(self) -> None:
         """End a pause."""
         self._context.resume()
-
-
-class BlockingPartitionHandler:
-    """Subclass this to handle events with ordinary functions.
-
-    Each partition has a thread of its own, so a call that blocks delays only its own partition.
-    A thread cannot be stopped from outside: a long call should check ``context.is_cancelled``.
-
-    With ``key_concurrency`` above 1, each lane has a thread as well, and ``process_events`` and
-    ``process_error`` run in them for several keys at once: use locks for what they share.
-    """
-
-    def initialize(self, context: BlockingPartitionContext) -> None:
-        """Called once, before the first event, and again if it raises."""
-
-    def process_event(self, context: BlockingPartitionContext, event: ReceivedEvent) -> None:
-        """Handle one event; see ``PartitionHandler.process_event``."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must define process_event or process_events"
-        )
-
-    def process_events(
-        self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
-    ) -> None:
-        """Handle a batch, in order; see ``PartitionHandler.process_events``."""
-        for index, event in enumerate(events):
-            if context.is_cancelled:
-                return
-            if context.is_ending:
-                raise CallEndedEarlyError
-            try:
-                self.process_event(context, event)
-            except OwnershipLostError:
-                raise
-            except Exception as error:
-                raise BatchError([(event, error)], untried=events[index + 1 :]) from error
-            context.done(event)
-
-    def on_idle(self, context: BlockingPartitionContext) -> None:
-        """Called each time that no event came for ``idle_timeout``; never during another call."""
-
-    def process_error(self, context: BlockingPartitionContext, error: Exception) -> None:
-        """Called with an error of ``initialize`` or ``process_events``, before the next attempt.
-
-        Also called if the partition's checkpoint cannot be used; see ``PartitionHandler``.
-        """
-
-    def close(self, context: BlockingPartitionContext, reason: CloseReason) -> None:
-        """Called once, at the end."""
-
-
-HandlerFactory: TypeAlias = Annotated[
-    Callable[[], PartitionHandler | BlockingPartitionHandler],
-    Wanted("the handler class itself, or a function that makes a handler for a partition"),
-]
-"""Makes a handler for a partition: usually the handler class itself."""

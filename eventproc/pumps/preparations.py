@@ -1,0 +1,140 @@
+"""Handlers that are made ready before their lease: of what this processor is a backup of.
+
+Rule 1: the handler that was prepared is the one that serves, after ``prepare`` has ended.
+Rule 2: a handler that was prepared and is not needed any more is discarded.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from eventproc.concurrency.tasks import end, users_code
+from eventproc.concurrency.threads import in_own_thread
+from eventproc.logs import Logger, shown
+from eventproc.pumps.pump import Preparable, PumpT, Work
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A handler, and the task that makes it ready."""
+
+    handler: Preparable
+    task: asyncio.Task[None]
+
+
+class Preparations:
+    """Prepares handlers. Used on the processor's event loop only."""
+
+    def __init__(self, work: Work[PumpT], wait_s: Callable[[int], float], log: Logger) -> None:
+        """Prepare nothing yet; *wait_s* returns the wait after the n-th failure in a row."""
+        self._make = work.make_handler
+        self._shown = work.shown
+        self._kinds = work.handler_kinds
+        self._wait_s = wait_s
+        self._log = log
+        self._is_needless = False
+        """Whether the handlers have no ``prepare``: known when the first one was made."""
+
+        self._prepared_by_name: dict[str, _Prepared] = {}
+        self._ready: set[str] = set()
+        self._discarding: set[asyncio.Task[None]] = set()
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """The names whose handler is ready."""
+        return tuple(sorted(self._ready))
+
+    def adjust(self, wanted: Collection[str], is_mine: Callable[[str], bool]) -> None:
+        """Prepare what is wanted; discard what is not, unless it is this processor's, or will be.
+
+        Args:
+            wanted: What this processor is a backup of.
+            is_mine: Whether it holds something, or is planned to.
+        """
+        for name in sorted(set(wanted) - self._prepared_by_name.keys()):
+            if not self._is_needless and not is_mine(name):
+                self._begin(name)
+        for name in sorted(self._prepared_by_name.keys() - set(wanted)):
+            if not is_mine(name):
+                self._discard(name)
+
+    def take(self, name: str) -> tuple[Preparable, asyncio.Task[None]] | None:
+        """Return a prepared handler, and the task that ends when its ``prepare`` has."""
+        self._ready.discard(name)
+        prepared = self._prepared_by_name.pop(name, None)
+        if prepared is None:
+            return None
+        prepared.task.cancel()
+        return prepared.handler, prepared.task
+
+    async def close(self) -> None:
+        """Discard all handlers."""
+        for name in list(self._prepared_by_name):
+            self._discard(name)
+        if self._discarding:
+            await asyncio.wait(self._discarding)
+
+    def _begin(self, name: str) -> None:
+        try:
+            handler = self._make()
+        except Exception as error:  # noqa: BLE001 - the user's code: made again by the next cycle
+            self._log.warning("prepare_failed", **self._fields(name, error))
+            return
+        kind = self._kind_of(handler)
+        if type(handler).prepare is kind.prepare:
+            self._is_needless = True
+            return
+        task = asyncio.create_task(self._prepare(name, handler), name=f"prepare-{name}")
+        self._prepared_by_name[name] = _Prepared(handler, task)
+
+    async def _prepare(self, name: str, handler: Preparable) -> None:
+        failure_count = 0
+        while True:
+            try:
+                await self._call(handler, handler.prepare, name)
+            except Exception as error:  # noqa: BLE001 - the user's code
+                failure_count += 1
+                self._log.warning("prepare_failed", **self._fields(name, error))
+                await asyncio.sleep(self._wait_s(failure_count))
+            else:
+                self._ready.add(name)
+                self._log.info("handler_prepared", handler_of=self._shown(name))
+                return
+
+    def _discard(self, name: str) -> None:
+        self._ready.discard(name)
+        prepared = self._prepared_by_name.pop(name)
+
+        async def discard() -> None:
+            await end([prepared.task])
+            try:
+                await self._call(prepared.handler, prepared.handler.discard, name)
+            except Exception as error:  # noqa: BLE001 - the user's code
+                self._log.warning("discard_failed", **self._fields(name, error))
+
+        task = asyncio.create_task(discard(), name=f"discard-{name}")
+        self._discarding.add(task)
+        task.add_done_callback(self._discarding.discard)
+
+    async def _call(self, handler: Preparable, method: Callable[[str], object], name: str) -> None:
+        """Await a coroutine method, or run a blocking one in a thread, to its end in any case."""
+        call = partial(method, self._shown(name))
+        with users_code():
+            if self._kind_of(handler) is self._kinds[0]:
+                await call()  # type: ignore[misc]
+                return
+            running = in_own_thread(call, "eventproc-prepare")
+            try:
+                await asyncio.shield(running)
+            except asyncio.CancelledError:
+                await asyncio.wait([running])
+                raise
+
+    def _kind_of(self, handler: Preparable) -> type[Preparable]:
+        coroutine_kind, blocking_kind = self._kinds
+        return blocking_kind if isinstance(handler, blocking_kind) else coroutine_kind
+
+    def _fields(self, name: str, error: Exception) -> dict[str, Any]:
+        return {"handler_of": self._shown(name), "error": shown(error), "exc_info": error}
