@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
-from eventproc import ByLoad, LeaseMode, PartitionHandler, Published
+from eventproc import ByLoad, EventProcessorConfig, LeaseMode, PartitionHandler, Published
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
+from tests.stories.test_published import counting
 from tests.stories.test_session_leases import stop_all
 
 BY_LOAD = Published(ByLoad())
@@ -64,7 +65,7 @@ class Busy(Scene):
         """Return the load that each owner has by its partitions."""
         load: Counter[str] = Counter()
         for partition_id, owner in self.owners().items():
-            load[owner] += self.shares[int(partition_id)]
+            load[owner or ""] += self.shares[int(partition_id)]
         return load
 
     @property
@@ -126,3 +127,21 @@ def test_a_load_that_swings_every_minute_moves_nothing(swing_s):
     history = run_virtual(run_group(Busy([0.02] * PARTITIONS, swing_s=swing_s), minutes=20))
 
     assert moves(history[1:]) == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "per_expiration"), [(LeaseMode.PARTITION, 3), (LeaseMode.SESSION, 4)]
+)
+def test_a_processor_writes_its_load_with_a_third_of_the_expiration_at_most(mode, per_expiration):
+    """With session leases the renewals carry it, so it costs no write."""
+    scene = Busy([0.02] * PARTITIONS)
+
+    async def story():
+        with counting(["announce_member"]) as count:
+            await run_group(scene, minutes=20, mode=mode)
+        return count["announce_member"]
+
+    written = run_virtual(story())
+    expirations = 20 * 60 / EventProcessorConfig().ownership_expiration.total_seconds()
+
+    assert PROCESSORS * 20 < written <= PROCESSORS * (expirations * per_expiration + 4)

@@ -1,10 +1,11 @@
 """``Published``: one member computes the plan of another placement, and all follow it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from eventproc.core.placement.by_load import ByLoad
-from eventproc.core.placement.placement import Order, Placement
+from eventproc.core.placement.placement import Backups, Order, Placement
 from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.errors import ConfigurationError
 
@@ -79,6 +80,10 @@ class Published(Placement):
     def order(self, state: GroupState) -> Order:
         """Return the order of *inner*."""
         return self.inner.order(state)
+
+    def backups_of(self, state: GroupState, planned: Mapping[str, str]) -> Backups | None:
+        """Return the backups of *inner*, which each member computes from the plan."""
+        return self.inner.backups_of(state, planned)
 
     def check(self, me: MemberFacts) -> None:
         """Check what *inner* needs."""

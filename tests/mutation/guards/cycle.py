@@ -153,7 +153,7 @@ STATUS = guards_in(
     Guard(
         name="a processor that owns nothing renews its member record",
         without_it="a processor without partitions leaves and joins the plan again and again",
-        words="is_due and not owns_something and rules.lease_mode is not LeaseMode.SESSION",
+        words="is_due and is_new and rules.lease_mode is not LeaseMode.SESSION",
         mutated="False",
     ),
     Guard(
