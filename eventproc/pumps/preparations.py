@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from eventproc.concurrency.tasks import end, users_code
-from eventproc.concurrency.threads import in_own_thread
+from eventproc.concurrency.threads import in_own_thread, to_its_end
 from eventproc.logs import Logger, shown
 from eventproc.pumps.pump import Preparable, PumpT, Work
 
@@ -121,12 +121,7 @@ class Preparations:
             if self._kind_of(handler) is self._kinds[0]:
                 await call()  # type: ignore[misc]
                 return
-            running = in_own_thread(call, "eventproc-prepare")
-            try:
-                await asyncio.shield(running)
-            except asyncio.CancelledError:
-                await asyncio.wait([running])
-                raise
+            await to_its_end(in_own_thread(call, "eventproc-prepare"))
 
     def _kind_of(self, handler: Preparable) -> type[Preparable]:
         coroutine_kind, blocking_kind = self._kinds
