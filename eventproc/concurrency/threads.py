@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
 
+from eventproc.concurrency.tasks import retrieve_outcome
+
 
 def call_and_settle(function: Callable[[], object], done: asyncio.Future[None]) -> bool:
     """Call a function in this thread, and settle a future of another thread's loop with its end.
@@ -42,3 +44,19 @@ def in_own_thread(function: Callable[[], object], thread_name: str) -> asyncio.F
     work = partial(call_and_settle, partial(copy_context().run, function), done)
     threading.Thread(target=work, name=thread_name, daemon=True).start()
     return done
+
+
+async def to_its_end(
+    call: asyncio.Future[None], on_cancel: Callable[[], None] = lambda: None
+) -> None:
+    """Wait for a call in a thread; if the waiting is cancelled, wait on until the call has ended.
+
+    *on_cancel* asks the thread to return. A second cancellation leaves the thread alone.
+    """
+    call.add_done_callback(retrieve_outcome)
+    try:
+        await asyncio.shield(call)
+    except asyncio.CancelledError:
+        on_cancel()
+        await asyncio.wait([call])
+        raise

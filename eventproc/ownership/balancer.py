@@ -242,8 +242,8 @@ class Balancer:
 
     def _log_placement(self, before: Observed | None, after: Observed | None) -> None:
         """Log what the group follows, if this processor cannot, and what no member has room for."""
-        if after is None or after is before:
-            return
+        if after is None or after is before or after.group.is_leaving:
+            return  # The members that stay may follow a placement that a leaving one lacks.
         own, placement = self._rules.placement.name, after.group.placement
         name = None if placement is None else placement.name
         former = before.group.placement if before else self._rules.placement

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from eventproc.concurrency.tasks import end, users_code
-from eventproc.concurrency.threads import in_own_thread
+from eventproc.concurrency.threads import in_own_thread, to_its_end
 from eventproc.logs import Logger, shown
 from eventproc.pumps.pump import Preparable, PumpT, Work
 
@@ -38,13 +38,12 @@ class Preparations:
         """Whether the handlers have no ``prepare``: known when the first one was made."""
 
         self._prepared_by_name: dict[str, _Prepared] = {}
-        self._ready: set[str] = set()
         self._discarding: set[asyncio.Task[None]] = set()
 
     @property
     def ready(self) -> tuple[str, ...]:
         """The names whose handler is ready."""
-        return tuple(sorted(self._ready))
+        return tuple(sorted(n for n, made in self._prepared_by_name.items() if made.task.done()))
 
     def adjust(self, wanted: Collection[str], is_mine: Callable[[str], bool]) -> None:
         """Prepare what is wanted; discard what is not, unless it is this processor's, or will be.
@@ -62,7 +61,6 @@ class Preparations:
 
     def take(self, name: str) -> tuple[Preparable, asyncio.Task[None]] | None:
         """Return a prepared handler, and the task that ends when its ``prepare`` has."""
-        self._ready.discard(name)
         prepared = self._prepared_by_name.pop(name, None)
         if prepared is None:
             return None
@@ -99,12 +97,10 @@ class Preparations:
                 self._log.warning("prepare_failed", **self._fields(name, error))
                 await asyncio.sleep(self._wait_s(failure_count))
             else:
-                self._ready.add(name)
                 self._log.info("handler_prepared", handler_of=self._shown(name))
                 return
 
     def _discard(self, name: str) -> None:
-        self._ready.discard(name)
         prepared = self._prepared_by_name.pop(name)
 
         async def discard() -> None:
@@ -125,12 +121,7 @@ class Preparations:
             if self._kind_of(handler) is self._kinds[0]:
                 await call()  # type: ignore[misc]
                 return
-            running = in_own_thread(call, "eventproc-prepare")
-            try:
-                await asyncio.shield(running)
-            except asyncio.CancelledError:
-                await asyncio.wait([running])
-                raise
+            await to_its_end(in_own_thread(call, "eventproc-prepare"))
 
     def _kind_of(self, handler: Preparable) -> type[Preparable]:
         coroutine_kind, blocking_kind = self._kinds

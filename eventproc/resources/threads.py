@@ -1,10 +1,8 @@
 """Runs a ``BlockingResourceHandler`` in threads, as a ``ResourceHandler``."""
 
-import asyncio
 from functools import partial
 
-from eventproc.concurrency.tasks import retrieve_outcome
-from eventproc.concurrency.threads import in_own_thread
+from eventproc.concurrency.threads import in_own_thread, to_its_end
 from eventproc.resources.handler import (
     BlockingHeldResource,
     BlockingResourceHandler,
@@ -28,13 +26,7 @@ class ThreadedResourceHandler(ResourceHandler):
         """
         view = self._view = BlockingHeldResource(held)
         running = in_own_thread(partial(self._handler.hold, view), f"eventproc-hold-{held.name}")
-        running.add_done_callback(retrieve_outcome)
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            view.cancel()
-            await asyncio.wait([running])
-            raise
+        await to_its_end(running, on_cancel=view.cancel)
 
     async def drain(self, held: HeldResource) -> None:
         """Run ``drain`` in another thread than ``hold``."""

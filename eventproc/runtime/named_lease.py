@@ -103,9 +103,16 @@ class NamedLease:
         """
         await self._end(exc)
 
-    async def revoke(self) -> None:
-        """Cancel the block, or the wait for it, and return when the lease was given up."""
-        if self._task is None or self._task is asyncio.current_task():
+    async def revoke(self, asked_by: asyncio.Task[Any] | None) -> None:
+        """Cancel the block, or the wait for it, and return when the lease was given up.
+
+        If the block itself asks, it goes on, without the lease.
+        """
+        if self._task is None:
+            return
+        if self._task is asked_by:
+            self._left.set()
+            await self._member.stop()
             return
         self.interrupt()
         await self._is_over.wait()

@@ -258,9 +258,7 @@ class GroupProcessor(Generic[PumpT]):
             if run is None or cycling is None:
                 return
             self._log.info("processor_stopping")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._config.shutdown_timeout.total_seconds() / 2):
-                    await asyncio.gather(*(lease.revoke() for lease in list(self._leases)))
+            await self._revoke_leases()
             if not self._is_failing:  # Otherwise the task closes the run itself.
                 cycling.cancel()
             await asyncio.wait([cycling])
@@ -274,6 +272,16 @@ class GroupProcessor(Generic[PumpT]):
                 self._log.info("processor_stopped")
             if not cycling.cancelled():
                 cycling.result()
+
+    async def _revoke_leases(self) -> None:
+        """End the blocks of ``lease``, in half of the shutdown time-out; errors are only logged."""
+        task, leases = asyncio.current_task(), list(self._leases)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._config.shutdown_timeout.total_seconds() / 2):
+                revoked = (lease.revoke(task) for lease in leases)
+                for error in await asyncio.gather(*revoked, return_exceptions=True):
+                    if isinstance(error, Exception):
+                        self._log.error("processor_failed", error=repr(error), exc_info=error)
 
     # The claim loop.
 

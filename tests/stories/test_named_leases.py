@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from eventproc import ConfigurationError, LeaseLostError
+from eventproc import ConfigurationError, LeaseLostError, StoreReplacedError
+from eventproc.runtime.named_lease import NamedLease
 from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.resources_scene import ResourceScene
@@ -197,3 +198,77 @@ def test_a_store_without_an_answer_is_an_error_at_once():
             return type(failure.value).__name__
 
     assert run_virtual(story()) == "StoreUnavailableError"
+
+
+def test_a_block_may_stop_its_own_processor():
+    """It gives the lease up and goes on without it."""
+
+    async def story():
+        scene, blocks = ResourceScene(), Blocks()
+        async with scene.processor("y") as y:
+            x = scene.processor("x")
+            await x.start()
+            async with x.lease("report") as held:
+                waiting = asyncio.create_task(blocks.run(y))
+                await seconds(15)
+                began_s = scene.loop.time()
+                await x.stop()
+                took_s = scene.loop.time() - began_s
+                is_held = held.is_held
+                await seconds(15)
+                began = bool(blocks.done) or waiting.done() is False
+            await waiting
+        return took_s < 15, is_held, began, blocks.done[0][2] - began_s < 12
+
+    assert run_virtual(story()) == (True, False, True, True)
+
+
+def test_a_lease_that_nobody_entered_does_not_hold_up_a_stop():
+    """It has nothing to give up."""
+
+    async def story():
+        scene = ResourceScene()
+        async with scene.processor("x") as x:
+            unused = x.lease("report")
+            await x.stop()
+            del unused
+            return scene.loop.time()
+
+    assert run_virtual(story()) < 15
+
+
+class StubMember:
+    """A member of the lease's group that ends by itself, with an error or without one."""
+
+    def __init__(self, error):
+        self.error = error
+        self.stop_count = 0
+
+    async def start(self):
+        """Begin."""
+
+    async def finished(self):
+        """End after a second."""
+        await seconds(1)
+
+    async def stop(self):
+        """Raise the error that ended it."""
+        self.stop_count += 1
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.mark.parametrize("error", [None, StoreReplacedError("the file was deleted")])
+def test_a_wait_ends_with_the_error_that_ended_its_member(error):
+    """Without one, the lease counts as lost."""
+
+    async def story():
+        member = StubMember(error)
+        with pytest.raises((LeaseLostError, StoreReplacedError)) as failure:
+            async with NamedLease("report", lambda _: member):
+                raise AssertionError("nobody has the lease")
+        return failure.value, asyncio.get_running_loop().time(), member.stop_count
+
+    raised, at_s, stop_count = run_virtual(story())
+    assert raised is error if error is not None else isinstance(raised, LeaseLostError)
+    assert (at_s, stop_count) == (1.0, 1)

@@ -185,3 +185,25 @@ def test_a_processor_that_lacks_the_placement_of_a_group_that_starts_at_once_is_
     assert results == [type(None), type(None), ConfigurationError]
     assert members == {*NAMES[:2]}
     assert owners == {NAMES[0]}
+
+
+def test_the_last_processor_with_the_former_placement_stops_without_an_error(caplog):
+    """It does not know the one that the others follow from then on, and need not."""
+
+    async def story():
+        scene = Scene(partition_count=8)
+        own = await started(scene, NAMES[:1], placement=OwnRing())
+        even = await started(scene, NAMES[1:2], placement=Even())
+        await seconds(30)
+        before = scene.owners()
+        await stop_all(even)
+        await seconds(30)
+        after = scene.owners()
+        await stop_all(own)
+        return before, after
+
+    before, after = run_virtual(story())
+
+    assert Counter(before.values()) == {NAMES[0]: 4, NAMES[1]: 4}
+    assert set(after.values()) == {NAMES[0]}
+    assert "placement_unknown" not in caplog.text

@@ -57,6 +57,5 @@ class GroupState:
     @cached_property
     def held_count_by_member(self) -> Mapping[str, int]:
         """How many of the resources each member owns."""
-        owners = map(self.owner_by_resource.get, self.resources)
-        counts = Counter(owner for owner in owners if owner in self.members)
+        counts = Counter(map(self.owner_by_resource.get, self.resources))
         return {member: counts[member] for member in self.members}

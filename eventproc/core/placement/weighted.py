@@ -34,7 +34,7 @@ class Weighted(Placement):
             fraction = shares[member] - least[member]
             return held_count[member] <= least[member], -fraction, by_rank(member)
 
-        extra = sorted(shares, key=precedence)[: extra_count if shares else 0]
+        extra = sorted(shares, key=precedence)[:extra_count]
         return {**capped, **least, **{member: least[member] + 1 for member in extra}}
 
     def order(self, state: GroupState) -> Order:

@@ -1,5 +1,6 @@
 """Preparing handlers: in threads too, and only if they define ``prepare``."""
 
+import asyncio
 import threading
 from random import Random
 from typing import Any
@@ -8,6 +9,8 @@ from eventproc import Backoff, BlockingResourceHandler, ResourceHandler
 from eventproc.logs import get_logger
 from eventproc.pumps.preparations import Preparations
 from eventproc.retries import waits
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import seconds
 
 
 class StubWork:
@@ -23,10 +26,42 @@ class StubWork:
         return name.upper()
 
 
+def stub_work(make) -> Any:
+    """Work whose handlers a function makes."""
+    return StubWork(make)
+
+
 def preparations_of(make) -> Preparations:
     """Preparations of handlers that a function makes."""
-    work: Any = StubWork(make)
-    return Preparations(work, waits(Backoff(), Random(0)), get_logger("test"))
+    return Preparations(stub_work(make), waits(Backoff(), Random(0)), get_logger("test"))
+
+
+class Noting(ResourceHandler):
+    """Notes its calls; a test says how long they take, and how often they fail."""
+
+    def __init__(self):
+        self.calls = []
+        self.prepare_s = self.close_s = 0.0
+        self.errors = []
+
+    async def prepare(self, name):
+        """Prepare as the test says."""
+        self.calls.append("prepare")
+        if self.errors:
+            raise self.errors.pop(0)
+        try:
+            await seconds(self.prepare_s)
+        except asyncio.CancelledError:
+            await seconds(self.close_s)
+            self.calls.append("closed")
+            raise
+        self.calls.append("ready")
+
+    async def discard(self, name):
+        """Discard."""
+        self.calls.append("discard")
+        if self.errors:
+            raise self.errors.pop(0)
 
 
 def nobodys(_):
@@ -100,3 +135,100 @@ async def test_a_handler_that_cannot_be_made_is_made_again_by_the_next_cycle(cap
     assert isinstance(taken[0], Quick)
     assert "no memory" in caplog.text
     await preparations.close()
+
+
+def test_what_is_ready_is_known_until_it_is_taken_or_discarded():
+    """What is held is not prepared, although this processor is planned to be its backup."""
+
+    async def story():
+        preparations = preparations_of(Noting)
+        preparations.adjust({"a", "b", "c"}, {"c"}.__contains__)
+        before = preparations.ready
+        await seconds(1)
+        ready = preparations.ready
+        taken = preparations.take("a")
+        preparations.adjust({"a"}, {"a"}.__contains__)
+        after = preparations.ready
+        await preparations.close()
+        return before, ready, taken is not None, after, preparations.ready
+
+    assert run_virtual(story()) == ((), ("a", "b"), True, (), ())
+
+
+def test_what_is_planned_for_this_processor_is_kept_although_it_is_no_backup_any_more():
+    """Its owner has not let it go yet."""
+
+    async def story():
+        preparations = preparations_of(Noting)
+        preparations.adjust({"a"}, nobodys)
+        await seconds(1)
+        preparations.adjust((), {"a"}.__contains__)
+        taken = preparations.take("a")
+        assert taken is not None
+        await preparations.close()
+        return taken[0].calls  # type: ignore[attr-defined]
+
+    assert run_virtual(story()) == ["prepare", "ready"]
+
+
+def test_a_failing_preparation_is_called_again_after_longer_and_longer_waits(caplog):
+    """A ``CancelledError`` of the user's own is a failure, too."""
+
+    async def story():
+        handler = Noting()
+        handler.errors = [OSError("no route"), asyncio.CancelledError(), OSError("again")]
+        preparations = Preparations(
+            stub_work(lambda: handler), lambda count: 10.0 * count, get_logger("test")
+        )
+        preparations.adjust({"a"}, nobodys)
+        counts = []
+        for after_s in (5, 10, 10, 10, 10, 10, 10):
+            await seconds(after_s)
+            counts.append(handler.calls.count("prepare"))
+        await preparations.close()
+        return counts
+
+    assert run_virtual(story()) == [1, 2, 2, 3, 3, 3, 4]
+    assert "again" in caplog.text
+
+
+def test_a_preparation_under_way_ends_before_it_is_discarded(caplog):
+    """``close`` waits for both; an error of ``discard`` is logged."""
+
+    async def story():
+        handler = Noting()
+        handler.prepare_s, handler.close_s = 100.0, 5.0
+        preparations = preparations_of(lambda: handler)
+        preparations.adjust({"a"}, nobodys)
+        await seconds(1)
+        handler.errors = [OSError("cannot discard")]
+        preparations.adjust((), nobodys)
+        await preparations.close()
+        return handler.calls, asyncio.get_running_loop().time()
+
+    assert run_virtual(story()) == (["prepare", "closed", "discard"], 6.0)
+    assert "cannot discard" in caplog.text
+
+
+async def test_a_thread_that_still_prepares_is_waited_for():
+    """Its handler serves only when it has returned."""
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(BlockingResourceHandler):
+        def prepare(self, name):
+            begun.set()
+            may_end.wait()
+            ended.set()
+
+    preparations = preparations_of(Slow)
+    preparations.adjust({"a"}, nobodys)
+    await asyncio.to_thread(begun.wait)
+    taken = preparations.take("a")
+    assert taken is not None
+    await asyncio.wait([taken[1]], timeout=0.05)
+    was_done = taken[1].done()
+    may_end.set()
+    await asyncio.wait([taken[1]])
+
+    assert not was_done
+    assert ended.is_set()

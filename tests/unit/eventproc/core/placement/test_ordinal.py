@@ -1,10 +1,13 @@
 """``Ordinal``: blocks of resources for numbered members."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.plan import plan
 from eventproc.core.placement.state import MemberFacts
 from eventproc.errors import ConfigurationError
 from tests.unit.eventproc.core.placement.states import counts, numbered, shares, state
@@ -42,10 +45,10 @@ def test_each_ordinal_has_a_block(placement, resources, ordinals, found):
 
 
 def test_neighbours_follow_by_distance_on_alternating_sides():
-    """Resources 6 and 7 are both of ordinal 2; the even one goes up first, the odd one down."""
+    """Resources 6, 7 and 8 are of ordinal 2; the even ones go up first, the odd one down."""
     order = Ordinal(replicas=5).order(numbered(15, 0, 1, 2, 3, 4))
 
-    assert list(order("6")) == ["p-2", "p-3", "p-1", "p-4", "p-0"]
+    assert list(order("6")) == list(order("8")) == ["p-2", "p-3", "p-1", "p-4", "p-0"]
     assert list(order("7")) == ["p-2", "p-1", "p-3", "p-0", "p-4"]
 
 
@@ -62,6 +65,22 @@ def test_a_member_without_an_ordinal_gets_nothing():
         "a": 2,
         "b": 0,
     }
+
+
+def test_without_any_ordinal_nothing_is_planned():
+    """Members of another placement, in the moment in which the group changes to this one."""
+    assert shares(state(2, a=MemberFacts(), b=MemberFacts()), Ordinal()) == {"a": [], "b": []}
+
+
+@given(st.integers(1, 60), st.integers(1, 12), st.integers(0, 11), st.booleans())
+def test_the_plan_does_not_depend_on_owners(resources, ordinals, owner, literal):
+    """So a block returns to its ordinal when that one does, and no process can wait for it."""
+    placement = Ordinal(literal=literal)
+    group = numbered(resources, *range(ordinals))
+    owned = replace(group, owner_by_resource=dict.fromkeys(group.resources, f"p-{owner}"))
+
+    assert plan(owned, placement) == plan(group, placement)
+    assert not placement.admits_standby
 
 
 @given(st.integers(1, 60), st.integers(1, 12))

@@ -75,13 +75,14 @@ def test_no_member_has_more_than_the_bound(resources, members, bound):
 
 @given(st.integers(1, 40), st.integers(2, 9), st.integers(0, 8), st.booleans())
 def test_the_plan_does_not_depend_on_owners(resources, members, owner, literal):
-    """So a resource returns to its member when that one does."""
+    """So a resource returns to its member when that one does, and no member can wait for it."""
     everything = ",".join(str(number) for number in range(resources))
     placement = Ring(literal=literal)
 
     assert plan(group_of(resources, members, f"pod-{owner}:{everything}"), placement) == plan(
         group_of(resources, members), placement
     )
+    assert not placement.admits_standby
 
 
 @given(st.integers(1, 40), st.integers(2, 9))

@@ -95,3 +95,16 @@ def test_equal_weights_give_the_quotas_of_even(resource_count, member_count):
     group = state(resource_count, **dict.fromkeys(names, ONE))
 
     assert Weighted().quotas(group) == even_quotas(resource_count, dict.fromkeys(names, 0))
+
+
+def test_a_member_whose_share_is_just_its_capacity_gets_no_extra_place():
+    """Although it holds one more, so that it would be the first to get one."""
+    group = state(
+        10,
+        "a:0,1,2",
+        a=MemberFacts(weight=1, capacity=2),
+        b=MemberFacts(weight=1.25),
+        c=MemberFacts(weight=2.75),
+    )
+
+    assert Weighted().quotas(group) == {"a": 2, "b": 2, "c": 6}
