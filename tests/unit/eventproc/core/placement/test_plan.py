@@ -51,6 +51,15 @@ class FirstByName(Capacities):
 
 
 @dataclass(frozen=True)
+class OnlyFirst(Capacities):
+    """The same, but only the member whose name sorts first may have resources."""
+
+    def order(self, state: GroupState):
+        """Return that member for each resource."""
+        return lambda _: [min(state.members)]
+
+
+@dataclass(frozen=True)
 class Newest(Placement):
     """A user's placement: only members of the newest deployment, by name."""
 
@@ -204,6 +213,21 @@ def test_capacities_without_memory_give_places_by_rank_alone():
     free = with_owners(group, {})
 
     assert plan(group, FixedCapacities()) == plan(free, FixedCapacities())
+    assert set(plan(group, FixedCapacities())) == {"2", "0"}
+
+
+def test_the_resources_of_a_leaving_owner_are_not_planned_for_it_if_all_others_are_full():
+    """The members own just what their quotas say, but not all that there is."""
+    group = state(2, "a:0 gone:1", a=MemberFacts(capacity=1))
+
+    assert plan(group, Capacities()) == {"0": "a"}
+
+
+def test_an_owner_that_the_order_leaves_out_loses_its_resources_although_counts_are_as_planned():
+    """Here each member owns as many as its quota says."""
+    group = state(2, "a:0 b:1", a=MemberFacts(capacity=1), b=MemberFacts(capacity=1))
+
+    assert plan(group, OnlyFirst()) == {"0": "a"}
 
 
 def test_an_owner_that_the_order_leaves_out_loses_its_resources():
