@@ -223,7 +223,7 @@ def test_a_block_may_stop_its_own_processor():
     assert run_virtual(story()) == (True, False, True, True)
 
 
-def test_a_lease_that_nobody_entered_does_not_hold_up_a_stop():
+def test_a_lease_that_was_never_entered_does_not_hold_up_a_stop():
     """It has nothing to give up."""
 
     async def story():
