@@ -1,10 +1,16 @@
 """The benchmarks behind ``docs/scale.md`` run, and agree where both can simulate a group."""
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.rounds import measure as rounds_of
+from benchmarks.scale import lines_of, script
 from benchmarks.scale import measure as played
+from eventproc import Even, Published
+from eventproc.cli.verbs.simulate import memory_account
 from eventproc.models import LeaseMode
+from eventproc.simulation import play
 
 
 @pytest.mark.parametrize("size", ["4x2", "18x4"])
@@ -26,3 +32,15 @@ def test_the_writes_of_a_balanced_group_follow_from_the_settings(mode, writes):
     steady, _ = played("32x4", LeaseMode(mode))
 
     assert steady.writes_per_hour == writes
+
+
+def test_a_published_plan_makes_the_fewest_moves_without_a_conflict():
+    """At a cold start, when a processor joins, and when one crashes; so do 1,000 on 50."""
+    events = script(60, 6, LeaseMode.PARTITION, 200, "join:1@80", "crash:1@110")
+    published = replace(events.config, placement=Published(Even()))
+    history = play(replace(events, config=published), memory_account)
+    lines = lines_of(history, "60x6", LeaseMode.PARTITION)
+
+    assert [line.event for line in lines] == ["start:6", "join:1", "crash:1"]
+    assert all(line.moves == line.moves_least > 0 for line in lines)
+    assert all(line.conflicts == 0 for line in lines)
