@@ -241,14 +241,14 @@ def test_an_owner_that_the_order_leaves_out_loses_its_resources():
 def test_names_in_an_order_that_are_no_members_are_passed_over(is_circle):
     """A placement may know of processors that are not there."""
 
-    class WithUnknown(Capacities):
+    class AllMembers(Capacities):
         def order(self, state: GroupState):
             names = ["a", "b", "not-there"]
             return Clockwise(Circle.of(names)) if is_circle else lambda _: reversed(names)
 
     group = state(9, a=ONE, b=ONE)
 
-    assert sum(counts(group, WithUnknown()).values()) == 9
+    assert sum(counts(group, AllMembers()).values()) == 9
 
 
 def test_without_members_nothing_is_planned():
