@@ -160,7 +160,15 @@ def needs_ownership(memory: GroupMemory, listing: Listing, rules: Rules, now_s: 
         or listing.own.member.status is LEAVING
         or now_s - known.at_s > full_poll_interval.total_seconds()
         or _signature(known.listing, rules) != _signature(listing, rules)
+        # It was silent before, but another member had the duty to fence it.
+        or _has_to_fence(known.listing, listing, rules)
     )
+
+
+def _has_to_fence(known: Listing, listing: Listing, rules: Rules) -> bool:
+    """Whether this processor now has to fence a member that owned something in *known*."""
+    assert known.owned is not None, "what was observed has ownership records"
+    return bool(silent_members(listing.present, known.owned, rules.owner_id, rules.expiration))
 
 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:

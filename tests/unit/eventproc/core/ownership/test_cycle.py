@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from eventproc.core.ownership.cycle import decide
-from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
+from eventproc.core.ownership.memory import GroupMemory, Listing, needs_ownership, observe
+from eventproc.core.placement.rank import rank
 from eventproc.core.placement.weighted import Weighted
 from eventproc.models import LeaseMode
 from tests.unit.eventproc.core.ownership.listings import (
@@ -151,6 +152,35 @@ def test_ownership_is_read_again_after_a_poll_that_left_something_to_do(partitio
     memory = observe(GroupMemory(), seen, rules, BEGIN_S)
 
     assert needs_ownership(memory, seen, rules, BEGIN_S + 1)
+
+
+@pytest.mark.parametrize(("age_s", "is_read"), [(70, False), (76, True)])
+def test_ownership_is_read_when_the_member_with_the_duty_to_fence_did_not_act_in_time(
+    age_s, is_read
+):
+    """A quarter of the expiration after the silence began, also if nothing else has changed."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    fresh = listing("0:me 1:b 2:c", "me b c", rules)
+    assert rank("c") < rank("me")
+
+    def silent(for_s: float) -> Listing:
+        return replace(
+            fresh,
+            present=replace(
+                fresh.present,
+                members=tuple(
+                    replace(m, last_modified=NOW - timedelta(seconds=for_s))
+                    if m.owner_id == "b"
+                    else m
+                    for m in fresh.present.members
+                ),
+            ),
+        )
+
+    memory = observe(GroupMemory(), silent(61), rules, BEGIN_S)
+
+    assert described(decide(memory, rules)) == "rest"
+    assert needs_ownership(memory, silent(age_s), rules, BEGIN_S + age_s - 61) == is_read
 
 
 def test_ownership_is_read_at_least_twice_in_an_expiration():
