@@ -19,6 +19,7 @@ say := @printf '>> %s\n'
 ARGS ?=
 SEEDS ?= 10000
 MINUTES ?= 10
+EVENTS ?= 1000
 
 # Spark is half a gigabyte: it is installed only for the tests, or by `make spark`.
 extras := --extra demo $(if $(wildcard .tools/spark/.done),--extra spark)
@@ -93,6 +94,10 @@ sim: venv ## simulate many more groups than the tests do (SEEDS=10000: ten minut
 .PHONY: storm
 storm: venv azurite ## run real processes through kills, freezes, outages and wrong clocks, on each store (MINUTES=10)
 	@$(run)/python -m tests.integration.delivery --minutes $(MINUTES) $(ARGS)
+
+.PHONY: fence
+fence: venv azurite ## show that no former holder of a resource passes a fence, and how long names are closed (EVENTS=1000)
+	@$(run)/python -m tests.integration.resources --events $(EVENTS) $(ARGS)
 
 .PHONY: mutants
 mutants: venv azurite ## remove each guard in turn, and check that a test fails (minutes)
