@@ -82,7 +82,7 @@ def test_wrong_options_end_with_code_2_and_one_line(command, arguments, message)
     assert (code, message in err, len(err.splitlines())) == (2, True, 1)
 
 
-def test_a_group_without_records_is_said_to_have_none(command):
+def test_the_table_of_an_unknown_group_says_that_it_has_no_records(command):
     """As for a consumer group."""
     holding = command.start("hold", "keys:Key", "--resources", "a", *GROUP)
     holding.stdout.readline()
