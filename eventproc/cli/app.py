@@ -10,6 +10,7 @@ from eventproc.cli.verbs import checkpoints
 from eventproc.cli.verbs.demo import demo
 from eventproc.cli.verbs.demo_spark import demo_spark
 from eventproc.cli.verbs.emulator import emulator
+from eventproc.cli.verbs.hold import hold
 from eventproc.cli.verbs.run import run
 from eventproc.cli.verbs.simulate import simulate
 from eventproc.cli.verbs.status import status
@@ -55,9 +56,14 @@ _VERBS: Final[_Examples] = {
         "eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db",
         "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints",
     ),
+    hold: (
+        "eventproc hold keys:Key --resources key-1,key-2 --group keys --store sqlite:group.db",
+        "eventproc hold sms:Link --resources-from sms:list_names --group sms --store blob:leases",
+    ),
     status: (
         "eventproc status --eventhub orders --store sqlite:group.db --watch",
         "eventproc status --eventhub orders --store blob:checkpoints --format json",
+        "eventproc status --resources keys --store sqlite:group.db",
     ),
     emulator: (
         "eventproc emulator --hub orders:8 --hub payments:4",

@@ -13,8 +13,8 @@ from eventproc.ports import CheckpointStore, EventSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubAddress:
-    """A group whose hub is asked, too."""
+class StoreAddress:
+    """A store, and how to reach it."""
 
     store: Annotated[
         str,
@@ -28,6 +28,32 @@ class HubAddress:
             "its port.",
         ),
     ]
+    storage_connection_string: Annotated[
+        str,
+        typer.Option(
+            envvar=[STORAGE_VARIABLE, "AZURE_STORAGE_CONNECTION_STRING"],
+            metavar="TEXT",
+            help="The connection string of the storage account, for --store blob:CONTAINER. It is "
+            "a secret: prefer the environment variable.",
+        ),
+    ] = ""
+
+    def checkpoint_store(
+        self, *, create_container: bool = False, must_exist: bool = False
+    ) -> CheckpointStore:
+        """Make the store, without opening it; the arguments are those of ``open_store``."""
+        return open_store(
+            self.store,
+            storage_connection_string=self.storage_connection_string,
+            create_container=create_container,
+            must_exist=must_exist,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubAddress(StoreAddress):
+    """A group whose hub is asked, too."""
+
     eventhub: Annotated[
         str,
         typer.Option(
@@ -56,15 +82,6 @@ class HubAddress:
             "users of the machine can see the arguments of a process.",
         ),
     ] = ""
-    storage_connection_string: Annotated[
-        str,
-        typer.Option(
-            envvar=[STORAGE_VARIABLE, "AZURE_STORAGE_CONNECTION_STRING"],
-            metavar="TEXT",
-            help="The connection string of the storage account, for --store blob:CONTAINER. It is "
-            "a secret: prefer the environment variable.",
-        ),
-    ] = ""
 
     def source(self) -> EventSource | None:
         """Make the source, without connecting it."""
@@ -78,17 +95,6 @@ class HubAddress:
             fully_qualified_namespace=source.fully_qualified_namespace,
             eventhub_name=source.eventhub_name,
             name=self.consumer_group,
-        )
-
-    def checkpoint_store(
-        self, *, create_container: bool = False, must_exist: bool = False
-    ) -> CheckpointStore:
-        """Make the store, without opening it; the arguments are those of ``open_store``."""
-        return open_store(
-            self.store,
-            storage_connection_string=self.storage_connection_string,
-            create_container=create_container,
-            must_exist=must_exist,
         )
 
 
@@ -130,3 +136,25 @@ class GroupAddress(HubAddress):
             eventhub_name=self.eventhub,
             name=self.consumer_group,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownAddress(GroupAddress):
+    """A consumer group, or a group of resources."""
+
+    resources: Annotated[
+        str,
+        typer.Option(
+            metavar="GROUP",
+            help="Show a group of named resources, as given to `eventproc hold --group`, instead "
+            "of a consumer group.",
+        ),
+    ] = ""
+
+    def source(self) -> EventSource | None:
+        """Make the source, without connecting it; ``None`` if there is none to ask."""
+        return None if self.resources else super().source()
+
+    def group(self) -> ConsumerGroup:
+        """Return the group, without connecting to anything."""
+        return ConsumerGroup.of_resources(self.resources) if self.resources else super().group()

@@ -18,7 +18,7 @@ import typer
 
 from eventproc.cli.arguments.option_names import OPTIONS
 from eventproc.cli.arguments.placements import parse_placement
-from eventproc.config import EventProcessorConfig
+from eventproc.config import EventProcessorConfig, GroupConfig
 from eventproc.core.placement.placement import Placement
 from eventproc.models import EventPosition
 from eventproc.validation.option_values import parse_duration, parse_position
@@ -50,43 +50,43 @@ class ConfigOptions:
     Type and default of an option are those of the setting.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, options: Mapping[str, Any], defaults: GroupConfig = DEFAULTS) -> None:
         """Give the option of each setting; ``checkpoint_policy.interval`` is one of a policy."""
         self._options = options
+        self._defaults = defaults
 
     def expand(self) -> "_Group":
         """Return the options, and how their values become a config."""
+        policies = {setting.partition(".")[0] for setting in self._options if "." in setting}
+        groups = {"": self._defaults} | {f"{p}.": getattr(self._defaults, p) for p in policies}
         kinds = {
             f"{prefix}{name}": kind
-            for prefix, group in (
-                ("", DEFAULTS),
-                ("checkpoint_policy.", DEFAULTS.checkpoint_policy),
-                ("failure_policy.", DEFAULTS.failure_policy),
-            )
+            for prefix, group in groups.items()
             for name, kind in get_type_hints(type(group)).items()
         }
         options = {
             setting: _option(
                 setting.replace(".", "_"),
                 Annotated[kinds[setting], info],
-                attrgetter(setting)(DEFAULTS),
+                attrgetter(setting)(self._defaults),
                 OPTIONS[setting.rpartition(".")[2]],
             )
             for setting, info in self._options.items()
         }
-        return _Group(options, _config)
+        return _Group(options, self._config)
 
-
-def _config(values: Mapping[str, Any]) -> EventProcessorConfig:
-    interval = values.get("load_balancing_interval", DEFAULTS.load_balancing_interval)
-    given: dict[str, Any] = {"rebalance_interval": min(interval, DEFAULTS.rebalance_interval)}
-    for setting, value in values.items():
-        policy, dot, name = setting.rpartition(".")
-        if dot:
-            given[policy] = replace(given.get(policy, getattr(DEFAULTS, policy)), **{name: value})
-        else:
-            given[name] = value
-    return replace(DEFAULTS, **given)
+    def _config(self, values: Mapping[str, Any]) -> GroupConfig:
+        defaults = self._defaults
+        interval = values.get("load_balancing_interval", defaults.load_balancing_interval)
+        given: dict[str, Any] = {"rebalance_interval": min(interval, defaults.rebalance_interval)}
+        for setting, value in values.items():
+            policy, dot, name = setting.rpartition(".")
+            if dot:
+                former = given.get(policy, getattr(defaults, policy))
+                given[policy] = replace(former, **{name: value})
+            else:
+                given[name] = value
+        return replace(defaults, **given)
 
 
 @dataclass(frozen=True)

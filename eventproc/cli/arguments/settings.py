@@ -90,3 +90,12 @@ PROCESSOR: Final[dict[str, Any]] = {
     ),
 }
 """Of ``run``."""
+
+RESOURCES: Final[dict[str, Any]] = {
+    setting: PROCESSOR[setting]
+    for setting in (
+        *("deployment_id", "static_membership", *BALANCING, "weight", "capacity", "ordinal"),
+        "shutdown_timeout",
+    )
+}
+"""Of ``hold``: those of ``run`` that have nothing to do with events."""

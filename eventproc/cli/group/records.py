@@ -47,7 +47,9 @@ async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> di
 
 
 def title_of(group: ConsumerGroup, remark: str = "") -> Text:
-    """Two lines that name a group, with a remark after them."""
+    """Lines that name a group, with a remark after them."""
+    if group.is_of_resources:
+        return Text(f"resources of group {group.name}{remark}\n", overflow="fold")
     return Text(
         f"consumer group {group.name} of event hub {group.eventhub_name}\n"
         f"{group.fully_qualified_namespace}{remark}\n",
@@ -57,6 +59,8 @@ def title_of(group: ConsumerGroup, remark: str = "") -> Text:
 
 def group_json(group: ConsumerGroup) -> dict[str, object]:
     """The names of a group as JSON."""
+    if group.is_of_resources:
+        return {"group": group.name}
     return {
         "namespace": group.fully_qualified_namespace,
         "eventhub": group.eventhub_name,

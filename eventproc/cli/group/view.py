@@ -42,6 +42,9 @@ class PartitionRow:
     record_age: timedelta | None
     """Time since the ownership record was last written: by a claim, a renewal or a release."""
 
+    epoch: int
+    """The fencing token of the newest claim; 0 if the record has none."""
+
     is_expired: bool
     """The owner did not renew in time, so another processor may claim the partition."""
 
@@ -195,6 +198,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 partition_id=partition_id,
                 owner_id=owner_id,
                 record_age=age,
+                epoch=0 if record is None else record.epoch,
                 is_expired=owner_id is not None and partition_id not in live,
                 sequence_number=position,
                 checkpoint_age=(

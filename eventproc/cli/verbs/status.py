@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventproc.cli.arguments import options
-from eventproc.cli.arguments.address import GroupAddress
+from eventproc.cli.arguments.address import ShownAddress
 from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.arguments.values import format_duration
 from eventproc.cli.group.connection import Connection, connect
@@ -23,11 +23,12 @@ from eventproc.cli.group.records import group_json, title_of
 from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, read_group, view_of
 from eventproc.cli.terminal.exits import OK
 from eventproc.core.placement.even import Even
+from eventproc.resources.names import name_of
 
 
 def status(
     *,
-    address: GroupAddress,
+    address: ShownAddress,
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     output: options.Format = options.OutputFormat.TABLE,
     watch: Annotated[bool, typer.Option("--watch", help="Repeat until Ctrl+C.")] = False,
@@ -36,6 +37,8 @@ def status(
     ] = timedelta(seconds=2),
 ) -> int:
     """Show the owner and the checkpoint of each partition, and the members of a group.
+
+    With --resources it shows the holder of each resource.
 
     This only reads, and does not disturb the group. With a connection string it asks the event hub
     as well, and shows the lag of each partition, in events.
@@ -93,8 +96,14 @@ def as_json(view: GroupView) -> dict[str, object]:
         **group_json(view.group),
         "as_of": view.as_of.isoformat(),
         "placement": view.placement,
-        "lag": view.lag,
-        "partitions": [_partition_json(row) for row in view.partitions],
+        **(
+            {"resources": [_resource_json(row) for row in _by_name(view)]}
+            if view.group.is_of_resources
+            else {
+                "lag": view.lag,
+                "partitions": [_partition_json(row) for row in view.partitions],
+            }
+        ),
         "members": [asdict(row) for row in view.members],
     }
 
@@ -109,6 +118,16 @@ def _partition_json(row: PartitionRow) -> dict[str, object]:
         "checkpoint_age_s": _seconds(row.checkpoint_age),
         "checkpoint_error": row.checkpoint_error,
         "lag": row.lag,
+    }
+
+
+def _resource_json(row: PartitionRow) -> dict[str, object]:
+    return {
+        "name": name_of(row.partition_id),
+        "owner_id": row.owner_id,
+        "epoch": row.epoch,
+        "is_expired": row.is_expired,
+        "record_age_s": _seconds(row.record_age),
     }
 
 
@@ -127,13 +146,31 @@ def as_tables(view: GroupView) -> RenderableType:
     title = title_of(view.group, remark)
     if not view.partitions and not view.members:
         empty = "This group has no ownership records, checkpoints or members in this store."
+        if view.group.is_of_resources:
+            empty = "This group has no resources and no members in this store."
         return Group(title, Text(empty))
     damage = [
         Text(f"partition {row.partition_id} is not served: {row.checkpoint_error}", style="red")
         for row in view.partitions
         if row.checkpoint_error is not None
     ]
+    if view.group.is_of_resources:
+        return Group(title, _resource_table(view), Text(), _member_table(view))
     return Group(title, _partition_table(view), *damage, Text(), _member_table(view))
+
+
+def _by_name(view: GroupView) -> list[PartitionRow]:
+    return sorted(view.partitions, key=lambda row: name_of(row.partition_id))
+
+
+def _resource_table(view: GroupView) -> Table:
+    table = Table("resource", "holder", box=None, pad_edge=False, header_style="bold")
+    for name in ("record", "epoch"):
+        table.add_column(name, justify="right")
+    for row in _by_name(view):
+        age = "" if row.record_age is None else f"{format_duration(row.record_age)} ago"
+        table.add_row(name_of(row.partition_id), _owner(row), age, str(row.epoch))
+    return table
 
 
 def _partition_table(view: GroupView) -> Table:
@@ -171,7 +208,7 @@ def _owner(row: PartitionRow) -> Text:
 def _member_table(view: GroupView) -> Table:
     """The members; what their placements regard has columns where it is not the default."""
     table = Table("member", box=None, pad_edge=False, header_style="bold")
-    table.add_column("partitions", justify="right")
+    table.add_column("resources" if view.group.is_of_resources else "partitions", justify="right")
     extra = _placement_columns(view.members)
     for name in extra:
         table.add_column(name, justify="left" if name == "placement" else "right")

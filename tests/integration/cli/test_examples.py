@@ -13,6 +13,7 @@ LAST_LINES = {
     "different_machines.py": "{'large': 9, 'medium': 5, 'small': 2}\n{'medium': 13, 'small': 3}",
     "exact_totals.py": "",
     "first_program.py": "10 greeted",
+    "licence_keys.py": "3, 3, 2, 2",
     "orders.py": "",
     "poison.py": "b'twelve': ValueError: invalid literal for int() with base 10: b'twelve'",
     "running_totals.py": "150 deliveries of 100 events, total 5050",

@@ -1,0 +1,113 @@
+"""``eventproc hold``: hold a share of a group's named resources, with the user's handler."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from eventproc.cli.arguments.address import StoreAddress
+from eventproc.cli.arguments.grouped import ConfigOptions
+from eventproc.cli.arguments.handlers import load_function, load_resource_handler
+from eventproc.cli.arguments.options import StopAtEof
+from eventproc.cli.arguments.settings import RESOURCES
+from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
+from eventproc.cli.terminal.exits import OK
+from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
+from eventproc.config import ResourceProcessorConfig
+from eventproc.errors import ConfigurationError
+from eventproc.processor import ResourceProcessor
+from eventproc.resources import Resources
+
+
+def hold(
+    *,
+    handler: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:CLASS",
+            help="Your handler: keys:Key is the class Key in keys.py, in this folder or in an "
+            "installed package.",
+        ),
+    ],
+    address: StoreAddress,
+    group: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_RESOURCE_GROUP",
+            metavar="NAME",
+            help="The group. Processes of one group share its resources.",
+        ),
+    ],
+    resources: Annotated[
+        str,
+        typer.Option(metavar="NAME,NAME", help="The names of the resources, with commas."),
+    ] = "",
+    resources_from: Annotated[
+        str,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="A coroutine function that lists the names, instead of --resources.",
+        ),
+    ] = "",
+    every: Annotated[
+        timedelta, typer.Option(help="With --resources-from: the time between two calls.")
+    ] = timedelta(seconds=30),
+    create_container: Annotated[
+        bool,
+        typer.Option("--create-container", help="Create the blob container if it does not exist."),
+    ] = False,
+    owner_id: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_OWNER_ID",
+            metavar="NAME",
+            help="The name of this process in the group. Give one that stays the same over "
+            "restarts, such as the name of a pod. By default a new one is generated.",
+        ),
+    ] = "",
+    config: Annotated[ResourceProcessorConfig, ConfigOptions(RESOURCES, ResourceProcessorConfig())],
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(help="The format of log lines. auto: text on a terminal, JSON otherwise."),
+    ] = LogFormat.AUTO,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
+    ] = LogLevel.INFO,
+    stop_at_eof: StopAtEof = False,
+) -> int:
+    """Hold this process's share of named resources: connections, licence keys, jobs, tenants.
+
+    Start any number of processes, on any machines: those with the same group and store share the
+    resources, and each resource has one holder. SIGTERM or Ctrl+C stops a process gracefully: its
+    handlers are drained, and other processes take the resources over. A second signal ends it at
+    once.
+
+    Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER.
+
+    Exit codes: 0 stopped gracefully, 1 failed, 2 an option is wrong, 3 the store did not answer at
+    the start.
+    """
+    processor = ResourceProcessor(
+        resources=_resources(resources, resources_from, every),
+        store=address.checkpoint_store(create_container=create_container),
+        group=group,
+        handler=load_resource_handler(handler),
+        owner_id=owner_id or None,
+        config=config,
+    )
+    log_to_stderr(log_format, log_level)
+    if stop_at_eof:
+        stop_at_end_of_input()
+    processor.run()
+    return OK
+
+
+def _resources(names: str, function: str, every: timedelta) -> Resources:
+    if bool(names) is bool(function):
+        raise ConfigurationError(
+            "which resources? Give either --resources, with their names, or --resources-from, with "
+            "a coroutine function that lists them"
+        )
+    if function:
+        return Resources(load_function(function), every=every)
+    return Resources([name.strip() for name in names.split(",")])

@@ -1,0 +1,92 @@
+"""``eventproc hold`` and ``eventproc status --resources``, each in a process of its own."""
+
+import json
+import signal
+
+import pytest
+
+HANDLER = """
+import asyncio
+from eventproc import ResourceHandler
+
+class Key(ResourceHandler):
+    async def hold(self, held):
+        print("using", held.name, held.epoch, flush=True)
+        await asyncio.Event().wait()
+
+async def list_names():
+    return ["b", "a/1"]
+
+names = ["a"]
+"""
+
+GROUP = ("--group", "keys", "--store", "sqlite:group.db")
+
+
+@pytest.fixture(name="module", autouse=True)
+def _module(tmp_path):
+    (tmp_path / "keys.py").write_text(HANDLER, "utf-8")
+
+
+def test_names_are_held_shown_and_released(command):
+    """With the names that the user gave; after SIGTERM nobody holds them."""
+    holding = command.start("hold", "keys:Key", "--resources", "a/1, b", *GROUP)
+    used = sorted(holding.stdout.readline().split()[1] for _ in range(2))
+    code, out, _ = command.run(
+        "status", "--resources", "keys", "--store", "sqlite:group.db", "--format", "json"
+    )
+    shown = json.loads(out)
+    _, table, _ = command.run("status", "--resources", "keys", "--store", "sqlite:group.db")
+    holding.send_signal(signal.SIGTERM)
+    holding.communicate(timeout=40)
+    _, after, _ = command.run(
+        "status", "--resources", "keys", "--store", "sqlite:group.db", "--format", "json"
+    )
+
+    assert (used, code, holding.returncode) == (["a/1", "b"], 0, 0)
+    assert shown["group"] == "keys"
+    assert [row["name"] for row in shown["resources"]] == ["a/1", "b"]
+    assert len({row["owner_id"] for row in shown["resources"]}) == 1
+    assert all(row["epoch"] > 0 for row in shown["resources"])
+    assert "resources of group keys" in table
+    assert "a/1" in table
+    assert [row["owner_id"] for row in json.loads(after)["resources"]] == [None, None]
+
+
+def test_names_may_come_from_a_function(command):
+    """A coroutine function in the user's module."""
+    holding = command.start("hold", "keys:Key", "--resources-from", "keys:list_names", *GROUP)
+    used = sorted(holding.stdout.readline().split()[1] for _ in range(2))
+    holding.send_signal(signal.SIGTERM)
+    holding.communicate(timeout=40)
+
+    assert (used, holding.returncode) == (["a/1", "b"], 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("keys:Key",), "Give either --resources"),
+        (("keys:Key", "--resources", "a", "--resources-from", "keys:list_names"), "Give either"),
+        (("keys:Key", "--resources", "a,,b"), "give a text"),
+        (("keys:Nope", "--resources", "a"), "it has Key"),
+        (("keys:names", "--resources", "a"), "inherits from eventproc.ResourceHandler"),
+        (("keys:Key", "--resources-from", "keys:names"), "is no function"),
+        (("keys:Key", "--resources-from", "names"), "give MODULE:FUNCTION"),
+    ],
+)
+def test_wrong_options_end_with_code_2_and_one_line(command, arguments, message):
+    """The line names the value and the remedy."""
+    code, _, err = command.run("hold", *arguments, *GROUP)
+
+    assert (code, message in err, len(err.splitlines())) == (2, True, 1)
+
+
+def test_the_table_of_an_unknown_group_says_that_it_has_no_records(command):
+    """As for a consumer group."""
+    holding = command.start("hold", "keys:Key", "--resources", "a", *GROUP)
+    holding.stdout.readline()
+    holding.kill()
+    _, out, _ = command.run("status", "--resources", "others", "--store", "sqlite:group.db")
+
+    assert "no resources and no members" in out
