@@ -49,7 +49,8 @@ class ResourceHandler:
 
         It is cancelled (``asyncio.CancelledError``) when the resource is lost, when its lease could
         not be renewed in time, and when the resource moves or the processor stops, after ``drain``.
-        The next holder may begin when it has ended, so undo quickly what was done.
+        The next holder begins when it has ended, or after ``handoff_timeout``: undo quickly what
+        was done, and do not suppress the cancellation.
 
         If it returns or raises although the resource is held, it is called again after a back-off;
         after ``failover_timeout`` the resource goes to another processor.

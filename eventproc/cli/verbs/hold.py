@@ -17,6 +17,7 @@ from eventproc.config import ResourceProcessorConfig
 from eventproc.errors import ConfigurationError
 from eventproc.processor import ResourceProcessor
 from eventproc.resources import Resources
+from eventproc.runtime.descriptors import raise_soft_limit
 
 
 def hold(
@@ -40,7 +41,11 @@ def hold(
     ],
     resources: Annotated[
         str,
-        typer.Option(metavar="NAME,NAME", help="The names of the resources, with commas."),
+        typer.Option(
+            metavar="NAME,NAME",
+            help="The names of the resources, with commas. For names that contain a comma, use "
+            "--resources-from.",
+        ),
     ] = "",
     resources_from: Annotated[
         str,
@@ -96,6 +101,7 @@ def hold(
         config=config,
     )
     log_to_stderr(log_format, log_level)
+    raise_soft_limit()
     if stop_at_eof:
         stop_at_end_of_input()
     processor.run()

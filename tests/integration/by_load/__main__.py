@@ -23,7 +23,7 @@ from eventproc.emulator import EventHubsEmulator
 PARTITIONS, PROCESSES, EXPONENT = 64, 8, 1.1
 EVENT_S = 0.02
 Minutes = list[dict[str, Any]]
-"""For each minute, what each worker said in it."""
+"""For each minute, what each worker printed in it."""
 
 BUSY = 2.0
 """Seconds of handler time in a second, of all partitions together."""
@@ -56,12 +56,12 @@ def read_lines(process: subprocess.Popen[str], name: str, minutes: Minutes) -> N
     """Add each line of a worker to the minute in which it came."""
     assert process.stdout is not None
     for line in process.stdout:
-        said = json.loads(line)
+        reading = json.loads(line)
         entry = minutes[-1].setdefault(name, {"busy_s": 0.0, "partitions": {}, "moves": 0})
-        entry["busy_s"] += sum(said["busy_s"].values())
-        for p, busy_s in said["busy_s"].items():
+        entry["busy_s"] += sum(reading["busy_s"].values())
+        for p, busy_s in reading["busy_s"].items():
             entry["partitions"][p] = entry["partitions"].get(p, 0.0) + busy_s
-        entry["moves"] = said["moves"]
+        entry["moves"] = reading["moves"]
 
 
 def main() -> None:
