@@ -56,6 +56,7 @@ STARTS_CLUSTERS = ("tests/spark/test_standalone.py", "tests/spark/test_fleet_sta
 LONG = (
     *STARTS_CLUSTERS,
     "tests/integration/cli/test_credentials.py",
+    "tests/stories/test_by_load.py",
     "tests/integration/delivery/test_storm.py",
     "tests/integration/demo/",
     "tests/integration/interop/test_older_version.py",

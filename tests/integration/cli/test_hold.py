@@ -67,12 +67,7 @@ def test_names_may_come_from_a_function(command):
     ("arguments", "message"),
     [
         (("keys:Key",), "Give either --resources"),
-        (("keys:Key", "--resources", "a", "--resources-from", "keys:list_names"), "Give either"),
-        (("keys:Key", "--resources", "a,,b"), "give a text"),
         (("keys:Nope", "--resources", "a"), "it has Key"),
-        (("keys:names", "--resources", "a"), "inherits from eventproc.ResourceHandler"),
-        (("keys:Key", "--resources-from", "keys:names"), "is no function"),
-        (("keys:Key", "--resources-from", "names"), "give MODULE:FUNCTION"),
     ],
 )
 def test_wrong_options_end_with_code_2_and_one_line(command, arguments, message):
