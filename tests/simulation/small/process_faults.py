@@ -58,14 +58,18 @@ async def crash(world: SmallWorld, rng: Random) -> None:
 
 
 async def _churn(world: SmallWorld, rng: Random) -> None:
-    """Members change all the time, and partitions without an owner are served nevertheless."""
+    """Members change all the time, and partitions of dead owners are claimed nevertheless.
+
+    With ``RELEASE``, what an owner released for a member that died meanwhile stays free, as it
+    would be given to that member with a hand-over.
+    """
     until_s = world.now_s + 1.7 * world.expiration_s
     free_since_s = world.now_s
     while world.now_s < until_s:
         (passing,) = world.join()
         await asyncio.sleep(rng.uniform(0.7, 1.3))
         world.crash(passing)
-        if len(world.live_records()) == len(world.hub.partition_ids()):
+        if not world.orphaned():
             free_since_s = world.now_s
         world.expect(
             world.now_s - free_since_s < 1.6 * world.expiration_s, "free partitions are not claimed"
