@@ -231,7 +231,7 @@ async def move_position(world: SmallWorld, rng: Random) -> None:
     following = move.sequence_number + 1
     count = world.handled_count(partition_id, following)
     is_quick = not (world.is_session or world.fails or world.usual_seconds_per_event)
-    await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1)
+    await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1 + 2 * world.requests_s)
     if is_quick and following <= newest:
         again = world.handled_count(partition_id, following) > count
         world.expect(again, f"{following} of {partition_id} is not delivered after the move")
