@@ -77,6 +77,7 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 20425, id="three claims one after another, with a slow store"),
         pytest.param("small", 23230, id="a moved position in a slow store"),
         pytest.param("small", 24314, id="a resumed process that was not replaced yet"),
+        pytest.param("small", 31493, id="lost answers after a twin was refused"),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):

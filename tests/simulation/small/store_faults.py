@@ -1,6 +1,7 @@
 """Faults of the store, and operators who change records by hand."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -104,10 +105,16 @@ async def slow_reads(world: SmallWorld, rng: Random) -> None:
 
 
 async def lost_answers(world: SmallWorld, rng: Random) -> None:
-    """Some answers of one processor are lost, though its requests are carried out."""
+    """Some answers of one processor are lost, though its requests are carried out.
+
+    While another one with its owner id may have written them, it claims its partitions again.
+    """
     await world.catch_up()
     cost = world.cost()
+    names = Counter(node.owner_id for node in world.nodes)
     node = world.choose(rng)
+    if names[node.owner_id] > 1:
+        return
     node.connection.faults = StoreFaults(answer_lost_rate=0.25, silence=timedelta(seconds=0.2))
     await asyncio.sleep(rng.uniform(0.5, 1.5) * world.expiration_s)
     node.connection.faults = world.usual_faults
