@@ -75,6 +75,12 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 18076, id="a published plan in a slow store"),
         pytest.param("small", 18641, id="a leave whose requests are lost"),
         pytest.param("small", 20425, id="three claims one after another, with a slow store"),
+        pytest.param("small", 23230, id="a moved position in a slow store"),
+        pytest.param("small", 24314, id="a resumed process that was not replaced yet"),
+        pytest.param("small", 31493, id="lost answers after a twin was refused"),
+        pytest.param("small", 31989, id="a position that only passes completed ranges"),
+        pytest.param("small", 33772, id="a call that ends in the moment in which trust ends"),
+        pytest.param("small", 34206, id="a leave after which an ordinal takes from another"),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):

@@ -83,7 +83,7 @@ async def hang_on(world: SmallWorld, rng: Random) -> None:
     world.behaviour.ignores_cancellation = world.behaviour.ever_ignored_cancellation = True
     world.behaviour.seconds_per_event = 5 * handoff_s
     await asyncio.sleep(3.5)
-    cost = world.cost()
+    began_s = world.now_s
     if rng.random() < 0.5:
         world.join()
         await asyncio.sleep(handoff_s + 3 * world.interval_s + 1)
@@ -101,7 +101,8 @@ async def hang_on(world: SmallWorld, rng: Random) -> None:
         await world.until_gone(left)
         await asyncio.sleep(0.4)
         if left.connection.fate is None:
-            world.expect(world.cost().stolen_count == cost.stolen_count, "a leaver is stolen from")
+            is_stolen = world.invariants.is_stolen_from(left.actor, began_s)
+            world.expect(not is_stolen, "a leaver is stolen from")
     world.behaviour.ignores_cancellation = False
     await asyncio.sleep(world.behaviour.seconds_per_event)
 

@@ -108,8 +108,12 @@ class SmallWorld(World):
     def cycle_s(self) -> float:
         """The longest time from one cycle to the next while something has to change; a cycle reads
         both kinds of records and writes at most both."""
-        pause_s = POLL_FACTOR_MAX * self.config.rebalance_interval.total_seconds()
-        return pause_s + REQUESTS_MAX * self.usual_faults.delay_max.total_seconds()
+        return POLL_FACTOR_MAX * self.config.rebalance_interval.total_seconds() + self.requests_s
+
+    @property
+    def requests_s(self) -> float:
+        """The longest time that the requests of one cycle take, while the store works."""
+        return REQUESTS_MAX * self.usual_faults.delay_max.total_seconds()
 
     def further_s(self, before: "Shares", left: str) -> float:
         """The longest time that the others need after their first claims, when one has left.
@@ -131,9 +135,7 @@ class SmallWorld(World):
         is_single = self.config.load_balancing_strategy is LoadBalancingStrategy.BALANCED
         cycle_counts = claimed + stolen if is_single else stolen
         further_count = max(0, max(cycle_counts.values(), default=0) - 1)
-        noticed_s = POLL_FACTOR_MAX * self.interval_s + 2 * (
-            REQUESTS_MAX * self.usual_faults.delay_max.total_seconds()
-        )
+        noticed_s = POLL_FACTOR_MAX * self.interval_s + 2 * self.requests_s
         return further_count * self.cycle_s + (noticed_s if stolen else 0.0)
 
     @property
