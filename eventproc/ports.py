@@ -297,6 +297,20 @@ class PartitionReceiver(ABC):
     async def close(self) -> None:
         """Close the link. Closing twice is allowed; never raises."""
 
+    async def stop(self) -> None:
+        """Receive no more; events that were received may be settled until ``close``. Never raises.
+
+        Called only for a source with ``unsettled_max``.
+        """
+        await self.close()
+
+    def settle(self, sequence_number: int) -> None:  # noqa: B027 - most sources settle nothing
+        """Tell the service that every event up to this one is done. Returns at once; never raises.
+
+        Called after each checkpoint, for a source with ``unsettled_max``. If the link breaks before
+        the service has learned it, these events are received again.
+        """
+
     @property
     @abstractmethod
     def last_enqueued(self) -> LastEnqueued | None:
@@ -336,6 +350,22 @@ class EventSource(AsyncResource):
     def offset_format(self) -> OffsetFormat:
         """The format of sequence numbers and offsets; a group uses one format only."""
         return OffsetFormat.AMQP
+
+    @property
+    def unsettled_max(self) -> int | None:
+        """How many events of a partition are received at most that are not settled yet.
+
+        Not ``None``: the service itself keeps how far a partition is done, as a queue does. Then a
+        link begins at the first event that was not settled, whatever position is asked for, and
+        numbers its events from that position on.
+        """
+        return None
+
+    def suit(self, expiration: timedelta) -> None:  # noqa: B027 - most sources need no change
+        """Learn the group's ``ownership_expiration``; called once, before ``open``.
+
+        A service with consumers of its own should notice a frozen one within that time.
+        """
 
     @abstractmethod
     async def open(self) -> None:

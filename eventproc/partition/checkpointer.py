@@ -53,6 +53,9 @@ class Checkpointer:
         wait_s: Callable[[int], float],
         log: Logger,
     ) -> None:
+        self.on_stored: Callable[[int], None] = lambda _: None
+        """Called with the position after each write of it that was confirmed."""
+
         self.progress = progress
         self._partition_id = partition_id
         self._writer = writer
@@ -289,6 +292,7 @@ class Checkpointer:
         if result.outcome is WriteOutcome.WON:
             self.stored = result.checkpoint
             self._note_stored(revision, handled_count)
+            self.on_stored(update.sequence_number)
         return result
 
     def _note_stored(self, revision: int, handled_count: int) -> None:

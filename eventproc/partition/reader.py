@@ -129,6 +129,18 @@ class PartitionReader:
                 self._note_recovery()
                 return properties
 
+    async def stop(self) -> None:
+        """Receive no more; what was received may be settled until ``close``."""
+        if self._source.unsettled_max is None:
+            await self.close()
+        elif self._receiver is not None:
+            await self._receiver.stop()
+
+    def settle(self, sequence_number: int) -> None:
+        """Tell the source that every event up to this one is done, with its state stored."""
+        if self._receiver is not None:
+            self._receiver.settle(sequence_number)
+
     async def close(self) -> None:
         """Close the link, if one is open."""
         receiver, self._last_enqueued_known, self._receiver = (
@@ -145,13 +157,17 @@ class PartitionReader:
 
     async def _wait_while_paused(self) -> None:
         # The buffer of a link that is not read would fill up, and the service would close it.
-        await self.close()
+        await self.stop()
         self._log.info("partition_paused")
         async with self._stop_scope.waiting():
             await self._pause_switch.until_open()
+        await self.close()
         self._log.info("partition_resumed")
 
     async def _open(self, position: EventPosition) -> PartitionReceiver:
+        if self._source.unsettled_max is not None and self.newest_received is not None:
+            # What is received again gets new numbers: the former ones may be under way.
+            position = EventPosition.from_sequence_number(self.newest_received)
         async with self._stop_scope.waiting():
             self._receiver = await self._source.open_receiver(
                 self._identity.group.name, self._identity.partition_id, position
