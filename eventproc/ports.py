@@ -361,7 +361,7 @@ class EventSource(AsyncResource):
         """
         return None
 
-    def suit(self, expiration: timedelta) -> None:  # noqa: B027 - most sources need no change
+    def suit(self, expiration: timedelta) -> None:
         """Learn the group's ``ownership_expiration``; called once, before ``open``.
 
         A service with consumers of its own should notice a frozen one within that time.

@@ -1,0 +1,222 @@
+"""A source whose service keeps the position: what is settled, when, and what comes again."""
+
+import asyncio
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    CheckpointPolicy,
+    ConfigurationError,
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionHandler,
+)
+from eventproc.models import ConsumerGroup
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.played_queue import PlayedQueue, PlayedQueues
+from tests.stories.scene import Scene, seconds
+
+MANUAL = CheckpointPolicy.manual()
+
+
+class Collecting(PartitionHandler):
+    """Collects what it handled, with its owner, and counts in its state."""
+
+    def __init__(
+        self, handled: list[tuple[str, int]], owner_id: str, takes_s: float, *, has_state: bool
+    ) -> None:
+        self.has_state = has_state
+        self.handled = handled
+        self.owner_id = owner_id
+        self.takes_s = takes_s
+
+    async def process_events(self, context, events):
+        """Handle one event after the other."""
+        for event in events:
+            if self.takes_s:
+                await asyncio.sleep(self.takes_s)
+            self.handled.append((self.owner_id, int(event.body)))
+            if self.has_state:
+                context.state = str(int(context.state or b"0") + 1).encode()
+
+
+class QueueScene(Scene):
+    """Some queues, and processors that share them."""
+
+    def __init__(self, count: int = 1, prefetch: int = 10) -> None:
+        super().__init__()
+        self.queues = {str(number): PlayedQueue() for number in range(count)}
+        self.prefetch = prefetch
+        self.done: list[tuple[str, int]] = []
+
+    @property
+    def queue(self) -> PlayedQueue:
+        return self.queues["0"]
+
+    def member(self, owner_id: str = "a", takes_s: float = 0, **settings) -> EventProcessor:
+        """A processor that is not started yet."""
+        has_state = settings.get("key_concurrency", 1) == 1
+        return EventProcessor(
+            source=PlayedQueues(self.queues, self.prefetch),
+            store=MemoryCheckpointStore(self.account),
+            handler=lambda: Collecting(self.done, owner_id, takes_s, has_state=has_state),
+            owner_id=owner_id,
+            config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
+            rng=Random(owner_id),
+        )
+
+    @property
+    def stored_state(self) -> bytes | None:
+        group = ConsumerGroup(fully_qualified_namespace="played", eventhub_name="queues")
+        return self.account.records(group).checkpoint_by_partition["0"].state
+
+
+def test_a_message_is_settled_after_its_checkpoint():
+    """Not before: if the process dies in between, the message comes again."""
+
+    async def story():
+        scene = QueueScene()
+        async with scene.member(checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=5))):
+            await seconds(2)
+            scene.queue.put(1, 2, 3)
+            await seconds(1)
+            before = list(scene.queue.settled), len(scene.done)
+            await seconds(6)
+            return before, scene.queue.settled, scene.stored_state
+
+    assert run_virtual(story()) == (([], 3), [1, 2, 3], b"3")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [CheckpointPolicy(max_events=None), CheckpointPolicy(max_events=1000, interval=None)],
+    ids=["by interval", "by count"],
+)
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_checkpoint_is_written_before_the_source_waits_for_it(policy, lanes):
+    """At half of what it sends ahead, so a policy for long intervals slows nothing down."""
+
+    async def story():
+        scene = QueueScene()
+        scene.queue.put(*range(100))
+        async with scene.member(checkpoint_policy=policy, key_concurrency=lanes):
+            await seconds(20)
+            return len(scene.done), len(scene.queue.settled)
+
+    handled, settled = run_virtual(story())
+
+    assert handled == 100
+    assert settled >= 90
+
+
+def test_a_stop_settles_what_was_handled():
+    """The last checkpoint is written first; then the next owner gets the rest, and nothing twice."""
+
+    async def story():
+        scene = QueueScene(prefetch=50)
+        scene.queue.put(*range(30))
+        first = scene.member("a", 0.5, checkpoint_policy=MANUAL, batch_size_max=1)
+        await first.start()
+        await seconds(6)
+        await first.stop()
+        handled = len(scene.done)
+        async with scene.member("b"):
+            await seconds(60)
+        return handled, scene
+
+    handled, scene = run_virtual(story())
+
+    assert 0 < handled < 30
+    assert [message for _, message in scene.done] == list(range(30))
+    assert scene.queue.settled == list(range(30))
+    assert scene.stored_state == b"30"
+
+
+def test_a_hand_over_settles_what_was_handled():
+    """Of two queues one moves to the processor that joins, and no message is handled twice."""
+
+    async def story():
+        scene = QueueScene(count=2)
+        for queue in scene.queues.values():
+            queue.put(*range(40))
+        first = scene.member("a", 0.5, batch_size_max=1)
+        second = scene.member("b", 0.5, batch_size_max=1)
+        async with first:
+            await seconds(8)
+            async with second:
+                await seconds(60)
+        return scene
+
+    scene = run_virtual(story())
+
+    assert {owner_id for owner_id, _ in scene.done} == {"a", "b"}
+    assert sorted(message for _, message in scene.done) == sorted([*range(40), *range(40)])
+
+
+def test_after_a_lost_connection_only_what_was_not_settled_comes_again():
+    """In its former order, with new sequence numbers."""
+
+    async def story():
+        scene = QueueScene()
+        policy = CheckpointPolicy(max_events=2)
+        first = scene.member("a", 1, checkpoint_policy=policy, batch_size_max=1)
+        await first.start()
+        scene.queue.put(*range(8))
+        await seconds(6)
+        settled = len(scene.queue.settled)
+        for link in list(scene.queue.links):
+            link.break_off()
+        scene.queues["0"].put(8)
+        before = [message for _, message in scene.done]
+        await seconds(40)
+        after = [message for _, message in scene.done][len(before) :]
+        await first.stop()
+        return settled, before, after
+
+    settled, before, after = run_virtual(story())
+
+    assert 0 < settled <= len(before)
+    assert after[-(9 - settled) :] == list(range(settled, 9))
+    assert set(before) | set(after) == set(range(9))
+
+
+def test_a_paused_queue_settles_what_is_stored_meanwhile():
+    """Its messages come in order after the pause, and none of those comes again."""
+
+    async def story():
+        scene = QueueScene()
+        scene.queue.put(*range(5))
+        policy = CheckpointPolicy(interval=timedelta(seconds=3))
+        async with scene.member(checkpoint_policy=policy) as processor:
+            await seconds(1.5)
+            processor.pause("0")
+            scene.queue.put(5, 6)
+            await seconds(10)
+            during = list(scene.queue.settled), [message for _, message in scene.done]
+            processor.resume("0")
+            await seconds(10)
+            return during, [message for _, message in scene.done]
+
+    during, handled = run_virtual(story())
+
+    assert during == ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
+    assert handled == list(range(7))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"initial_position": EventPosition.latest()},
+        {"initial_positions": {"0": EventPosition.from_sequence_number(3)}},
+    ],
+)
+def test_a_position_to_begin_at_is_refused(settings):
+    """The service keeps it: the first message is the first one that was not settled."""
+    scene = QueueScene()
+
+    with pytest.raises(ConfigurationError, match="initial_position"):
+        scene.member(**settings)
