@@ -81,6 +81,7 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 31989, id="a position that only passes completed ranges"),
         pytest.param("small", 33772, id="a call that ends in the moment in which trust ends"),
         pytest.param("small", 34206, id="a leave after which an ordinal takes from another"),
+        pytest.param("small", 45788, id="a hand-over by a process that has a successor"),
         pytest.param("small", 39940, id="an edited record in a group with a published plan"),
     ],
 )

@@ -129,6 +129,10 @@ class GroupMemory:
     """When the store last wrote an ownership record of each owner, by its clock; only with
     partition leases."""
 
+    succeeded_at_s: float = float("-inf")
+    """When a listing last showed another process under an owner id than the one before. The former
+    process may still leave, and hand over; it has no member record that would show that."""
+
     membership: MembershipObservation | None = None
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
     schema: Schema | None = None
@@ -173,6 +177,8 @@ def _has_to_fence(known: Listing, listing: Listing, rules: Rules) -> bool:
 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a poll that was answered at *now_s*."""
+    if _has_successor(memory.listing, listing):
+        memory = replace(memory, succeeded_at_s=now_s)
     memory = replace(_after_answer(memory, rules, now_s), listing=listing, now_s=now_s)
     memory = replace(memory, schema=highest(memory.schema, listing.schema))
     owned, present = listing.owned, listing.present
@@ -221,6 +227,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     shared = shares(group)
     outsiders = _outsiders(group, owned, present, rules)
     is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
+    is_changing = is_changing or now_s - memory.succeeded_at_s <= rules.expiration.total_seconds()
     moved = moves(group, shared, rules.strategy)
     return replace(
         memory,
@@ -242,6 +249,14 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         membership=membership,
         numbering=numbering,
         waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
+    )
+
+
+def _has_successor(before: Listing | None, listing: Listing) -> bool:
+    """Whether a member has the owner id of another process in the listing before."""
+    known = {m.owner_id: m.incarnation for m in before.present.members} if before else {}
+    return any(
+        known.get(m.owner_id, m.incarnation) != m.incarnation for m in listing.present.members
     )
 
 
