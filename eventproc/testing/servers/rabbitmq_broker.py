@@ -154,7 +154,9 @@ class RabbitMqBroker(ChildServer):
     def _make_folder(self) -> Path:
         """Write the files that it is started with."""
         if self._location is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="rabbitmq-", ignore_cleanup_errors=True)
+            self._scratch = tempfile.TemporaryDirectory(
+                prefix="rabbitmq-", ignore_cleanup_errors=True
+            )
         folder = self._folder
         (folder / "log").mkdir(exist_ok=True)
         (folder / "plugins").write_text("[rabbitmq_stream].\n")
@@ -223,7 +225,7 @@ def _listens(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
             # A port that nobody listens at may be chosen for our own end, which then meets itself.
-            return link.getsockname() != link.getpeername()
+            return bool(link.getsockname() != link.getpeername())
     except OSError:
         return False
 
