@@ -31,6 +31,7 @@ from eventproc.models import (
     PartitionProperties,
     ReceivedEvent,
     RecordResult,
+    SequenceRange,
     WriteOutcome,
 )
 
@@ -304,11 +305,21 @@ class PartitionReceiver(ABC):
         """
         await self.close()
 
-    def settle(self, sequence_number: int) -> None:  # noqa: B027 - most sources settle nothing
-        """Tell the service that every event up to this one is done. Returns at once; never raises.
+    def settle(  # noqa: B027 - most sources settle nothing
+        self, sequence_number: int, completed: Sequence[SequenceRange] = ()
+    ) -> None:
+        """Tell the service that every event up to this one is done, and those of *completed*.
 
-        Called after each checkpoint, for a source with ``unsettled_max``. If the link breaks before
-        the service has learned it, these events are received again.
+        Returns at once; never raises. Called after each checkpoint, for a source with
+        ``unsettled_max``. If the link breaks before the service has learned it, these events are
+        received again.
+        """
+
+    async def until_settled(self) -> None:  # noqa: B027
+        """Return when the service knows what was settled.
+
+        Raises:
+            SourceUnavailableError: it may not know it; events may be received again.
         """
 
     @property

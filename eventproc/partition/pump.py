@@ -120,6 +120,8 @@ class PartitionPump:
             checkpointer,
             scope=scope,
             last_enqueued=self._last_enqueued,
+            until_settled=self._reader.until_settled,
+            unsettled_max=source.unsettled_max,
             deliveries_max=policy.deliveries_max,
         )
         self._watchdog = self._make_watchdog()

@@ -25,6 +25,7 @@ from eventproc.models import (
     OffsetFormat,
     PartitionProperties,
     ReceivedEvent,
+    SequenceRange,
 )
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionScope
@@ -136,10 +137,32 @@ class PartitionReader:
         elif self._receiver is not None:
             await self._receiver.stop()
 
-    def settle(self, sequence_number: int) -> None:
-        """Tell the source that every event up to this one is done, with its state stored."""
+    @property
+    def unsettled_max(self) -> int | None:
+        """The source's; ``None`` if its service does not keep how far a partition is done."""
+        return self._source.unsettled_max
+
+    def settle(self, sequence_number: int, completed: Sequence[SequenceRange]) -> None:
+        """Tell the source what is done, up to this event and above it, with its state stored."""
         if self._receiver is not None:
-            self._receiver.settle(sequence_number)
+            self._receiver.settle(sequence_number, completed)
+
+    async def until_settled(self) -> None:
+        """Return when the service knows what was settled.
+
+        Raises:
+            PartitionStoppedError: the link is broken, so events that are done may come again.
+        """
+        if self._source.unsettled_max is None:
+            return
+        try:
+            if self._receiver is None:
+                raise SourceUnavailableError("there is no link")
+            async with self._stop_scope.waiting():
+                await self._receiver.until_settled()
+        except SourceError as error:
+            self._failure.note(is_error=False, attempt=1, error=str(error))
+            raise PartitionStoppedError(CloseReason.SOURCE_FAILED) from error
 
     async def close(self) -> None:
         """Close the link, if one is open."""

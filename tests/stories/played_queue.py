@@ -6,11 +6,21 @@ of a link that is closed come again, in their former order.
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from eventproc.errors import SourceUnavailableError
-from eventproc.models import LastEnqueued, OffsetFormat, PartitionProperties, ReceivedEvent
+from eventproc.models import (
+    LastEnqueued,
+    OffsetFormat,
+    PartitionProperties,
+    ReceivedEvent,
+    SequenceRange,
+)
 from eventproc.ports import EventSource, PartitionReceiver
+
+SENDING_S = 0.05
+"""How long the broker does not know what was settled."""
 
 
 class PlayedQueue:
@@ -56,6 +66,7 @@ class PlayedLink(PartitionReceiver):
         self._following = following
         self._arrived: deque[ReceivedEvent] = deque()
         self._changed = asyncio.Event()
+        self._sending: set[asyncio.Task[None]] = set()
         queue.links.append(self)
         queue.deliver()
 
@@ -92,15 +103,35 @@ class PlayedLink(PartitionReceiver):
             raise SourceUnavailableError("the connection is lost")
         return [self._arrived.popleft() for _ in range(min(events_max, len(self._arrived)))]
 
-    def settle(self, sequence_number: int) -> None:
-        for number in [n for n in self.unsettled if n <= sequence_number]:
-            self.queue.settled.append(self.unsettled.pop(number))
+    def settle(self, sequence_number: int, completed: Sequence[SequenceRange] = ()) -> None:
+        settled = [
+            number
+            for number in self.unsettled
+            if number <= sequence_number or any(number in done for done in completed)
+        ]
+        sending = asyncio.create_task(self._send(settled))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def _send(self, settled: list[int]) -> None:
+        await asyncio.sleep(SENDING_S)
+        for number in settled:
+            if number in self.unsettled:
+                self.queue.settled.append(self.unsettled.pop(number))
         self.queue.deliver()
+
+    async def until_settled(self) -> None:
+        if self._sending:
+            await asyncio.wait(self._sending)
+        if self.is_broken:
+            raise SourceUnavailableError("the connection is lost")
 
     async def stop(self) -> None:
         self.queue.cancel(self)
 
     async def close(self) -> None:
+        if self._sending:
+            await asyncio.wait(self._sending)
         self.queue.leave(self)
 
     @property

@@ -1,6 +1,7 @@
 """A source whose service keeps the position: what is settled, when, and what comes again."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
 
@@ -8,14 +9,20 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
+    Checkpoint,
     CheckpointPolicy,
     ConfigurationError,
     EventPosition,
     EventProcessor,
     EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
     PartitionHandler,
 )
-from eventproc.models import ConsumerGroup
+from eventproc.dead_letters import MemoryDeadLetterSink
+from eventproc.handler import HandlerFactory
+from eventproc.models import ConsumerGroup, SequenceRange
+from eventproc.testing import FaultyCheckpointStore
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.played_queue import PlayedQueue, PlayedQueues
 from tests.stories.scene import Scene, seconds
@@ -52,27 +59,63 @@ class QueueScene(Scene):
         self.queues = {str(number): PlayedQueue() for number in range(count)}
         self.prefetch = prefetch
         self.done: list[tuple[str, int]] = []
+        self.ending: list[asyncio.Task[None]] = []
+        self.stores: dict[str, FaultyCheckpointStore] = {}
 
     @property
     def queue(self) -> PlayedQueue:
         return self.queues["0"]
 
-    def member(self, owner_id: str = "a", takes_s: float = 0, **settings) -> EventProcessor:
+    def member(
+        self,
+        owner_id: str = "a",
+        takes_s: float = 0,
+        *,
+        handler: HandlerFactory | None = None,
+        sink: MemoryDeadLetterSink | None = None,
+        **settings,
+    ) -> EventProcessor:
         """A processor that is not started yet."""
         has_state = settings.get("key_concurrency", 1) == 1
+        store = FaultyCheckpointStore(MemoryCheckpointStore(self.account), Random(owner_id))
+        self.stores[owner_id] = store
         return EventProcessor(
             source=PlayedQueues(self.queues, self.prefetch),
-            store=MemoryCheckpointStore(self.account),
-            handler=lambda: Collecting(self.done, owner_id, takes_s, has_state=has_state),
+            store=store,
+            handler=handler
+            or (lambda: Collecting(self.done, owner_id, takes_s, has_state=has_state)),
+            dead_letters=sink,
             owner_id=owner_id,
             config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
             rng=Random(owner_id),
         )
 
+    async def die(self, processor: EventProcessor) -> None:
+        """End a process without any further write, and wait until its lease has expired."""
+        self.stores[processor.owner_id].is_out = True
+        for link in [link for queue in self.queues.values() for link in queue.links]:
+            link.break_off()
+        self.ending.append(asyncio.create_task(processor.stop()))
+        await seconds(100)
+
+    @property
+    def messages(self) -> list[int]:
+        return [message for _, message in self.done]
+
+    @property
+    def stored(self) -> Checkpoint:
+        group = ConsumerGroup(fully_qualified_namespace="played", eventhub_name="queues")
+        return self.account.records(group).checkpoint_by_partition["0"]
+
+    @property
+    def stored_ranges(self) -> Sequence[SequenceRange]:
+        group = ConsumerGroup(fully_qualified_namespace="played", eventhub_name="queues")
+        found = self.account.records(group).checkpoint_by_partition.get("0")
+        return () if found is None else found.completed
+
     @property
     def stored_state(self) -> bytes | None:
-        group = ConsumerGroup(fully_qualified_namespace="played", eventhub_name="queues")
-        return self.account.records(group).checkpoint_by_partition["0"].state
+        return self.stored.state
 
 
 def test_a_message_is_settled_after_its_checkpoint():
@@ -114,7 +157,7 @@ def test_a_checkpoint_is_written_before_the_source_waits_for_it(policy, lanes):
 
 
 def test_a_stop_settles_what_was_handled():
-    """The last checkpoint is written first; then the next owner gets the rest, and nothing twice."""
+    """The last checkpoint is written first; then the next owner gets the rest, nothing twice."""
 
     async def story():
         scene = QueueScene(prefetch=50)
@@ -220,3 +263,156 @@ def test_a_position_to_begin_at_is_refused(settings):
 
     with pytest.raises(ConfigurationError, match="initial_position"):
         scene.member(**settings)
+
+
+class OneKeySlow(PartitionHandler):
+    """Needs long for message 0, and no time for all others."""
+
+    def __init__(self, scene: QueueScene) -> None:
+        self.scene = scene
+
+    async def process_events(self, context, events):
+        """Handle one event after the other."""
+        for event in events:
+            if event.body == b"0":
+                await asyncio.sleep(1000)
+            self.scene.done.append(("", int(event.body)))
+
+
+def each_alone(event):
+    """A key for each message."""
+    return event.body
+
+
+OFTEN = CheckpointPolicy(interval=timedelta(seconds=1))
+
+
+def lanes(scene: QueueScene, owner_id: str) -> EventProcessor:
+    """A processor with two key lanes, one of which message 0 occupies for long."""
+    return scene.member(
+        owner_id,
+        handler=lambda: OneKeySlow(scene),
+        key_concurrency=2,
+        key_selector=each_alone,
+        checkpoint_policy=OFTEN,
+        shutdown_timeout=timedelta(seconds=5),
+    )
+
+
+def test_messages_done_above_a_slow_one_are_settled_one_by_one():
+    """So they take no room of what the broker sends ahead, and the slow one delays no other."""
+
+    async def story():
+        scene = QueueScene(prefetch=10)
+        scene.queue.put(*range(50))
+        async with lanes(scene, "a"):
+            await seconds(60)
+            return sorted(scene.messages), sorted(scene.queue.settled), scene.stored
+
+    handled, settled, stored = run_virtual(story())
+
+    assert handled == settled == list(range(1, 50))
+    assert (stored.sequence_number, stored.completed) == (-1, (SequenceRange(1, 49),))
+
+
+def test_after_a_stop_the_next_owner_gets_only_what_was_not_done():
+    """The numbers in the former owner's completed ranges are given to other messages."""
+
+    async def story():
+        scene = QueueScene(prefetch=10)
+        scene.queue.put(*range(8))
+        first = lanes(scene, "a")
+        await first.start()
+        await seconds(20)
+        await first.stop()
+        before = list(scene.messages)
+        scene.queue.put(*range(8, 12))
+        async with scene.member("b"):
+            await seconds(60)
+        return before, scene.messages[len(before) :]
+
+    before, after = run_virtual(story())
+
+    assert before == list(range(1, 8))
+    assert after == [0, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize("lost_s", [0, 0.02])
+def test_a_death_before_the_broker_knows_what_is_stored_loses_nothing(lost_s):
+    """What was stored and not settled comes again, with the numbers of completed messages."""
+
+    async def story():
+        scene = QueueScene(prefetch=10)
+        scene.queue.put(*range(8))
+        first = lanes(scene, "a")
+        await first.start()
+        while not scene.stored_ranges:
+            await seconds(0.001)
+        await seconds(lost_s)
+        assert scene.queue.settled == []
+        await scene.die(first)
+        scene.queue.put(*range(8, 12))
+        before = len(scene.messages)
+        async with scene.member("b"):
+            await seconds(60)
+        return scene.messages[before:]
+
+    assert run_virtual(story()) == list(range(12))
+
+
+class Dying(PartitionHandler):
+    """Its process dies at one message."""
+
+    def __init__(self, scene: QueueScene, died: asyncio.Event, poison: int) -> None:
+        self.scene = scene
+        self.died = died
+        self.poison = poison
+
+    async def process_events(self, context, events):
+        """Die, or record the events."""
+        for event in events:
+            if int(event.body) == self.poison:
+                self.died.set()
+                await asyncio.sleep(1e9)
+            self.scene.done.append(("", int(event.body)))
+
+
+@pytest.mark.parametrize("poison", [0, 7, 20])
+@pytest.mark.parametrize("lane_count", [1, 3])
+def test_a_message_of_which_processes_die_is_given_up_and_no_other(poison, lane_count):
+    """A process dies before the broker knows what it settled last; the next one blames the right
+    message all the same, because each message delivered alone waits for that."""
+
+    async def story():
+        scene = QueueScene(prefetch=10)
+        scene.queue.put(*range(30))
+        sink = MemoryDeadLetterSink()
+        policy = FailurePolicy(deliveries_max=3, action=FailureAction.DEAD_LETTER)
+        deaths = 0
+        while deaths < 10:
+            died = asyncio.Event()
+            processor = scene.member(
+                f"p{deaths}",
+                handler=lambda died=died: Dying(scene, died, poison),
+                sink=sink,
+                failure_policy=policy,
+                key_concurrency=lane_count,
+                checkpoint_policy=CheckpointPolicy(max_events=1),
+            )
+            await processor.start()
+            try:
+                async with asyncio.timeout(100):
+                    await died.wait()
+            except TimeoutError:
+                await processor.stop()
+                break
+            deaths += 1
+            await scene.die(processor)
+        return deaths, [int(letter.event.body) for letter in sink.letters], scene
+
+    deaths, letters, scene = run_virtual(story())
+
+    assert letters == [poison]
+    assert set(scene.messages) == set(range(30)) - {poison}
+    assert sorted(scene.queue.settled) == list(range(30))
+    assert deaths == 4

@@ -7,7 +7,7 @@ uses the old ones has to know.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final, Protocol
@@ -64,7 +64,9 @@ if logging.getLogger("aiormq").level == logging.NOTSET:
 class Delivery(Protocol):
     """A message that was delivered; ``event.Message`` has the rest of its fields."""
 
-    body: bytes
+    @property
+    def body(self) -> bytes:
+        """What was published."""
 
     @property
     def delivery_tag(self) -> int | None:
@@ -75,17 +77,28 @@ class Consumer:
     """Deliveries of one queue, on a channel of its own."""
 
     def __init__(
-        self, channel: AbstractChannel, raw: RawChannel, on_end: Callable[[SourceError], None]
+        self,
+        channel: AbstractChannel,
+        raw: RawChannel,
+        prefetch: int,
+        on_end: Callable[[SourceError], None],
     ) -> None:
         self._channel = channel
         self._raw = raw
+        self._prefetch = prefetch
         self._on_end = on_end
         self._tag: str | None = None
-        self._acks: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[None]] = set()
         channel.close_callbacks.add(self._note_close)
+        raw.on_consumer_cancel_callbacks.add(self._note_cancel)
 
     def _note_close(self, _: object, error: BaseException | None) -> None:
         self._on_end(SourceUnavailableError(f"the channel was closed: {error or 'no reason'}"))
+
+    def _note_cancel(self, _: object) -> None:
+        self._on_end(
+            SourceUnavailableError("the broker ended the consumer: was its queue deleted?")
+        )
 
     async def begin(self, queue: str, deliver: Callable[[Delivery], None]) -> None:
         """Register with the broker; *deliver* is called with each message, in order."""
@@ -96,15 +109,41 @@ class Consumer:
         answer = await self._raw.basic_consume(queue, on_message)
         self._tag = answer.consumer_tag
 
-    def acknowledge(self, delivery_tag: int) -> None:
-        """Acknowledge all deliveries up to this one, in the background."""
-        task = asyncio.create_task(self._acknowledge(delivery_tag))
-        self._acks.add(task)
-        task.add_done_callback(self._acks.discard)
+    def acknowledge(self, through: int | None, single: Collection[int]) -> None:
+        """Acknowledge all deliveries up to a number, and single ones, in the background."""
+        self._start(self._acknowledge(through, single))
 
-    async def _acknowledge(self, delivery_tag: int) -> None:
+    async def _acknowledge(self, through: int | None, single: Collection[int]) -> None:
         with suppress(*_FAILED):  # The channel is closed: its deliveries come again.
-            await self._raw.basic_ack(delivery_tag, multiple=True)
+            for number in single:
+                await self._raw.basic_ack(number, wait=False)
+            if through is not None:
+                await self._raw.basic_ack(through, multiple=True)
+
+    async def until_acknowledged(self, timeout_s: float) -> None:
+        """Return when the broker has what was acknowledged before.
+
+        Raises:
+            SourceUnavailableError: it did not answer, or the channel is closed.
+        """
+        # A request that is cancelled would close the channel.
+        await asyncio.shield(self._start(self._ask(timeout_s)))
+
+    async def _ask(self, timeout_s: float) -> None:
+        """Ask for anything: the broker reads what a channel sends in order."""
+        others = self._sending - {asyncio.current_task()}
+        try:
+            if others:
+                await asyncio.wait(others)
+            await self._raw.basic_qos(prefetch_count=self._prefetch, timeout=timeout_s)
+        except (*_FAILED, asyncio.CancelledError) as error:  # The client cancels its own requests.
+            raise SourceUnavailableError(f"acknowledgements may be lost: {error!r}") from error
+
+    def _start(self, sending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(sending)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+        return task
 
     async def stop(self, timeout_s: float) -> None:
         """Receive no more deliveries; those of before may still be acknowledged. Never raises."""
@@ -118,8 +157,8 @@ class Consumer:
         self._channel.close_callbacks.discard(self._note_close)
         with suppress(*_FAILED):
             async with asyncio.timeout(timeout_s):
-                if self._acks:
-                    await asyncio.wait(self._acks)
+                if self._sending:
+                    await asyncio.wait(self._sending)
                 await self._channel.close()
 
 
@@ -208,7 +247,8 @@ class Broker:
             connection = await self._connected()
             channel = await connection.channel(publisher_confirms=False)
             await channel.set_qos(prefetch_count=prefetch)
-            consumer = Consumer(channel, await channel.get_underlay_channel(), on_end)
+            raw = await channel.get_underlay_channel()
+            consumer = Consumer(channel, raw, prefetch, on_end)
             try:
                 await consumer.begin(queue, deliver)
             except BaseException:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from eventproc.errors import SourceError, SourceUnavailableError
-from eventproc.models import LastEnqueued, ReceivedEvent
+from eventproc.models import LastEnqueued, ReceivedEvent, SequenceRange
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.rabbitmq.queues.amqp import Consumer, Delivery
 from eventproc.sources.rabbitmq.queues.event import QueueEvent, offset_text
+from eventproc.sources.rabbitmq.queues.settled import Settled
 
 
 class QueueReceiver(PartitionReceiver):
@@ -23,7 +24,7 @@ class QueueReceiver(PartitionReceiver):
         self._waiting: deque[QueueEvent] = deque()
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
-        self._settled = following - 1
+        self._settled = Settled(following)
         self.depth = 0
         """How many messages the broker has that it has not delivered."""
 
@@ -67,12 +68,17 @@ class QueueReceiver(PartitionReceiver):
         count = min(events_max, len(self._waiting))
         return [self._waiting.popleft() for _ in range(count)]
 
-    def settle(self, sequence_number: int) -> None:
-        newest = min(sequence_number, self._following - 1)
-        if newest <= self._settled or self._consumer is None or self._error is not None:
+    def settle(self, sequence_number: int, completed: Sequence[SequenceRange] = ()) -> None:
+        if self._consumer is None or self._error is not None:
             return
-        self._settled = newest
-        self._consumer.acknowledge(newest - self._first + 1)
+        through, alone = self._settled.add(min(sequence_number, self._following - 1), completed)
+        if alone or through is not None:
+            self._consumer.acknowledge(through, alone)
+
+    async def until_settled(self) -> None:
+        if self._error is not None or self._consumer is None:
+            raise self._error or SourceUnavailableError("the receiver is closed")
+        await self._consumer.until_acknowledged(self._timeout_s)
 
     async def stop(self) -> None:
         if self._consumer is not None:

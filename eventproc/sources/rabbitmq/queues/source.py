@@ -137,7 +137,10 @@ class RabbitQueues(EventSource):
         )
 
     async def open_receiver(
-        self, consumer_group: str, partition_id: str, position: EventPosition
+        self,
+        consumer_group: str,  # noqa: ARG002 - queues have no groups
+        partition_id: str,
+        position: EventPosition,
     ) -> PartitionReceiver:
         queue, number = self._names.queue_of(partition_id), position.sequence_number
         following = 0 if number is None else number + (not position.is_inclusive)

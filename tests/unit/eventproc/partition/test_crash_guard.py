@@ -34,7 +34,14 @@ AT_LIMIT = LIMIT + 1  # The mark of an event that was delivered alone, in the fi
 class GuardFixture:
     """A guard whose events are handled at once, and what is stored at the time of each delivery."""
 
-    def __init__(self, found: int, *, newest: int | None = None, limit: int | None = LIMIT) -> None:
+    def __init__(
+        self,
+        found: int,
+        *,
+        newest: int | None = None,
+        limit: int | None = LIMIT,
+        unsettled_max: int | None = None,
+    ) -> None:
         self.scene = Scene()
         self.checkpoints = CheckpointFixture(self.scene)
         self.checkpointer = self.checkpoints.checkpointer("a")
@@ -53,8 +60,11 @@ class GuardFixture:
                 if newest is None
                 else LastEnqueued(sequence_number=newest, offset="", enqueued_time=None)
             ),
+            until_settled=self._settle,
+            unsettled_max=unsettled_max,
             deliveries_max=limit,
         )
+        self.settled_at: list[int] = []
         self._found = found
         self.parts: list[list[int]] = []
         self.marks: list[int] = []
@@ -73,6 +83,9 @@ class GuardFixture:
     async def deliver(self, delivered: Iterable[int]) -> None:
         """Receive these events together, and pass them to the guard."""
         await self.guard.hand(self.progress.admit(events(delivered)), self._hand, self._give_up)
+
+    async def _settle(self) -> None:
+        self.settled_at.append(self.scene.checkpoint().delivery_count)
 
     async def _hand(self, part):
         self.at_delivery()
