@@ -37,7 +37,7 @@ class QueueNames:
         """Refuse names that the broker would refuse, and too many of them."""
         if not self.prefix or len(self.queue(COUNT_MAX).encode()) > NAME_BYTES_MAX:
             raise ConfigurationError(
-                f"prefix is {self.prefix!r}: give a name of 1 to {NAME_BYTES_MAX - 8} bytes"
+                f"prefix is {self.prefix!r}: give a name of 1 to {NAME_BYTES_MAX - 7} bytes"
             )
         if self.prefix.startswith("amq."):
             raise ConfigurationError(
@@ -61,7 +61,8 @@ class QueueNames:
         Raises:
             SourceRejectedError: there is no such partition.
         """
-        if partition_id not in self.partition_ids:
+        number = int(partition_id) if partition_id.isdecimal() else self.count
+        if number >= self.count or str(number) != partition_id:
             raise SourceRejectedError(
                 f"there is no partition {partition_id!r}: {self.prefix!r} has {self.count} queues"
             )

@@ -87,11 +87,16 @@ class RabbitQueues(EventSource):
     def suit(self, expiration: timedelta) -> None:
         self._heartbeat = self._options.heartbeat or expiration / HEARTBEATS_PER_EXPIRATION
 
+    @property
+    def heartbeat_s(self) -> int:
+        """What is agreed with the broker."""
+        return max(1, math.floor(self._heartbeat.total_seconds()))
+
     async def open(self) -> None:
         if self._broker is None:
             self._broker = Broker(
                 self._url,
-                heartbeat_s=max(1, math.floor(self._heartbeat.total_seconds())),
+                heartbeat_s=self.heartbeat_s,
                 timeout=self._options.connect_timeout,
             )
             self._measuring = asyncio.create_task(self._measure())

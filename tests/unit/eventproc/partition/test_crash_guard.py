@@ -160,6 +160,38 @@ def test_the_guard_ends_behind_the_last_event_that_a_dead_process_can_have_recei
     assert seen == [False, False, True]
 
 
+def test_where_the_service_keeps_the_position_as_many_are_suspects_as_it_sends_ahead():
+    """They come again as the first ones, whatever the source reports as the newest event."""
+
+    async def scenario():
+        fixture = GuardFixture(AMONG_MANY, newest=2, unsettled_max=6)
+        await fixture.open()
+        for batch in (range(1, 3), range(3, 6), [6, 7]):
+            await fixture.deliver(batch)
+        return fixture.parts, fixture.marks
+
+    parts, marks = run_virtual(scenario())
+
+    assert parts == [[1, 2], [3, 4, 5], [6], [7]]
+    assert marks == [IN_PART, IN_PART, ALONE, AMONG_MANY]
+
+
+def test_suspects_are_delivered_when_the_service_knows_the_position():
+    """After the count is stored; other events need not wait."""
+
+    async def scenario():
+        fixture = GuardFixture(IN_PART, unsettled_max=3)
+        fixture.at_delivery = lambda: fixture.settled_at.append(0)
+        await fixture.open()
+        await fixture.deliver(range(1, 6))
+        return fixture.marks, fixture.settled_at
+
+    marks, settled_at = run_virtual(scenario())
+
+    assert marks == [ALONE, ALONE, ALONE, AMONG_MANY]
+    assert settled_at == [ALONE, 0, ALONE, 0, ALONE, 0, 0]
+
+
 def test_the_last_suspect_is_delivered_alone_at_once():
     """No other event of the part can have killed the process, so its count tells this one's."""
 
