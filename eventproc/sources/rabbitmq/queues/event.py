@@ -31,14 +31,21 @@ class Properties(Protocol):
 class Header(Protocol):
     """What precedes the body of a message."""
 
-    properties: Properties
+    @property
+    def properties(self) -> Properties:
+        """The properties of the message."""
 
 
 class Message(Protocol):
     """A message of the client."""
 
-    body: bytes
-    header: Header
+    @property
+    def body(self) -> bytes:
+        """What was published."""
+
+    @property
+    def header(self) -> Header:
+        """What precedes the body."""
 
     @property
     def redelivered(self) -> bool | None:

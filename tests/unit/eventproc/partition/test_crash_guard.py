@@ -85,7 +85,9 @@ class GuardFixture:
         await self.guard.hand(self.progress.admit(events(delivered)), self._hand, self._give_up)
 
     async def _settle(self) -> None:
-        self.settled_at.append(self.scene.checkpoint().delivery_count)
+        checkpoint = self.scene.checkpoint()
+        assert checkpoint is not None
+        self.settled_at.append(checkpoint.delivery_count)
 
     async def _hand(self, part):
         self.at_delivery()

@@ -1,6 +1,7 @@
 """A message of a queue as an event."""
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -21,7 +22,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 class FakeProperties:
     """What AMQP 0-9-1 calls the properties of a message."""
 
-    headers: dict[str, object] | None = None
+    headers: Mapping[str, object] | None = None
     timestamp: datetime | None = None
     content_type: str | None = None
     correlation_id: str | None = None
