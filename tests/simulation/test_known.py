@@ -84,6 +84,11 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 45788, id="a hand-over by a process that has a successor"),
         pytest.param("small", 39940, id="an edited record in a group with a published plan"),
         pytest.param("small", 42071, id="a hand-over whose write is repeated"),
+        pytest.param("small", 61183, id="a ring that gives all to members that come and go"),
+        pytest.param("small", 63064, id="a ring that takes from one that stays when one leaves"),
+        pytest.param("small", 64441, id="a leave while a partition is drained for the leaver"),
+        pytest.param("small", 70524, id="weights of members that come and go"),
+        pytest.param("small", 72779, id="a process of the newest deployment that dies"),
         pytest.param("small", 46421, id="a processor that starts again while all stop"),
     ],
 )
