@@ -192,7 +192,9 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     live.update(dict.fromkeys(listing.held - _overtaken(suspects, live, me), me))
     written_at = {} if is_session else last_writes(memory.written_at, owned, rules.expiration)
-    members = live_members(present, {*live.values(), *written_at}, rules.expiration)
+    known = memory.observed.members if memory.is_grace and memory.observed else ()
+    alive = {*live.values(), *written_at, *(m.owner_id for m in known)}
+    members = live_members(present, alive, rules.expiration)
     members += _unrecorded(memory, absent_since_s.keys() - absent, live)
     is_leaving = listing.own.member.status is LEAVING
     standing_by_owner = standings(
