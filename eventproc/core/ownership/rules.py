@@ -29,3 +29,5 @@ class Rules:
     standby_timeout: timedelta
     load_balancing_interval: timedelta
     rebalance_interval: timedelta
+    patience: timedelta = timedelta(0)
+    """For how long the plan waits for a member that a roster expects; see ``expected.py``."""
