@@ -8,8 +8,8 @@ from eventproc import Roster, RosterUnavailableError
 class PlayedRoster(Roster):
     """Names what the story has put into a list that all processors share."""
 
-    interval = timedelta(seconds=10)  # type: ignore[assignment]
-    patience = timedelta(seconds=60)  # type: ignore[assignment]
+    interval = timedelta(seconds=10)
+    patience = timedelta(seconds=60)
 
     def __init__(self, world: "PlayedCluster", own_id: str) -> None:
         self.world = world

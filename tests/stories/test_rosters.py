@@ -8,6 +8,7 @@ import pytest
 from eventproc import (
     ConfigurationError,
     Even,
+    EventProcessor,
     EventProcessorConfig,
     FixedRoster,
     LeaseMode,
@@ -43,8 +44,8 @@ class Pods(Scene):
         super().__init__(12)
         self.cluster = PlayedCluster(named(replicas))
         self.settings = {"placement": Published(Ordinal()), **settings}
-        self.moves = []
-        self.pods = {}
+        self.moves: list[tuple[float, dict[str, str | None]]] = []
+        self.pods: dict[str, EventProcessor] = {}
 
     def pod(self, name):
         """Return the processor of a pod that is not started yet."""
@@ -385,10 +386,11 @@ def test_a_roster_needs_the_name_of_its_processor():
 def test_the_owner_id_is_the_one_in_the_roster():
     """Unless the processor gets another one."""
     roster = FixedRoster(["a", "b"], own_id="b")
-    settings = {"roster": roster, "placement": Published(Even())}
+    placement = Published(Even())
+    own = Pods(1).processor(owner_id=None, chance="1", roster=roster, placement=placement)
+    other = Pods(1).processor(owner_id="a", roster=roster, placement=placement)
 
-    assert Pods(1).processor(owner_id=None, chance="1", **settings).owner_id == "b"
-    assert Pods(1).processor(owner_id="a", **settings).owner_id == "a"
+    assert (own.owner_id, other.owner_id) == ("b", "a")
 
 
 @pytest.mark.parametrize(("names", "own_id"), [([], None), (["a"], "b")])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubernetes.client import ApiClient, ApiException, AppsV1Api, Configuration, CoreV1Api
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.config import load_incluster_config, load_kube_config
 from urllib3.exceptions import HTTPError
 
 from eventproc.errors import ConfigurationError, RosterUnavailableError
@@ -71,7 +71,7 @@ class KubernetesApi:
                 load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
             else:
                 load_kube_config(self._kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
-        except (ConfigException, OSError, ValueError, TypeError) as error:
+        except Exception as error:  # the file may be anything
             where = "this process is in no pod" if self._kubeconfig is None else self._kubeconfig
             raise ConfigurationError(
                 f"no Kubernetes API server is known ({where}): {error}. Run in a pod whose "
@@ -93,16 +93,17 @@ class KubernetesApi:
             ConfigurationError: there is none, or it may not be read.
             RosterUnavailableError: no answer.
         """
-        scale = await self._get(
+        spec = await self._get(
+            "spec",
             AppsV1Api(self._client).read_namespaced_stateful_set_scale,
             stateful_set,
             what=f"the scale of the StatefulSet {stateful_set!r}",
             right=("apps", "statefulsets/scale", ["get"]),
         )
-        return int(scale["spec"].get("replicas", 0))  # JSON of the API leaves zeros out.
+        return int(spec.get("replicas", 0))  # The API leaves zeros out.
 
     async def pod(self, name: str) -> Json:
-        """Read a pod.
+        """Read the metadata of a pod.
 
         Raises:
             ConfigurationError: there is none, or it may not be read.
@@ -110,7 +111,8 @@ class KubernetesApi:
         """
         read = CoreV1Api(self._client).read_namespaced_pod
         right = ("", "pods", ["get", "list"])
-        return await self._get(read, name, what=f"the pod {name!r}", right=right)
+        found = await self._get("metadata", read, name, what=f"the pod {name!r}", right=right)
+        return dict(found)
 
     async def pods(self, labels: Mapping[str, str]) -> Sequence[Json]:
         """Read the pods that have these labels.
@@ -120,24 +122,26 @@ class KubernetesApi:
             RosterUnavailableError: no answer.
         """
         found = await self._get(
+            "items",
             CoreV1Api(self._client).list_namespaced_pod,
             what="pods",
             right=("", "pods", ["get", "list"]),
             label_selector=",".join(f"{name}={value}" for name, value in labels.items()),
         )
-        return list(found["items"])
+        return list(found)
 
     async def _get(
         self,
+        part: str,
         read: Callable[..., Any],
         *names: str,
         what: str,
         right: tuple[str, str, list[str]],
         **arguments: str,
-    ) -> Json:
-        """Send one request, in a thread; the answer stays as JSON, of which little is needed."""
+    ) -> Any:  # noqa: ANN401 - JSON
+        """Send one request, in a thread; return a part of the answer, as JSON."""
 
-        def request() -> Json:
+        def request() -> Any:  # noqa: ANN401 - JSON
             response = read(
                 *names,
                 namespace=self.namespace,
@@ -145,8 +149,10 @@ class KubernetesApi:
                 _request_timeout=self._timeout_s,
                 **arguments,
             )
-            answer: Json = json.loads(response.data)
-            return answer
+            answer = json.loads(response.data)
+            if not isinstance(answer, dict) or part not in answer:
+                raise ValueError(f"the answer has no {part!r}")
+            return answer[part]
 
         try:
             return await asyncio.to_thread(request)
@@ -161,7 +167,13 @@ class KubernetesApi:
 def _error_for(
     error: ApiException, what: str, right: tuple[str, str, list[str]], namespace: str
 ) -> ConfigurationError | RosterUnavailableError:
-    if error.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return ConfigurationError(
+            f"the Kubernetes API does not accept the credential (status {error.status}, "
+            f"{error.reason}): check that the pod mounts the token of its ServiceAccount, or what "
+            "the file of kubectl says"
+        )
+    if error.status == HTTPStatus.FORBIDDEN:
         group, resource, verbs = right
         role = ROLE.format(
             namespace=namespace,

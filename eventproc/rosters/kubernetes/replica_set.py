@@ -64,25 +64,25 @@ class ReplicaSetRoster(PodRoster):
         return frozenset(
             str(pod["metadata"]["name"])
             for pod in pods
-            if _owner_uid(pod) == self._owner_uid
+            if _owner_uid(pod["metadata"]) == self._owner_uid
             and "deletionTimestamp" not in pod["metadata"]
             and pod.get("status", {}).get("phase") not in OVER
         )
 
     async def _find_own_set(self) -> None:
         """Read this pod, to learn which ReplicaSet it belongs to."""
-        pod = await self._api.pod(self.own_id)
-        self._owner_uid = _owner_uid(pod)
+        metadata = await self._api.pod(self.own_id)
+        self._owner_uid = _owner_uid(metadata)
         if self._owner_uid is None:
             raise ConfigurationError(
                 f"the pod {self.own_id!r} belongs to no ReplicaSet: use ReplicaSetRoster in the "
                 "pods of a Deployment, and StatefulSetRoster in those of a StatefulSet"
             )
-        labels = pod["metadata"].get("labels", {})
+        labels = metadata.get("labels", {})
         self._labels = {TEMPLATE_LABEL: labels[TEMPLATE_LABEL]} if TEMPLATE_LABEL in labels else {}
 
 
-def _owner_uid(pod: Mapping[str, Any]) -> str | None:
+def _owner_uid(metadata: Mapping[str, Any]) -> str | None:
     """Return the uid of the ReplicaSet that a pod belongs to."""
-    owners = pod["metadata"].get("ownerReferences", ())
+    owners = metadata.get("ownerReferences", ())
     return next((str(o["uid"]) for o in owners if o.get("kind") == "ReplicaSet"), None)
