@@ -59,7 +59,7 @@ class Balancer:
         clock: Callable[[], float],
         on_lost: Callable[[str], None],
         log: Logger,
-        patience: timedelta = timedelta(0),
+        patience: timedelta | None = None,
     ) -> None:
         """Create the parts; ``membership.enter`` has to be called before the first cycle.
 

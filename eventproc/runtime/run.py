@@ -105,7 +105,7 @@ class ProcessorRun(Generic[PumpT]):
             clock=self._clock,
             on_lost=self._on_lost,
             log=parts.log,
-            patience=parts.roster.patience if parts.roster else timedelta(0),
+            patience=parts.roster.patience if parts.roster else None,
         )
         self._roster: RosterView | None = None
         if parts.roster is not None:

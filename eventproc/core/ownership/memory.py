@@ -276,11 +276,14 @@ def _with_plan(
     memory: GroupMemory, listing: Listing, group: Group, members: Collection[Member], rules: Rules
 ) -> tuple[Group, ExpectedMembers]:
     """Return the group with what its plan depends on besides the owners."""
-    group, now_s = with_placement(group, members, rules), memory.now_s
-    schema = followed(memory.schema, group)
-    expected = observe_expected(memory.expected, listing.expected, schema, members, now_s)
+    group = with_placement(group, members, rules)
+    group = replace(group, schema=followed(memory.schema, group))
+    if rules.patience is None:
+        return group, ExpectedMembers()
+    known, now_s = memory.expected, memory.now_s
+    expected = observe_expected(known, listing.expected, group.schema, members, now_s)
     awaited = expected.awaited(rules.patience, now_s)
-    return replace(group, schema=schema, expected=expected.names, awaited=awaited), expected
+    return replace(group, expected=expected.names, awaited=awaited), expected
 
 
 def _is_quiet(memory: GroupMemory, rules: Rules) -> bool:
