@@ -44,6 +44,7 @@ def hold(command, roster, *more):
     return command.start("hold", "keys:Key", *KEYS, "--roster", roster, *rule, *more)
 
 
+@pytest.mark.long
 def test_a_pod_takes_its_own_block_and_leaves_the_other_one(cluster, command):
     """Its owner id is the name of the pod; the leader asks once a second at most."""
     cluster.scale("consumer", 2)
