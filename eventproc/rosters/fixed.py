@@ -2,12 +2,13 @@
 
 from collections.abc import Collection
 from datetime import timedelta
+from typing import Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.rosters.roster import Roster
 from eventproc.settings import Span, checked
 
-DAY = timedelta(days=1)
+DAY: Final = timedelta(days=1)
 
 
 class FixedRoster(Roster):

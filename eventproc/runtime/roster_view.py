@@ -26,7 +26,7 @@ class RosterView:
         self._log = log
         self._failure = ConditionLogger(log, "roster_unavailable", "roster_available")
         self._leads = asyncio.Event()
-        self._reading: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None]
         self.owner_ids: frozenset[str] | None = None
         """The members that it names; ``None`` before the first answer, and while another processor
         leads."""
@@ -35,20 +35,21 @@ class RosterView:
         """Read it for the first time, and begin to read it while this processor leads.
 
         Raises:
-            ConfigurationError: it cannot be read as configured.
+            ConfigurationError: it cannot be read as configured, or has a mistake.
         """
         await self._roster.open()
         try:
             await self._read()
-        except ConfigurationError:
+        except BaseException as error:
             await self._roster.close()
-            raise
+            if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
+                raise
+            raise ConfigurationError(f"the roster failed with {error!r}: correct it") from error
         self._reading = asyncio.create_task(self._repeat())
 
     async def close(self) -> None:
         """Read no more."""
-        if self._reading is not None:
-            await end([self._reading])
+        await end([self._reading])
         await self._roster.close()
 
     def note_leader(self, *, leads: bool) -> None:

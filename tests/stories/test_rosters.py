@@ -1,6 +1,7 @@
 """Rosters: members that are expected, come late or never, and an API that is away."""
 
 import asyncio
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -387,6 +388,7 @@ def test_the_owner_id_is_the_one_in_the_roster():
     """Unless the processor gets another one."""
     roster = FixedRoster(["a", "b"], own_id="b")
     placement = Published(Even())
+    assert roster.patience == timedelta(seconds=30)
     own = Pods(1).processor(owner_id=None, chance="1", roster=roster, placement=placement)
     other = Pods(1).processor(owner_id="a", roster=roster, placement=placement)
 
