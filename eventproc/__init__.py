@@ -70,7 +70,13 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         Ring,
         Weighted,
     )
-    from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, PartitionReceiver
+    from eventproc.ports import (
+        CheckpointStore,
+        DeadLetterSink,
+        EventSource,
+        PartitionReceiver,
+        Roster,
+    )
     from eventproc.processor import EventProcessor, ResourceProcessor
     from eventproc.resources import (
         BlockingHeldResource,
@@ -79,7 +85,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         ResourceHandler,
         Resources,
     )
-    from eventproc.rosters import FixedRoster, Roster
+    from eventproc.rosters import FixedRoster
     from eventproc.statistics import (
         DeliveryCounters,
         HoldCounters,

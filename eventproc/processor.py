@@ -8,12 +8,11 @@ from eventproc.handler import HandlerFactory
 from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup
 from eventproc.partition.pump import PartitionPump
-from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, Roster
 from eventproc.resources.handler import ResourceHandlerFactory
 from eventproc.resources.names import Resources
 from eventproc.resources.pump import ResourcePump
 from eventproc.resources.work import NamedResources
-from eventproc.rosters.roster import Roster
 from eventproc.runtime.partitions import Partitions
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.processor import GroupProcessor
@@ -25,7 +24,12 @@ from eventproc.statistics import (
     ResourceProcessorStatistics,
 )
 from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
-from eventproc.validation.handlers import check_handler, check_resource_handler, check_sink
+from eventproc.validation.handlers import (
+    check_handler,
+    check_positions,
+    check_resource_handler,
+    check_sink,
+)
 
 
 class EventProcessor(GroupProcessor[PartitionPump]):
@@ -76,6 +80,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         """
         config = config or EventProcessorConfig()
         check_sink(config, dead_letters)
+        check_positions(config, source)
         check_handler(handler, key_concurrency=config.key_concurrency)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,

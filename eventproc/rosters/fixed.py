@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.rosters.roster import Roster
+from eventproc.ports import Roster
 from eventproc.settings import Span, checked
 
 DAY: Final = timedelta(days=1)

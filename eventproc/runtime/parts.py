@@ -11,8 +11,7 @@ from eventproc.config import GroupConfig
 from eventproc.logs import Logger
 from eventproc.models import ConsumerGroup, Member, OffsetFormat
 from eventproc.ownership.own_member import own_member
-from eventproc.ports import CheckpointStore
-from eventproc.rosters.roster import Roster
+from eventproc.ports import CheckpointStore, Roster
 from eventproc.runtime.guarded_store import GuardedStore
 from eventproc.runtime.store_thread import StoreExecutor
 from eventproc.validation.handlers import check_member, check_roster

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from eventproc.concurrency.tasks import cancellation_kept, end
 from eventproc.errors import ConfigurationError, RosterUnavailableError
 from eventproc.logs import ConditionLogger, Logger
-from eventproc.rosters.roster import Roster
+from eventproc.ports import Roster
 
 
 class RosterView:

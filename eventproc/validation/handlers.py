@@ -15,13 +15,12 @@ from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
 from eventproc.core.placement.published import Published
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
-from eventproc.ports import DeadLetterSink
+from eventproc.ports import DeadLetterSink, EventSource, Roster
 from eventproc.resources.handler import (
     BlockingResourceHandler,
     ResourceHandler,
     ResourceHandlerFactory,
 )
-from eventproc.rosters.roster import Roster
 from eventproc.validation.state_writes import always_sets_state
 
 PROCESS_METHODS: Final = ("process_event", "process_events")
@@ -95,6 +94,21 @@ def check_sink(config: EventProcessorConfig, sink: DeadLetterSink | None) -> Non
         raise ConfigurationError(
             "the failure policy says DEAD_LETTER, but no dead_letters is given: give the processor "
             "a DeadLetterSink, or choose SKIP or STOP"
+        )
+
+
+def check_positions(config: EventProcessorConfig, source: EventSource) -> None:
+    """Refuse a position to begin at for a source whose service keeps it.
+
+    Raises:
+        ConfigurationError: the config has one.
+    """
+    chosen = [config.initial_position, *config.initial_positions.values()]
+    if source.unsettled_max is not None and not all(position.is_earliest for position in chosen):
+        raise ConfigurationError(
+            f"initial_position has no meaning with {type(source).__name__}: the broker keeps how "
+            "far each queue is done, and begins at the first message that was not acknowledged. "
+            "Leave initial_position and initial_positions out"
         )
 
 

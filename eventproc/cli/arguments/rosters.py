@@ -6,7 +6,7 @@ import typer
 
 from eventproc.cli.arguments.modules import import_module
 from eventproc.errors import ConfigurationError
-from eventproc.rosters import Roster
+from eventproc.ports import Roster
 
 KUBERNETES = {"statefulset": "StatefulSetRoster", "replicaset": "ReplicaSetRoster"}
 

@@ -5,8 +5,8 @@ import socket
 from datetime import timedelta
 from typing import Annotated, TypeAlias
 
+from eventproc.ports import Roster
 from eventproc.rosters.kubernetes.api import KubernetesApi
-from eventproc.rosters.roster import Roster
 from eventproc.settings import PositiveSpan, Span, Within
 
 Interval: TypeAlias = Annotated[timedelta, Within(least=timedelta(seconds=1))]
