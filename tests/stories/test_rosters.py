@@ -242,20 +242,6 @@ def test_only_the_leader_reads():
     assert 55 <= len(requests) <= 60
 
 
-def test_the_next_leader_reads_at_once():
-    """When the former one has gone."""
-
-    async def story(scene):
-        await scene.come(0, 1)
-        await seconds(60)
-        scene.cluster.requests.clear()
-        await scene.go(0)
-        await seconds(3)
-        return list(scene.cluster.requests)
-
-    assert "consumer-1" in played(story, replicas=2)
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_a_pod_that_dies_is_replaced_without_patience(mode):
     """Patience is for members that have never come: its neighbours serve after its expiration."""
