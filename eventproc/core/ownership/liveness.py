@@ -8,7 +8,7 @@ Rule 3: what showed that a member is alive does so for a whole expiration, also 
 more. When others take the last partition of a member, the records show it again only when it has
 read that, and has written its member record.
 Rule 4: after an outage of the store a member may have had no time to renew. For a while, those that
-were alive before it are alive, also if they own nothing (``grace_until_s`` in ``memory.py``).
+were alive before it are alive, also if they own nothing (``spared`` in ``memory.py``).
 Rule 5: a member with the status *dead* is not alive, however fresh its record is.
 """
 
@@ -70,18 +70,15 @@ def recorded_owners(owned: OwnershipSnapshot) -> dict[str, str]:
 
 
 def live_members(
-    present: MembershipSnapshot, alive: Iterable[str], expiration: timedelta
+    present: MembershipSnapshot, owners: Iterable[str], expiration: timedelta
 ) -> tuple[Member, ...]:
-    """Return the members that have a fresh record, or that something else shows to be *alive*.
-
-    They own something, or an outage of the store has just kept them from renewing.
-    """
-    others = frozenset(alive)
+    """Return the members that have a fresh record, or are among the live *owners*."""
+    owning = frozenset(owners)
     return tuple(
         member
         for member in present.members
         if member.status is not MemberStatus.DEAD
-        and (member.owner_id in others or is_fresh(member, present, expiration))
+        and (member.owner_id in owning or is_fresh(member, present, expiration))
     )
 
 

@@ -323,7 +323,9 @@ def test_nothing_is_handed_over_because_of_a_silent_member_that_was_not_fenced()
             done = await fixture.poll()
             return done.actions.moves.hand_overs
 
-        fixture.store.announce_member, refused, given = refuse, [], {}
+        fixture.store.announce_member = refuse
+        refused: list[str] = []
+        given: dict[str, str | None] = {}
         for _ in range(12):
             await seconds(fixture.config.load_balancing_interval.total_seconds())
             given |= await poll()
