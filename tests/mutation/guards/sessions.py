@@ -105,9 +105,17 @@ SESSION_MEMORY = guards_in(
         name="session: no member is fenced in the grace period after a store outage",
         without_it="the first processor that reaches the store again fences all that could not "
         "renew either",
-        words="    if is_session and not memory.is_grace:\n",
-        mutated="    if is_session:\n",
+        words="    has_to_fence = is_session and not memory.is_grace\n",
+        mutated="    has_to_fence = is_session\n",
         killers=("tests/stories/test_session_polls.py",),
+    ),
+    Guard(
+        name="after a store outage members that own nothing have time to renew",
+        without_it="partitions move and come back, because the plan changes for a moment",
+        words="*written_at} | memory.spared",
+        mutated="*written_at}",
+        killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
+        is_simulated=False,
     ),
     suites=("edges", "safety"),
 )
