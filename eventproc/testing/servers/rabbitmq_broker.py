@@ -154,7 +154,9 @@ class RabbitMqBroker(ChildServer):
     def _make_folder(self) -> Path:
         """Write the files that it is started with."""
         if self._location is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="rabbitmq-", ignore_cleanup_errors=True)
+            self._scratch = tempfile.TemporaryDirectory(
+                prefix="rabbitmq-", ignore_cleanup_errors=True
+            )
         folder = self._folder
         (folder / "log").mkdir(exist_ok=True)
         (folder / "plugins").write_text("[rabbitmq_stream].\n")
