@@ -15,7 +15,7 @@ SEQUENCE: Final = 0x76
 VALUE: Final = 0x77
 """AMQP 1.0, part 3, section 3.2: the last byte of a section's descriptor."""
 
-_BEFORE_BODY: Final = (b"\x00\x53\x73", b"\x00\x53\x74")
+_BEFORE_BODY: Final = tuple(bytes([0, 0x53, section]) for section in range(0x70, DATA))
 _DATA: Final = b"\x00\x53\x75\xa0"
 _LARGE_DATA: Final = b"\x00\x53\x75\xb0"
 
