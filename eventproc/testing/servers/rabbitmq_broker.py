@@ -225,7 +225,7 @@ def _listens(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
             # A port that nobody listens at may be chosen for our own end, which then meets itself.
-            return link.getsockname() != link.getpeername()
+            return bool(link.getsockname() != link.getpeername())
     except OSError:
         return False
 
