@@ -24,6 +24,7 @@ FILES_BY_VENDOR = {
     ],
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
+    "rstream": ["eventproc/sources/rabbitmq/streams/client.py"],
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py", "spark_integration/fleet/statistics.py"],
     "matplotlib": ["eventproc/simulation/draw/plot.py"],

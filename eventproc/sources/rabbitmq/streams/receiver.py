@@ -10,9 +10,9 @@ from typing import Final
 from eventproc.errors import SourceError, SourceUnavailableError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
-from eventproc.sources.rabbitmq.client import Connection
-from eventproc.sources.rabbitmq.feed import Feed
-from eventproc.sources.rabbitmq.position import Bounds
+from eventproc.sources.rabbitmq.streams.client import Connection
+from eventproc.sources.rabbitmq.streams.feed import Feed
+from eventproc.sources.rabbitmq.streams.position import Bounds
 
 END_EVERY_S: Final = 10.0
 """How often to ask for the end of a stream while there are events that were not taken. Otherwise
@@ -39,9 +39,7 @@ class StreamReceiver(PartitionReceiver):
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         feed = self._feed
-        chunks = feed.credit.grant()
-        if chunks and feed.error is None:
-            await self._connection.grant(self._number, chunks)
+        await self._grant()
         # Let other tasks run, even if events are always waiting. After a take there is no await
         # before the return, so that a cancelled call has taken no events.
         await asyncio.sleep(0)
@@ -62,9 +60,13 @@ class StreamReceiver(PartitionReceiver):
                 while feed.is_empty and feed.error is None:
                     feed.arrived.clear()
                     await feed.arrived.wait()
-                    chunks = feed.credit.grant() if feed.is_empty else 0
-                    if chunks:  # all events of the chunk were before the start
-                        await self._connection.grant(self._number, chunks)
+                    await self._grant()  # all events of the chunk may be before the start
+
+    async def _grant(self) -> None:
+        """Let the broker send more chunks, if there is room for them."""
+        chunks = self._feed.credit.grant()
+        if chunks and self._feed.error is None:
+            await self._connection.grant(self._number, chunks)
 
     def _follow_end(self) -> None:
         """Ask for the end of the stream from time to time, without waiting for the answer."""

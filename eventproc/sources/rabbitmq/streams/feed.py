@@ -9,11 +9,12 @@ from typing import Final
 
 from eventproc.errors import SourceError
 from eventproc.models import LastEnqueued, ReceivedEvent
-from eventproc.sources.rabbitmq.chunk import Chunk
-from eventproc.sources.rabbitmq.credit import ChunkCredit
-from eventproc.sources.rabbitmq.event import Key, StreamEvent
-from eventproc.sources.rabbitmq.options import RabbitStreamOptions
-from eventproc.sources.rabbitmq.position import Bounds, offset_text, time_of
+from eventproc.sources.amqp.fields import to_time
+from eventproc.sources.rabbitmq.streams.chunk import Chunk
+from eventproc.sources.rabbitmq.streams.credit import ChunkCredit
+from eventproc.sources.rabbitmq.streams.event import Key, StreamEvent
+from eventproc.sources.rabbitmq.streams.options import StreamOptions
+from eventproc.sources.rabbitmq.streams.position import Bounds, offset_text
 
 NO_TIME: Final = -1
 
@@ -22,11 +23,19 @@ class Feed:
     """A queue of chunks, out of which a receiver takes events."""
 
     def __init__(
-        self, start: int, bounds: Bounds, options: RabbitStreamOptions, key: Key, *, from_ms: int
+        self,
+        stream: str,
+        start: int,
+        bounds: Bounds,
+        options: StreamOptions,
+        *,
+        key: Key,
+        from_ms: int = NO_TIME,
     ) -> None:
         """Create an empty feed.
 
         Args:
+            stream: The name of the stream.
             start: The first offset; events before it are dropped, because the broker sends the
                 whole chunk that contains it.
             bounds: The stream's bounds when the feed was created.
@@ -34,6 +43,7 @@ class Feed:
             key: Reads an event's partition key.
             from_ms: Drop chunks at the beginning that are older; ``NO_TIME`` for none.
         """
+        self.stream = stream
         self.start = start
         self.error: SourceError | None = None
         self.arrived = asyncio.Event()
@@ -120,5 +130,5 @@ class Feed:
         return LastEnqueued(
             sequence_number=self._high - 1,
             offset=offset_text(self._high - 1),
-            enqueued_time=None if self._newest_ms is None else time_of(self._newest_ms),
+            enqueued_time=None if self._newest_ms is None else to_time(self._newest_ms),
         )

@@ -14,20 +14,21 @@ from eventproc.errors import (
 from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
-from eventproc.sources.rabbitmq.address import address_of
-from eventproc.sources.rabbitmq.client import EARLIEST, NEWEST, Connection, at_time
-from eventproc.sources.rabbitmq.connections import Connections
-from eventproc.sources.rabbitmq.event import key_reader
-from eventproc.sources.rabbitmq.feed import NO_TIME, Feed
-from eventproc.sources.rabbitmq.options import RabbitStreamOptions
-from eventproc.sources.rabbitmq.partitions import ONLY, streams_by_partition
-from eventproc.sources.rabbitmq.position import Bounds, first_ms, offset_text, start_of, time_of
-from eventproc.sources.rabbitmq.receiver import StreamReceiver
+from eventproc.sources.amqp.fields import to_time
+from eventproc.sources.rabbitmq.streams.address import address_of
+from eventproc.sources.rabbitmq.streams.client import EARLIEST, NEWEST, Connection, at_time
+from eventproc.sources.rabbitmq.streams.connections import Connections
+from eventproc.sources.rabbitmq.streams.event import key_reader
+from eventproc.sources.rabbitmq.streams.feed import NO_TIME, Feed
+from eventproc.sources.rabbitmq.streams.options import StreamOptions
+from eventproc.sources.rabbitmq.streams.partitions import ONLY, streams_by_partition
+from eventproc.sources.rabbitmq.streams.position import Bounds, first_ms, offset_text, start_of
+from eventproc.sources.rabbitmq.streams.receiver import StreamReceiver
 
 T = TypeVar("T")
 
 
-class RabbitStreamSource(EventSource):
+class RabbitStreams(EventSource):
     """Reads events from a super stream, or from a single stream. It connects when it is opened.
 
     Each stream of a super stream is a partition. Ownership and checkpoints are kept in the
@@ -39,6 +40,8 @@ class RabbitStreamSource(EventSource):
             separated by commas; ``rabbitmq-stream+tls://`` for TLS. A percent sign quotes special
             characters, as in every URL.
         stream: the name of the super stream, or of the stream.
+        streams: the streams that are partitions of ``stream``, if the broker has no super stream of
+            this name.
         namespace: a name for the broker, under which records are kept. The default is the server
             if there is only one, with the virtual host before it unless that is ``/``.
         options: how to read.
@@ -53,11 +56,13 @@ class RabbitStreamSource(EventSource):
         url: Annotated[str, SECRET],
         *,
         stream: str,
+        streams: Sequence[str] = (),
         namespace: str | None = None,
-        options: RabbitStreamOptions | None = None,
+        options: StreamOptions | None = None,
     ) -> None:
         self._address = address_of(url, stream, namespace)
-        self._options = options or RabbitStreamOptions()
+        self._given = streams_by_partition(stream, streams)
+        self._options = options or StreamOptions()
         self._key = key_reader(self._options.key)
         self._connections: Connections | None = None
         self._streams: Mapping[str, str] = {}
@@ -111,19 +116,20 @@ class RabbitStreamSource(EventSource):
             beginning_sequence_number=bounds.low,
             last_enqueued_sequence_number=last,
             last_enqueued_offset="" if is_empty else offset_text(last),
-            last_enqueued_time=None if bounds.newest_ms is None else time_of(bounds.newest_ms),
+            last_enqueued_time=None if bounds.newest_ms is None else to_time(bounds.newest_ms),
             is_empty=is_empty,
         )
 
     async def open_receiver(
-        self, consumer_group: str, partition_id: str, position: EventPosition
+        self,
+        consumer_group: str,  # noqa: ARG002 - RabbitMQ has none
+        partition_id: str,
+        position: EventPosition,
     ) -> PartitionReceiver:
         what = f"opening partition {partition_id!r} of {self!r} failed"
         return await self._within(what, self._open_receiver(partition_id, position))
 
-    async def _open_receiver(
-        self, partition_id: str, position: EventPosition
-    ) -> PartitionReceiver:
+    async def _open_receiver(self, partition_id: str, position: EventPosition) -> PartitionReceiver:
         stream = await self._stream_of(partition_id)
         connection = await self._open_connections().to_leader(stream)
         bounds = await _bounds(connection, stream)
@@ -132,7 +138,7 @@ class RabbitStreamSource(EventSource):
             from_ms = first_ms(position.enqueued_time, is_inclusive=position.is_inclusive)
             chunk = await connection.probe(stream, at_time(from_ms))
             start = bounds.high if chunk is None else chunk.first
-        feed = Feed(stream, start, bounds, self._options, self._key, from_ms=from_ms)
+        feed = Feed(stream, start, bounds, self._options, key=self._key, from_ms=from_ms)
         number = await connection.subscribe(stream, feed)
         ask_bounds = partial(self._bounds_of, partition_id)
         return StreamReceiver(connection, number, feed, ask_bounds)
@@ -141,8 +147,13 @@ class RabbitStreamSource(EventSource):
         """Ask for the partitions, and keep the answer."""
         hub = self._address.stream
         connection = await self._open_connections().any()
-        streams = await connection.partitions(hub)
-        if streams:
+        for stream in self._given.values():
+            if not await connection.has_stream(stream):
+                raise SourceRejectedError(f"there is no stream {stream!r}: create it")
+        streams = () if self._given else await connection.partitions(hub)
+        if self._given:
+            self._streams = self._given
+        elif streams:
             self._streams = streams_by_partition(hub, streams)
         elif await connection.has_stream(hub):
             self._streams = {ONLY: hub}

@@ -1,4 +1,4 @@
-"""The settings of a ``RabbitStreamSource``."""
+"""The settings of a ``RabbitStreams``."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,8 +15,8 @@ ANNOTATION: Final = "annotation:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RabbitStreamOptions:
-    """Every setting of a ``RabbitStreamSource``. The defaults suit most streams."""
+class StreamOptions:
+    """Every setting of a ``RabbitStreams``. The defaults suit most streams."""
 
     key: str = "group-id"
     """Which part of a message is its ``partition_key``: one of AMQP's properties by its name

@@ -4,9 +4,9 @@ import asyncio
 from collections import defaultdict
 
 from eventproc.errors import SourceUnavailableError
-from eventproc.sources.rabbitmq.address import StreamAddress
-from eventproc.sources.rabbitmq.client import Connection
-from eventproc.sources.rabbitmq.options import RabbitStreamOptions
+from eventproc.sources.rabbitmq.streams.address import StreamAddress
+from eventproc.sources.rabbitmq.streams.client import Connection
+from eventproc.sources.rabbitmq.streams.options import StreamOptions
 
 Server = tuple[str, int]
 
@@ -14,7 +14,7 @@ Server = tuple[str, int]
 class Connections:
     """Opens connections as they are needed, and replaces those that ended."""
 
-    def __init__(self, address: StreamAddress, options: RabbitStreamOptions) -> None:
+    def __init__(self, address: StreamAddress, options: StreamOptions) -> None:
         """Connect to nothing yet."""
         self._address = address
         self._options = options

@@ -72,9 +72,7 @@ def address_of(url: str, stream: str, namespace: str | None) -> StreamAddress:
     credential, at, servers_text = parts.netloc.rpartition("@")
     user, _, password = credential.partition(":") if at else (USER, "", USER)
     is_tls = scheme == TLS_SCHEME
-    servers = tuple(
-        _server(text, TLS_PORT if is_tls else PORT) for text in servers_text.split(",")
-    )
+    servers = tuple(_server(text, TLS_PORT if is_tls else PORT) for text in servers_text.split(","))
     virtual_host = unquote(parts.path.removeprefix("/")) or "/"
     if namespace is None:
         if len(servers) > 1:

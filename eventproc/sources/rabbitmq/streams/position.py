@@ -12,7 +12,7 @@ from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.core.offset_format import STREAM_OFFSET_PREFIX
 from eventproc.errors import SourceRejectedError
 from eventproc.models import EventPosition
-from eventproc.sources.rabbitmq.chunk import Chunk
+from eventproc.sources.rabbitmq.streams.chunk import Chunk
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -44,11 +44,6 @@ class Bounds:
 def offset_text(number: int) -> str:
     """Return an event's offset in the form of a checkpoint."""
     return f"{STREAM_OFFSET_PREFIX}{number}"
-
-
-def time_of(time_ms: int) -> datetime:
-    """Return the time that is this many milliseconds after the beginning of 1970."""
-    return _EPOCH + timedelta(milliseconds=time_ms)
 
 
 def first_ms(time: datetime, *, is_inclusive: bool) -> int:

@@ -7,7 +7,9 @@ it cannot decode, and only logs that heartbeats are missing.
 """
 
 import asyncio
+import math
 import ssl
+import time
 import zlib
 from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
@@ -20,11 +22,11 @@ from rstream.constants import Key, OffsetType, T
 from rstream.exceptions import LeaderNotAvailable, ServerError
 
 from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailableError
-from eventproc.sources.rabbitmq.address import StreamAddress
-from eventproc.sources.rabbitmq.chunk import EVENT_OVERHEAD_BYTES, Chunk
-from eventproc.sources.rabbitmq.credit import FIRST as FIRST_CREDIT
-from eventproc.sources.rabbitmq.errors import STREAM_MISSING, error_for
-from eventproc.sources.rabbitmq.feed import Feed
+from eventproc.sources.rabbitmq.streams.address import StreamAddress
+from eventproc.sources.rabbitmq.streams.chunk import EVENT_OVERHEAD_BYTES, Chunk
+from eventproc.sources.rabbitmq.streams.credit import FIRST as FIRST_CREDIT
+from eventproc.sources.rabbitmq.streams.errors import STREAM_MISSING, error_for
+from eventproc.sources.rabbitmq.streams.feed import Feed
 
 Answer = TypeVar("Answer")
 
@@ -59,7 +61,7 @@ class _PartitionsOf310(schema.Frame):
     streams: list[str] = field(metadata={"type": [T.string]})
 
 
-_PartitionsOf310.prepare()
+_PartitionsOf310.prepare()  # type: ignore[no-untyped-call]
 
 
 def at_offset(offset: int) -> schema.OffsetSpec:
@@ -110,6 +112,11 @@ class _Client(Client):
             self.ended.set_result(error)
 
     @property
+    def patience_s(self) -> float:
+        """How long it may be silent; the broker may ask for other heartbeats, or for none."""
+        return 2.0 * self._heartbeat or math.inf
+
+    @property
     def heard_s(self) -> float:
         """When the last frame came, by the monotonic clock."""
         return float(self._last_heartbeat)
@@ -136,7 +143,6 @@ class Connection:
     def __init__(self, address: StreamAddress, host: str, port: int, heartbeat_s: int) -> None:
         """Do not connect yet."""
         self._address = address
-        self._heartbeat_s = heartbeat_s
         context = ssl.create_default_context() if address.is_tls else None
         self._client = _Client(host, port, heartbeat_s, context)
         self._where = f"{host}:{port}"
@@ -152,20 +158,21 @@ class Connection:
             SourceRejectedError: the credential is refused.
         """
         address, client = self._address, self._client
-        what = f"connecting to {self._where}"
         try:
             await client.start()
         except (OSError, TimeoutError) as error:
             raise SourceUnavailableError(
-                f"{what} failed: {error}. If a broker runs there, does it have streams? "
+                f"connecting to {self._where} failed: {error}. Does a broker run there, with streams? "
                 "`rabbitmq-plugins enable rabbitmq_stream` opens port 5552"
             ) from error
+        # By this name it replaces the client's own, which fails.
+        client.add_handler(schema.Close, self._on_close, name="_on_close")
         client.add_handler(schema.Deliver, self._on_deliver, name=str(_DELIVERY))
         client.add_handler(schema.MetadataUpdate, self._on_metadata, name="metadata")
         await client.run_queue_listener_task(_DELIVERY, self._on_deliver)
         try:
             await self._ask(
-                what,
+                "connecting",
                 client.authenticate(address.virtual_host, address.username, address.password),
             )
         except SourceRejectedError:
@@ -208,9 +215,7 @@ class Connection:
 
     async def has_stream(self, stream: str) -> bool:
         """Return whether the stream exists."""
-        return await self._ask(
-            f"asking for stream {stream!r}", self._client.stream_exists(stream)
-        )
+        return await self._ask(f"asking for stream {stream!r}", self._client.stream_exists(stream))
 
     async def leader(self, stream: str) -> tuple[str, int]:
         """Return host and port of the node that leads a stream."""
@@ -263,10 +268,10 @@ class Connection:
 
     async def _ask(self, what: str, request: Coroutine[Any, Any, Answer]) -> Answer:
         """Await a request, but not longer than the connection lasts."""
-        asking = asyncio.ensure_future(request)
-        ended = self._client.ended
+        asking, ended = asyncio.ensure_future(request), self._client.ended
+        either: tuple[asyncio.Future[Any], ...] = (asking, ended)
         try:
-            await asyncio.wait({asking, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
                 raise SourceUnavailableError(f"{what} at {self._where}: {ended.result()}")
             return asking.result()
@@ -307,6 +312,10 @@ class Connection:
         elif probe is not None:
             probe.append(chunk)
 
+    def _on_close(self, frame: schema.Close) -> None:
+        """Note why the broker is about to close the connection."""
+        self._client.fail(SourceUnavailableError(f"the broker closes it: {frame.reason}"))
+
     def _on_metadata(self, frame: schema.MetadataUpdate) -> None:
         """End the feeds of a stream whose subscriptions the broker has just ended."""
         stream = frame.metadata_info.stream
@@ -317,16 +326,14 @@ class Connection:
 
     async def _watch(self) -> None:
         """End the connection if it is silent for too long, and the feeds when it has ended."""
-        ended, patience_s = self._client.ended, 2 * self._heartbeat_s
-        loop_s = asyncio.get_running_loop().time
+        ended, patience_s = self._client.ended, self._client.patience_s
         while not ended.done():
-            silent_s = loop_s() - self._client.heard_s
+            silent_s = time.monotonic() - self._client.heard_s
             if silent_s >= patience_s:
-                self._client.fail(
-                    SourceUnavailableError(f"no sign of life for {silent_s:.0f} s")
-                )
+                self._client.fail(SourceUnavailableError(f"no sign of life for {silent_s:.0f} s"))
                 break
-            await asyncio.wait({ended}, timeout=patience_s - silent_s)
+            left_s = None if patience_s == math.inf else patience_s - silent_s
+            await asyncio.wait({ended}, timeout=left_s)
         self._end_all(ended.result())
         await self._client.shut()
 
