@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from eventproc.errors import ConfigurationError
 
@@ -17,6 +17,7 @@ USER: Final = "guest"
 FORM: Final = "rabbitmq-stream://USER:PASSWORD@HOST:5552/VIRTUAL_HOST"
 
 _SERVER: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:,/@\[\]]+)(:(?P<port>\d{1,5}))?")
+_UNQUOTED: Final = frozenset("?#")
 _STREAM_MAX: Final = 255
 _PORT_MAX: Final = 65_535
 
@@ -66,14 +67,17 @@ def address_of(url: str, stream: str, namespace: str | None) -> StreamAddress:
         raise ConfigurationError(
             f"stream is {stream[:60]!r}: give a name of 1 to {_STREAM_MAX} bytes"
         )
-    parts = urlsplit(f"//{rest}")
-    if parts.query or parts.fragment:
-        raise ConfigurationError(f"a question mark or # is not part of the form {FORM}")
-    credential, at, servers_text = parts.netloc.rpartition("@")
+    location, _, path = rest.partition("/")
+    if not _UNQUOTED.isdisjoint(rest) or "@" in path:
+        raise ConfigurationError(
+            "a question mark, #, or / in user name and password, and @ in the virtual host, are "
+            f"quoted by a percent sign and two digits, such as %2F for /. The form is {FORM}"
+        )
+    credential, at, servers_text = location.rpartition("@")
     user, _, password = credential.partition(":") if at else (USER, "", USER)
     is_tls = scheme == TLS_SCHEME
     servers = tuple(_server(text, TLS_PORT if is_tls else PORT) for text in servers_text.split(","))
-    virtual_host = unquote(parts.path.removeprefix("/")) or "/"
+    virtual_host = unquote(path) or "/"
     if namespace is None:
         if len(servers) > 1:
             raise ConfigurationError(

@@ -162,8 +162,8 @@ class Connection:
             await client.start()
         except (OSError, TimeoutError) as error:
             raise SourceUnavailableError(
-                f"connecting to {self._where} failed: {error}. Does a broker run there, with streams? "
-                "`rabbitmq-plugins enable rabbitmq_stream` opens port 5552"
+                f"connecting to {self._where} failed: {error}. Does a broker run there, with "
+                "streams? `rabbitmq-plugins enable rabbitmq_stream` opens port 5552"
             ) from error
         # By this name it replaces the client's own, which fails.
         client.add_handler(schema.Close, self._on_close, name="_on_close")

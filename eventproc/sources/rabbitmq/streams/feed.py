@@ -45,6 +45,7 @@ class Feed:
         """
         self.stream = stream
         self.start = start
+        """The first offset that can come; later, that of the first event after those lost."""
         self.error: SourceError | None = None
         self.arrived = asyncio.Event()
         self.credit = ChunkCredit(options.prefetch, options.prefetch_bytes)
@@ -91,11 +92,13 @@ class Feed:
             self._high, self._newest_ms = high, newest_ms
 
     def take(self, most: int) -> list[ReceivedEvent]:
-        """Take out the next events."""
+        """Take out the next events, up to a gap."""
         events: list[ReceivedEvent] = []
         key, chunks = self._key, self._chunks
         while chunks and most > 0:
             chunk = chunks[0]
+            if events and chunk.first > self._taken:
+                break
             begin = max(self._taken, chunk.first)
             end = min(begin + most, chunk.end)
             messages = chunk.messages
@@ -112,6 +115,26 @@ class Feed:
             if is_empty:
                 chunks.popleft()
         return events
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether offsets before the next event did not come.
+
+        The broker takes some for what it stores besides events; retention may delete others.
+        """
+        return bool(self._chunks) and self._chunks[0].first > self._taken
+
+    def pass_gap(self, low: int) -> None:
+        """Go on after a gap. Its events are lost if the stream now begins after them.
+
+        Args:
+            low: The offset of the oldest event.
+        """
+        if self.has_gap:
+            first = self._chunks[0].first
+            if low > self._taken:
+                self.start = first
+            self._taken = first
 
     def clear(self) -> None:
         """Drop what was not taken."""

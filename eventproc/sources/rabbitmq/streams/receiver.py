@@ -40,13 +40,15 @@ class StreamReceiver(PartitionReceiver):
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         feed = self._feed
         await self._grant()
-        # Let other tasks run, even if events are always waiting. After a take there is no await
-        # before the return, so that a cancelled call has taken no events.
+        # Let other tasks run, even if events are always waiting. There is no await after a take, so
+        # that a cancelled call has taken no events.
         await asyncio.sleep(0)
         if feed.is_empty and feed.error is None and wait_max > timedelta(0):
             await self._wait(wait_max)
         if feed.is_empty and feed.error is not None:
             raise feed.error
+        if feed.has_gap:
+            feed.pass_gap((await self._ask_bounds()).low)
         events = feed.take(events_max)
         if not feed.is_empty:
             self._follow_end()
