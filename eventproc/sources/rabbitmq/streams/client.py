@@ -123,7 +123,7 @@ class _Client(Client):
 
     async def shut(self) -> None:
         """Disconnect. ``close`` would sleep, wait for a silent broker, and leak a broken socket."""
-        if not self.ended.done():
+        if self.is_started and not self.ended.done():
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(GOODBYE_S):
                     await self.send_frame(schema.Close(self._corr_id_seq.next(), 1, "OK"))
@@ -162,8 +162,8 @@ class Connection:
             await client.start()
         except (OSError, TimeoutError) as error:
             raise SourceUnavailableError(
-                f"connecting to {self._where} failed: {error}. Does a broker run there, with "
-                "streams? `rabbitmq-plugins enable rabbitmq_stream` opens port 5552"
+                f"connecting to {self._where} failed: {error!r}. Does a broker with streams listen "
+                "there? `rabbitmq-plugins enable rabbitmq_stream` opens port 5552; TLS has another"
             ) from error
         # By this name it replaces the client's own, which fails.
         client.add_handler(schema.Close, self._on_close, name="_on_close")
