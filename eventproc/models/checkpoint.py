@@ -36,6 +36,8 @@ class OffsetFormat(Enum):
     KAFKA = "kafka"
     STREAM = "stream"
     """The stream protocol of RabbitMQ."""
+    QUEUE = "queue"
+    """Numbers count the deliveries of a partition queue: the broker keeps what is acknowledged."""
 
 
 class WriteOutcome(Enum):

@@ -37,6 +37,7 @@ NAMES: Final = {
     OffsetFormat.AMQP: "AMQP (EventHubSource and the processors of Azure's SDKs)",
     OffsetFormat.KAFKA: "Kafka (KafkaEventSource)",
     OffsetFormat.STREAM: "RabbitMQ's streams (RabbitStreams)",
+    OffsetFormat.QUEUE: "queues (RabbitQueues)",
 }
 
 _NAMED_MAX: Final = 3
