@@ -73,3 +73,7 @@ def is_balanced(*processors):
 def lag_of(processor, partition_id):
     pumps = {pump.partition_id: pump for pump in processor.statistics().pumps}
     return pumps[partition_id].lag if partition_id in pumps else None
+
+
+def events_named(caplog, name):
+    return [record for record in caplog.records if vars(record).get("event") == name]

@@ -11,6 +11,7 @@ from eventproc.errors import SourceError, SourceRejectedError
 from eventproc.ports import EventSource
 from eventproc.sources.rabbitmq.streams import RabbitStreams
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+from tests.integration.sources.processors import Fleet
 
 
 class SuperStream:
@@ -87,3 +88,14 @@ class StreamBench:
     async def grow(self) -> None:
         self.hub.partitions += 1
         await self.hub.create()
+
+
+class StreamFleet(Fleet):
+    """Processors on one super stream."""
+
+    async def publish(self, partition, *bodies, **message):
+        await self.hub.publish(partition, bodies, **message)
+
+    @property
+    def numbers(self):
+        return [event.sequence_number for event in self.events]
