@@ -12,9 +12,10 @@ from types import FunctionType
 from typing import Final
 
 from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
+from eventproc.core.placement.published import Published
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
-from eventproc.ports import DeadLetterSink
+from eventproc.ports import DeadLetterSink, EventSource, Roster
 from eventproc.resources.handler import (
     BlockingResourceHandler,
     ResourceHandler,
@@ -64,6 +65,25 @@ def check_member(config: GroupConfig, owner_id: str | None) -> None:
         )
 
 
+def check_roster(config: GroupConfig, roster: Roster, owner_id: str | None) -> None:
+    """Refuse a roster that nobody would read, and one without the name of this processor.
+
+    Raises:
+        ConfigurationError: the message names the argument and the remedy.
+    """
+    placement = config.placement
+    if not isinstance(placement, Published):
+        raise ConfigurationError(
+            f"a roster is given, but the placement is {placement.name!r}: only the leader of a "
+            "published placement reads a roster, so that all processors have the same plan. Use "
+            f"Published({type(placement).__name__}(...))"
+        )
+    if (owner_id or roster.own_id) is None:
+        raise ConfigurationError(
+            "a roster is given, but no owner_id: pass the name that the roster has for this process"
+        )
+
+
 def check_sink(config: EventProcessorConfig, sink: DeadLetterSink | None) -> None:
     """Refuse a failure policy that needs a sink, if there is none.
 
@@ -74,6 +94,21 @@ def check_sink(config: EventProcessorConfig, sink: DeadLetterSink | None) -> Non
         raise ConfigurationError(
             "the failure policy says DEAD_LETTER, but no dead_letters is given: give the processor "
             "a DeadLetterSink, or choose SKIP or STOP"
+        )
+
+
+def check_positions(config: EventProcessorConfig, source: EventSource) -> None:
+    """Refuse a position to begin at for a source whose service keeps it.
+
+    Raises:
+        ConfigurationError: the config has one.
+    """
+    chosen = [config.initial_position, *config.initial_positions.values()]
+    if source.unsettled_max is not None and not all(position.is_earliest for position in chosen):
+        raise ConfigurationError(
+            f"initial_position has no meaning with {type(source).__name__}: the broker keeps how "
+            "far each queue is done, and begins at the first message that was not acknowledged. "
+            "Leave initial_position and initial_positions out"
         )
 
 

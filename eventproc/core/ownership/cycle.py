@@ -83,6 +83,12 @@ class Actions:
     backed_up: frozenset[str] = frozenset()
     """Partitions of others that this processor should be ready to take over."""
 
+    is_leader: bool = False
+    """Whether this processor leads a group that follows a published plan."""
+
+    awaited: frozenset[str] = frozenset()
+    """The members that a roster expects, and that the leader waits for."""
+
     others: tuple[str, ...] = ()
     """The other members that accept a hand-over."""
 
@@ -96,6 +102,7 @@ class Actions:
         return (
             self.moves.is_balanced
             and self.publish is None
+            and not self.awaited
             and all(lease.is_doubtful for lease in self.renewals)
         )
 
@@ -145,6 +152,8 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         owner_by_partition=planned,
         unplaced=observed.shares.unplaced,
         backed_up=observed.shares.backed_up,
+        is_leader=observed.is_leader,
+        awaited=group.awaited if observed.is_leader else frozenset(),
         others=tuple(
             sorted(
                 owner_id

@@ -15,6 +15,8 @@ since when          question                                             forgott
 ``waiting_since_s`` has a member had its time to let go, or to claim?    when nothing waits for it,
                                                                          and after an outage
 ``numbering``       have other members read the same schema?             when its number changes
+``expected``        has a member had its time to come?                   when the roster does not
+                                                                         name it any more
 ``observed``        can the records have changed since the last poll?    at each full poll
 ==================  ===================================================  ==========================
 """
@@ -25,18 +27,16 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from eventproc.core.ownership.balance import Moves, Shares, moves, shares
-from eventproc.core.ownership.group import Group, Wait, standings
+from eventproc.core.ownership.expected import ExpectedMembers, observe_expected
+from eventproc.core.ownership.group import Group, Wait, plan_input, standings, with_placement
 from eventproc.core.ownership.lease import Lease, contradicted
 from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, silent_members
 from eventproc.core.ownership.liveness import is_fresh, last_writes, live_members
 from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
 from eventproc.core.ownership.rules import Rules
-from eventproc.core.ownership.schemas import Publication, followed, highest, publication
+from eventproc.core.ownership.schemas import Publication, followed, highest, leads, publication
 from eventproc.core.ownership.stability import MembershipObservation, observe_members
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.names import agreed
 from eventproc.core.placement.schema import Schema, StoredSchema
-from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, Member, MembershipSnapshot, OwnershipSnapshot
 
 K = TypeVar("K", bound=Hashable)
@@ -64,6 +64,9 @@ class Listing:
 
     schema: StoredSchema | None = None
     """``None``: not read, because the group publishes no plan, or it could not be read."""
+
+    expected: frozenset[str] | None = None
+    """The members that the roster names; ``None`` if this processor has not read it."""
 
     asked_at_s: float
     """When the first of these was requested."""
@@ -106,6 +109,9 @@ class Observed:
     outsiders: frozenset[str]
     """Live owners that this processor's lease mode or placement does not admit."""
 
+    is_leader: bool
+    """Whether this processor leads a group that follows a published plan."""
+
     publication: Publication | None
     """What this processor publishes, if it leads a group that follows a published plan."""
 
@@ -129,7 +135,12 @@ class GroupMemory:
     """When the store last wrote an ownership record of each owner, by its clock; only with
     partition leases."""
 
+    succeeded_at_s: float = float("-inf")
+    """When a listing last showed another process under an owner id than the one before. The former
+    process may still leave, and hand over; it has no member record that would show that."""
+
     membership: MembershipObservation | None = None
+    expected: ExpectedMembers = field(default_factory=ExpectedMembers)
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
     schema: Schema | None = None
     """The published plan with the highest number that was seen."""
@@ -173,15 +184,13 @@ def _has_to_fence(known: Listing, listing: Listing, rules: Rules) -> bool:
 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a poll that was answered at *now_s*."""
-    memory = replace(_after_answer(memory, rules, now_s), listing=listing, now_s=now_s)
-    memory = replace(memory, schema=highest(memory.schema, listing.schema))
+    memory = _with_listing(_after_answer(memory, rules, now_s), listing, now_s)
     owned, present = listing.owned, listing.present
     if owned is None:
         return memory
     me, is_session = rules.owner_id, rules.lease_mode is LeaseMode.SESSION
-    silent: tuple[Member, ...] = ()
-    if is_session and not memory.is_grace:
-        silent = silent_members(present, owned, me, rules.expiration)
+    has_to_fence = is_session and not memory.is_grace
+    silent = silent_members(present, owned, me, rules.expiration) if has_to_fence else ()
     present = _as_fenced(present, silent)
     absent_since_s = _since(memory.absent_since_s, _absent(owned, present), now_s)
     absent = _older(absent_since_s, rules.expiration, now_s)
@@ -206,21 +215,21 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         handing_over=listing.handing_over,
         late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
     )
-    group = _with_placement(group, members, rules)
-    group = replace(group, schema=followed(memory.schema, group))
-    membership = observe_members(memory.membership, _plan_input(group), rules, now_s)
+    group, expected = _with_plan(memory, listing, group, members, rules)
+    membership = observe_members(memory.membership, plan_input(group), rules, now_s)
     numbering = _observe_number(memory.numbering, group, rules, now_s)
     # Members that follow one schema have one plan, whichever members they see.
     is_unsure = (numbering or membership).is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
     )
     group = replace(group, is_unsure=is_unsure)
+    is_leader = leads(group, members, memory.schema)
     published = None
-    if not is_unsure and not membership.is_unstable(now_s, rules):
+    if is_leader and not is_unsure and not membership.is_unstable(now_s, rules):
         published = publication(group, members, memory.schema, listing.schema)
     shared = shares(group)
     outsiders = _outsiders(group, owned, present, rules)
-    is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
+    is_quiet = not (outsiders or silent or suspects) and _is_quiet(memory, rules)
     moved = moves(group, shared, rules.strategy)
     return replace(
         memory,
@@ -234,14 +243,57 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             silent=silent,
             contradicted=suspects,
             outsiders=outsiders,
+            is_leader=is_leader,
             publication=published,
-            is_at_rest=moved.is_balanced and not is_changing and not memory.is_grace,
+            is_at_rest=moved.is_balanced and is_quiet and not (is_leader and group.awaited),
         ),
         absent_since_s=absent_since_s,
         written_at=written_at,
         membership=membership,
         numbering=numbering,
+        expected=expected,
         waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
+    )
+
+
+def _with_listing(memory: GroupMemory, listing: Listing, now_s: float) -> GroupMemory:
+    """Note what this listing shows beside the one before it."""
+    if _has_successor(memory.listing, listing):
+        memory = replace(memory, succeeded_at_s=now_s)
+    schema = highest(memory.schema, listing.schema)
+    return replace(memory, listing=listing, now_s=now_s, schema=schema)
+
+
+def _has_successor(before: Listing | None, listing: Listing) -> bool:
+    """Whether a member has the owner id of another process in the listing before."""
+    known = {m.owner_id: m.incarnation for m in before.present.members} if before else {}
+    return any(
+        known.get(m.owner_id, m.incarnation) != m.incarnation for m in listing.present.members
+    )
+
+
+def _with_plan(
+    memory: GroupMemory, listing: Listing, group: Group, members: Collection[Member], rules: Rules
+) -> tuple[Group, ExpectedMembers]:
+    """Return the group with what its plan depends on besides the owners."""
+    group = with_placement(group, members, rules)
+    group = replace(group, schema=followed(memory.schema, group))
+    if rules.patience is None:
+        return group, ExpectedMembers()
+    known, now_s = memory.expected, memory.now_s
+    expected = observe_expected(known, listing.expected, group.schema, members, now_s)
+    awaited = expected.awaited(rules.patience, now_s)
+    return replace(group, expected=expected.names, awaited=awaited), expected
+
+
+def _is_quiet(memory: GroupMemory, rules: Rules) -> bool:
+    """Whether member records show each change that is to come."""
+    assert memory.listing is not None, "a poll was answered"
+    return (
+        rules.lease_mode is LeaseMode.SESSION
+        and not memory.listing.handing_over
+        and not memory.is_grace
+        and memory.now_s - memory.succeeded_at_s > rules.expiration.total_seconds()
     )
 
 
@@ -322,30 +374,6 @@ def _outsiders(
     return found
 
 
-def _with_placement(group: Group, members: Collection[Member], rules: Rules) -> Group:
-    """Return the group with the placement that it follows, and what that may know of members."""
-    facts_by_member = {m.owner_id: MemberFacts.of(m) for m in members} | {
-        rules.owner_id: rules.facts
-    }
-    followers = group.followers
-    names = [m.placement for m in members if m.owner_id in followers - {rules.owner_id}]
-    if rules.owner_id in followers:
-        names.append(rules.placement.name)
-    placement = agreed(names, rules.placement)
-    if placement is not None and not placement.admits_foreign and followers != group.sharing:
-        placement = Even()
-    return replace(group, placement=placement, facts_by_member=facts_by_member)
-
-
-def _plan_input(group: Group) -> Hashable:
-    """What the plan depends on besides the owners."""
-    unknown = MemberFacts()
-    facts = (
-        (m, replace(group.facts_by_member.get(m, unknown), deployment_id="")) for m in group.sharing
-    )
-    return group.placement, frozenset(facts)
-
-
 def _observe_number(
     known: MembershipObservation | None, group: Group, rules: Rules, now_s: float
 ) -> MembershipObservation | None:
@@ -363,4 +391,4 @@ def _signature(listing: Listing, rules: Rules) -> Hashable:
         for m in present.members
     )
     schema = listing.schema and listing.schema.etag
-    return listing.partition_ids, listing.held, members, schema
+    return listing.partition_ids, listing.held, members, schema, listing.expected

@@ -105,8 +105,8 @@ SESSION_MEMORY = guards_in(
         name="session: no member is fenced in the grace period after a store outage",
         without_it="the first processor that reaches the store again fences all that could not "
         "renew either",
-        words="    if is_session and not memory.is_grace:\n",
-        mutated="    if is_session:\n",
+        words="    has_to_fence = is_session and not memory.is_grace\n",
+        mutated="    has_to_fence = is_session\n",
         killers=("tests/stories/test_session_polls.py",),
     ),
     suites=("edges", "safety"),
