@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -32,7 +32,7 @@ class Process:
     def __init__(self, owner_id: str, *arguments: str) -> None:
         """Start it."""
         self.owner_id = owner_id
-        self.said: list[tuple[str, object]] = []
+        self.said: list[tuple[str, Any]] = []
         module = "tests.integration.published.worker"
         store, lease_mode, armed = arguments
         self.popen = subprocess.Popen(
@@ -51,7 +51,7 @@ class Process:
                 what, value = json.loads(line)
                 self.said.append((what, value))
 
-    def values(self, what: str) -> list[object]:
+    def values(self, what: str) -> list[Any]:
         """Return what it said under this name, in order."""
         return [value for name, value in list(self.said) if name == what]
 
@@ -134,7 +134,7 @@ class Story:
         assert self.schema is not None
         return self.schema.leader
 
-    def withheld(self) -> dict[str, object]:
+    def withheld(self) -> dict[str, int]:
         """The number that a process was about to publish when it was suspended."""
         found = ((name, process.values("withheld")) for name, process in self.processes.items())
         return {name: values[0] for name, values in found if values}

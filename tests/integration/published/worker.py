@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +31,7 @@ from eventproc import (
 from eventproc.core.placement.schema import schema_in
 from eventproc.models import ConsumerGroup, GroupRecord, RecordResult
 from eventproc.ownership.balancer import Balancer, CycleResult
+from eventproc.ports import ForwardingStore
 
 NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h")
 GROUP: Final = "published"
@@ -64,17 +64,14 @@ def say_what_is_followed() -> None:
     """After each cycle, say the number of the schema that this processor follows."""
     real = Balancer.cycle
 
-    async def cycle(balancer: Balancer, *arguments: Any) -> CycleResult:
-        done = await real(balancer, *arguments)
+    async def cycle(balancer: Balancer, *arguments: Any, **options: Any) -> CycleResult:
+        done = await real(balancer, *arguments, **options)
         seen = balancer._memory.observed
         if seen is not None and seen.group.schema is not None:
             say("followed", seen.group.schema.number)
         return done
 
-    Balancer.cycle = cycle  # type: ignore[method-assign]
-
-
-Write = Callable[[ConsumerGroup, GroupRecord], Coroutine[Any, Any, RecordResult]]
+    Balancer.cycle = cycle  # type: ignore[assignment, method-assign]
 
 
 def disarm(armed: Path) -> bool:
@@ -86,21 +83,25 @@ def disarm(armed: Path) -> bool:
     return True
 
 
-def suspending(write: Write, armed: Path) -> Write:
-    """Return a write of a record before which the process is suspended, if it is armed."""
+class SuspendingStore(ForwardingStore):
+    """Suspends the process before a write of a group record, if it is armed."""
 
-    async def write_record(group: ConsumerGroup, record: GroupRecord) -> RecordResult:
-        if not disarm(armed):
-            return await write(group, record)
+    def __init__(self, store: CheckpointStore, armed: Path) -> None:
+        """Wrap a store."""
+        super().__init__(store)
+        self._armed = armed
+
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        """Write the record; late, if the process was suspended."""
+        if not disarm(self._armed):
+            return await super().write_record(group, record)
         say("withheld", number_in(record))
         # Sent to this thread, not to the process: then this thread does not run on until another
         # thread has taken the signal. All threads stop.
         signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
-        result = await write(group, record)
+        result = await super().write_record(group, record)
         say("late write", result.outcome.name)
         return result
-
-    return write_record
 
 
 class Idle(ResourceHandler):
@@ -123,8 +124,7 @@ async def main(store_text: str, owner_id: str, lease_mode: str, armed: str) -> N
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     threading.Thread(target=end_with_input, daemon=True).start()
     say_what_is_followed()
-    store = make_store(store_text)
-    store.write_record = suspending(store.write_record, Path(armed))  # type: ignore[method-assign]
+    store = SuspendingStore(make_store(store_text), Path(armed))
     processor = ResourceProcessor(
         resources=Resources(NAMES),
         store=store,
