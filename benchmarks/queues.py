@@ -82,12 +82,11 @@ async def read_source(url: str, queues: int, messages: int) -> int:
         while left > 0:
             events = await receiver.receive(events_max=PREFETCH, wait_max=timedelta(seconds=5))
             for event in events:
-                number = event.sequence_number
                 total += len(event.body)
                 left -= 1
-            if events and number + 1 - settled >= ACKNOWLEDGED:
-                receiver.settle(number)
-                settled = number + 1
+                if event.sequence_number + 1 - settled >= ACKNOWLEDGED:
+                    settled = event.sequence_number + 1
+                    receiver.settle(event.sequence_number)
 
     async with RabbitQueues(url, prefix=PREFIX, count=queues) as source:
         await asyncio.gather(*(read(source, partition) for partition in range(queues)))
