@@ -7,8 +7,8 @@ The broker is a process of its own, and so is each reader. *bare* is aio-pika's 
 with the same prefetch, which reads tag and body of each message, acknowledges every 500th with all
 before it, and does nothing else; *source* is ``RabbitQueues`` with a receiver for each queue, which
 reads the same of each event and settles every 500; *processor* is a whole ``EventProcessor`` with a
-store in memory. Only a backlog is read: processor time of the reading process for each message, and
-messages per second.
+store in memory. Only a backlog is read: processor time of the reading process for each message, how
+many times that of *bare* it is, and messages per second.
 """
 
 import argparse
@@ -175,7 +175,14 @@ def measure(broker: RabbitMqBroker, queues: int, messages: int, body: int) -> li
         size: Row = {"queues": queues, "body": body, "events": messages}
         rows.append({"candidate": candidate, **size, **found})
     assert len({row["sum"] for row in rows}) == 1, "not all read the same"
-    return [{name: cell for name, cell in row.items() if name != "sum"} for row in rows]
+    bare_us = float(rows[0]["cpu_us_per_event"] or 0)
+    return [
+        {
+            **{name: cell for name, cell in row.items() if name != "sum"},
+            "times_bare": float(row["cpu_us_per_event"] or 0) / bare_us,
+        }
+        for row in rows
+    ]
 
 
 def parsed() -> argparse.Namespace:

@@ -88,7 +88,8 @@ def test_a_message_that_kills_its_process_becomes_a_dead_letter(lanes, rabbitmq,
                 time.sleep(0.05)
             is_alive = popen.poll() is None
             popen.terminate()
-            popen.communicate(timeout=30)
+            popen.wait(30)  # Its input stays open: the end of that kills it.
+            popen.communicate()
             if is_alive:
                 assert popen.returncode == 0
                 break
