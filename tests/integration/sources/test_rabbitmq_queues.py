@@ -199,7 +199,6 @@ async def test_a_frozen_consumer_keeps_its_queue_for_three_heartbeats_at_most(qu
             woken.wait(30)
             with pytest.raises(SourceUnavailableError):
                 await receiver.receive(events_max=1, wait_max=SOON)
-                await receiver.until_settled()
 
     await queues.publish("0", *numbered(3))
     frozen = asyncio.create_task(asyncio.to_thread(asyncio.run, freeze()))

@@ -23,9 +23,9 @@ from eventproc.sources.rabbitmq.queues.options import QueueOptions
 from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
 
 HEARTBEATS_PER_EXPIRATION: Final = 5
-"""The broker ends a silent connection two to three heartbeats after its last sign of life. The leases
-of a frozen process expire two thirds of the expiration after it froze at the earliest, so by then
-its queues are free."""
+"""The broker ends a silent connection two to three heartbeats after its last sign of life. The
+leases of a frozen process expire two thirds of the expiration after it froze at the earliest, so by
+then its queues are free."""
 
 HEARTBEAT_DEFAULT: Final = timedelta(seconds=10)
 """For a source that no processor has told its expiration."""
