@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -74,6 +74,18 @@ def test_each_part_of_a_message_has_its_field():
     assert event.enqueued_time == datetime(2026, 1, 1, tzinfo=UTC)
     assert (event.content_type, event.correlation_id, event.message_id) == ("text/plain", "c", "m")
     assert event.system_properties == {}
+
+
+def test_the_publishers_time_keeps_its_zone():
+    """By the protocol it is UTC; a client may say so."""
+    there = timezone(timedelta(hours=2))
+    noon = datetime(2026, 1, 1, 12, tzinfo=there)
+    times = noon, noon.replace(tzinfo=None)
+
+    aware, naive = (event_of(FakeMessage(properties=FakeProperties(timestamp=t))) for t in times)
+
+    assert aware.enqueued_time == datetime(2026, 1, 1, 10, tzinfo=UTC)
+    assert naive.enqueued_time == datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def test_a_bare_message_has_the_time_of_its_arrival():
