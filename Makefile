@@ -20,6 +20,7 @@ ARGS ?=
 SEEDS ?= 10000
 MINUTES ?= 10
 EVENTS ?= 1000
+ORDERS ?= 100000
 
 # Spark is half a gigabyte: it is installed only for the tests, or by `make spark`.
 extras := --extra demo $(if $(wildcard .tools/spark/.done),--extra spark)
@@ -99,12 +100,16 @@ storm: venv azurite ## run real processes through kills, freezes, outages and wr
 fence: venv azurite ## show that no former holder of a resource passes a fence, and how long names are closed (EVENTS=1000)
 	@$(run)/python -m tests.integration.resources --events $(EVENTS) $(ARGS)
 
+.PHONY: queues
+queues: venv rabbitmq ## scale, kill and freeze pods on RabbitMQ's partition queues, and count every order (ORDERS=100000)
+	@$(run)/python -m tests.integration.rabbitmq_pods --orders $(ORDERS) $(ARGS)
+
 .PHONY: mutants
 mutants: venv azurite ## remove each guard in turn, and check that a test fails (minutes)
 	@$(run)/python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: venv azurite .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
+bench: venv azurite rabbitmq .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
 	@$(run)/python benchmarks/_run.py $(ARGS)
 
 .PHONY: docs
