@@ -52,7 +52,7 @@ class SqliteStore:
         self.end_outage()
 
     def begin_outage(self, *, is_silent: bool) -> None:
-        """Take the lock that every write needs, unless a frozen process has it: that is the same."""
+        """Take the lock of every write, unless a frozen process has it: that is the same."""
         lock = sqlite3.connect(self._path, isolation_level=None, timeout=2)
         try:
             lock.execute("BEGIN IMMEDIATE")
