@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -51,20 +51,21 @@ class EmulatorHub:
 
     def __init__(self, folder: Path) -> None:
         """Start nothing yet."""
-        self._emulator = EventHubsEmulator({NAME: PARTITIONS})
+        self._parts = ExitStack()
         self.env: Mapping[str, str] = {}
 
     def open(self) -> None:
         """Start the emulator."""
-        self._emulator.start()
-        address = self._emulator.connection_string_for(NAME)
+        emulator = self._parts.enter_context(EventHubsEmulator({NAME: PARTITIONS}))
+        address = emulator.connection_string_for(NAME)
         self.env = {"EVENTPROC_CONNECTION_STRING": address}
-        self._producer = EventHubProducerClient.from_connection_string(address)
+        self._producer = self._parts.enter_context(
+            EventHubProducerClient.from_connection_string(address)
+        )
 
     def close(self) -> None:
         """Stop it."""
-        self._producer.close()
-        self._emulator.stop()
+        self._parts.close()
 
     def publish(self, numbers: Sequence[int]) -> None:
         """Send a batch to each partition."""
