@@ -9,6 +9,7 @@ import pytest
 
 from eventproc.models import EVENT_FIELDS, ReceivedEvent
 from eventproc.sources.rabbitmq.queues.event import (
+    ACQUIRED_COUNT_HEADER,
     DELIVERIES,
     DELIVERY_COUNT_HEADER,
     KEY_HEADER,
@@ -76,16 +77,12 @@ def test_each_part_of_a_message_has_its_field():
     assert event.system_properties == {}
 
 
-def test_the_publishers_time_keeps_its_zone():
-    """By the protocol it is UTC; a client may say so."""
-    there = timezone(timedelta(hours=2))
-    noon = datetime(2026, 1, 1, 12, tzinfo=there)
-    times = noon, noon.replace(tzinfo=None)
+def test_a_publishers_time_with_a_zone_keeps_it():
+    """It is the same moment."""
+    there = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    event = event_of(FakeMessage(properties=FakeProperties(timestamp=there)))
 
-    aware, naive = (event_of(FakeMessage(properties=FakeProperties(timestamp=t))) for t in times)
-
-    assert aware.enqueued_time == datetime(2026, 1, 1, 10, tzinfo=UTC)
-    assert naive.enqueued_time == datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert event.enqueued_time == datetime(2026, 1, 1, 10, tzinfo=UTC)
 
 
 def test_a_bare_message_has_the_time_of_its_arrival():
@@ -111,10 +108,13 @@ def test_a_publishers_time_is_utc():
         ({}, True, {DELIVERIES: 1}),
         ({DELIVERY_COUNT_HEADER: 3}, True, {DELIVERIES: 3}),
         ({DELIVERY_COUNT_HEADER: "many"}, True, {DELIVERIES: 1}),
+        ({ACQUIRED_COUNT_HEADER: 4}, True, {DELIVERIES: 4}),
+        ({ACQUIRED_COUNT_HEADER: 4, DELIVERY_COUNT_HEADER: 1}, True, {DELIVERIES: 4}),
+        ({DELIVERY_COUNT_HEADER: 0}, True, {DELIVERIES: 1}),
     ],
 )
 def test_former_deliveries_are_shown(headers, is_again, shown):
-    """By the broker's count; without one, that there were some."""
+    """By the higher one of the broker's counts; without any, that there were some."""
     event = event_of(FakeMessage(properties=FakeProperties(headers=headers), redelivered=is_again))
 
     assert event.system_properties == shown
