@@ -10,7 +10,14 @@ import pytest
 from aiormq.exceptions import AMQPConnectionError, IncompatibleProtocolError
 from pamqp.exceptions import UnmarshalingException
 
-from eventproc.errors import SourceRejectedError, SourceUnavailableError, SuspectSettingError
+from eventproc.errors import (
+    ConfigurationError,
+    DeadLetterError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
+from eventproc.sources.rabbitmq.queues import RabbitDeadLetterSink, RabbitQueues
 from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker
 
 
@@ -134,6 +141,30 @@ async def test_errors_of_the_client_are_those_of_a_source(error, raised, monkeyp
         await opened(client, monkeypatch).declare({"q": {}})
 
     assert type(caught.value) is raised
+
+
+async def test_an_unknown_host_is_a_configuration_error(monkeypatch):
+    """At the start of source and sink: another attempt would find it no more."""
+    client = PlayedClient()
+    client.error = AMQPConnectionError("[Errno -2] Name or service not known")
+    monkeypatch.setattr(aio_pika, "connect", client.connect)
+    sink = RabbitDeadLetterSink("amqp://broker/", exchange="dead")
+
+    async with RabbitQueues("amqp://broker/", prefix="q", count=1) as source:
+        with pytest.raises(ConfigurationError, match="not known"):
+            await source.check_consumer_group("g")
+    with pytest.raises(ConfigurationError, match="not known"):
+        await sink.open()
+
+
+async def test_a_place_for_dead_letters_that_does_not_answer_is_tried_again(monkeypatch):
+    """Not the processor's configuration is wrong."""
+    client = PlayedClient()
+    client.error = AMQPConnectionError("[Errno 111] Connection refused")
+    monkeypatch.setattr(aio_pika, "connect", client.connect)
+
+    with pytest.raises(DeadLetterError, match="refused"):
+        await RabbitDeadLetterSink("amqp://broker/", routing_key="letters").open()
 
 
 async def test_a_server_that_never_answers_is_given_up_after_the_timeout():

@@ -116,9 +116,9 @@ def test_the_newest_message_is_the_last_delivered_one_until_the_broker_was_asked
         receiver, _ = opened(10, 3)
         first = receiver.last_enqueued
         receiver.depth = 5
-        return first.sequence_number, receiver.last_enqueued.sequence_number
+        return [one and one.sequence_number for one in (first, receiver.last_enqueued)]
 
-    assert run_virtual(scenario()) == (12, 17)
+    assert run_virtual(scenario()) == [12, 17]
 
 
 def test_a_delivery_with_an_unexpected_tag_ends_the_link():
