@@ -20,6 +20,7 @@ ARGS ?=
 SEEDS ?= 10000
 MINUTES ?= 10
 EVENTS ?= 1000
+ORDERS ?= 100000
 
 # Spark is half a gigabyte: it is installed only for the tests, or by `make spark`.
 extras := --extra demo $(if $(wildcard .tools/spark/.done),--extra spark)
@@ -98,6 +99,10 @@ storm: venv azurite ## run real processes through kills, freezes, outages and wr
 .PHONY: fence
 fence: venv azurite ## show that no former holder of a resource passes a fence, and how long names are closed (EVENTS=1000)
 	@$(run)/python -m tests.integration.resources --events $(EVENTS) $(ARGS)
+
+.PHONY: queues
+queues: venv rabbitmq ## scale, kill and freeze pods on RabbitMQ's partition queues, and count every order (ORDERS=100000)
+	@$(run)/python -m tests.integration.rabbitmq_pods --orders $(ORDERS) $(ARGS)
 
 .PHONY: mutants
 mutants: venv azurite ## remove each guard in turn, and check that a test fails (minutes)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from eventproc.config import GroupConfig
-from eventproc.core.ownership.cycle import Actions, decide
+from eventproc.core.ownership.cycle import Actions, decide, unfenced
 from eventproc.core.ownership.memory import (
     GroupMemory,
     Listing,
@@ -197,7 +197,8 @@ class Balancer:
             await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
         is_known = await self.membership.carry_out(actions.member, listing.asked_at_s)
         for member in actions.fenced:
-            is_known &= await self._fence(member)
+            if not await self._fence(member):
+                is_known, actions = False, unfenced(actions, self._memory)
         # Asked after the listing was read: a record without a lease here may be that of a newer
         # process with this owner id.
         if is_known and actions.is_resuming:

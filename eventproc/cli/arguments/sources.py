@@ -1,6 +1,6 @@
-"""Make the source of an event hub or a Kafka topic from a connection string."""
+"""Make the source of an event hub, a Kafka topic or partition queues from a connection string."""
 
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from eventproc.errors import ConfigurationError
 from eventproc.ports import EventSource
@@ -16,6 +16,10 @@ KAFKA_ENDPOINT = "kafka+"
 """Prefix of an Event Hubs connection string: use the Kafka endpoint instead of AMQP."""
 
 
+QUEUE_SCHEMES = ("amqp://", "amqps://")
+"""Prefixes of the address of a RabbitMQ broker; ``queues=COUNT`` has to follow as a setting."""
+
+
 def make_source(connection_string: str | None, eventhub: str | None) -> EventSource:
     """Make the source of an event hub or a topic, without connecting it.
 
@@ -26,10 +30,13 @@ def make_source(connection_string: str | None, eventhub: str | None) -> EventSou
         raise ConfigurationError(
             "which Event Hubs namespace? Set the environment variable "
             f"{HUB_VARIABLE} to its connection string (`eventproc emulator` prints one), or to "
-            "kafka://HOST:PORT of a Kafka broker"
+            "kafka://HOST:PORT of a Kafka broker, or to "
+            "amqp://USER:PASSWORD@HOST:PORT/?queues=COUNT of partition queues of RabbitMQ"
         )
     if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
         return _kafka_source(connection_string, eventhub or None)
+    if connection_string.startswith(QUEUE_SCHEMES):
+        return _queue_source(connection_string, eventhub or None)
     from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
 
     return EventHubSource.from_connection_string(connection_string, eventhub_name=eventhub or None)
@@ -48,6 +55,35 @@ def _kafka_source(connection_string: str, topic: str | None) -> EventSource:
     settings = _settings(query)
     namespace = settings.pop("namespace", None)
     return KafkaEventSource(servers, topic=topic, namespace=namespace, config=settings)
+
+
+def _queue_source(address: str, prefix: str | None) -> EventSource:
+    from eventproc.sources.rabbitmq.queues import (  # noqa: PLC0415 - it is an extra
+        QueueOptions,
+        RabbitQueues,
+    )
+
+    if prefix is None:
+        raise ConfigurationError("which queues? Give the first part of their names as --eventhub")
+    parts = urlsplit(address)
+    settings = dict(parse_qsl(parts.query, keep_blank_values=True))
+    count = _count(settings, "queues", None)
+    options = QueueOptions(prefetch=_count(settings, "prefetch", QueueOptions().prefetch))
+    url = urlunsplit(parts._replace(query=urlencode(settings)))
+    return RabbitQueues(url, prefix=prefix, count=count, options=options)
+
+
+def _count(settings: dict[str, str], name: str, default: int | None) -> int:
+    """Take a setting of ours out of those of the client."""
+    text = settings.pop(name, None)
+    if text is None and default is not None:
+        return default
+    if text is None or not text.isdecimal():
+        raise ConfigurationError(
+            f"the address of a RabbitMQ broker needs {name}=COUNT after the question mark"
+            + ("" if text is None else f": {text!r} is no number")
+        )
+    return int(text)
 
 
 def _settings(query: str) -> dict[str, str]:

@@ -13,9 +13,11 @@ write can only be refused if another processor wrote in between.
 
 Rule 1: an action that relies on another write of the same cycle is made only if that write was
 won; otherwise the next poll decides again. Claims rely on the member record, and on the fencing of
-the members that owned the partitions before. A claim of what is recorded as this processor's own
-also relies on a member record that was read *after* the ownership records: the process may have
-been suspended between the two listings, and replaced by another one with its owner id.
+the members that owned the partitions before. A hand-over relies on that, too: the plan counts a
+member that is to be fenced as dead, and may give its share of partitions away. A claim of what is
+recorded as this processor's own also relies on a member record that was read *after* the ownership
+records: the process may have been suspended between the two listings, and replaced by another one
+with its owner id.
 Rule 2: if this processor was fenced, or its owner id belongs to another one, it decides nothing
 else in this cycle: what it knows of its own leases is wrong.
 """
@@ -165,6 +167,25 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
             owner_id not in {rules.owner_id, planned.get(p)} and standings[owner_id].lets_go
             for p, owner_id in group.live_owner_by_partition.items()
         ),
+    )
+
+
+def unfenced(actions: Actions, memory: GroupMemory) -> Actions:
+    """Return what is left of these actions if a member that was to be fenced may have renewed.
+
+    As after any change of the members, no hand-over begins. Those that have begun go on, and one
+    that leaves still gives everything up.
+    """
+    assert memory.observed is not None, "a listing was observed"
+    group = memory.observed.group
+    if group.is_leaving:
+        return actions
+    begun, moved = group.handing_over | group.vanished, actions.moves
+    hand_overs = {p: target for p, target in moved.hand_overs.items() if p in begun}
+    return replace(
+        actions,
+        moves=replace(moved, hand_overs=hand_overs),
+        transfers=tuple(claim for claim in actions.transfers if claim.partition_id in begun),
     )
 
 

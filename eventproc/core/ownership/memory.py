@@ -154,6 +154,12 @@ class GroupMemory:
         return self.now_s < self.grace_until_s
 
     @property
+    def spared(self) -> set[str]:
+        """After such an outage: the members before it, which may have had no time to renew."""
+        known = self.observed.members if self.is_grace and self.observed else ()
+        return {member.owner_id for member in known}
+
+    @property
     def outsiders(self) -> frozenset[str]:
         """Live owners that this processor's lease mode or placement does not admit."""
         return frozenset() if self.observed is None else self.observed.outsiders
@@ -198,7 +204,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     live.update(dict.fromkeys(listing.held - _overtaken(suspects, live, me), me))
     written_at = {} if is_session else last_writes(memory.written_at, owned, rules.expiration)
-    members = live_members(present, {*live.values(), *written_at}, rules.expiration)
+    members = live_members(present, {*live.values(), *written_at} | memory.spared, rules.expiration)
     members += _unrecorded(memory, absent_since_s.keys() - absent, live)
     is_leaving = listing.own.member.status is LEAVING
     standing_by_owner = standings(

@@ -109,6 +109,14 @@ SESSION_MEMORY = guards_in(
         mutated="    has_to_fence = is_session\n",
         killers=("tests/stories/test_session_polls.py",),
     ),
+    Guard(
+        name="after a store outage members that own nothing have time to renew",
+        without_it="partitions move and come back, because the plan changes for a moment",
+        words="*written_at} | memory.spared",
+        mutated="*written_at}",
+        killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
+        is_simulated=False,
+    ),
     suites=("edges", "safety"),
 )
 

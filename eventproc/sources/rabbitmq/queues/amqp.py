@@ -182,7 +182,8 @@ class Broker:
 
     async def _connected(self) -> aio_pika.abc.AbstractConnection:
         async with self._connecting:
-            if self._connection is None or self._connection.is_closed:
+            if self._connection is None or not _is_open(self._connection):
+                await self.close()
                 self._connection = await aio_pika.connect(
                     self._url, timeout=self._timeout_s, heartbeat=self._heartbeat_s
                 )
@@ -329,11 +330,17 @@ class Broker:
 
     async def close(self) -> None:
         """Close the connection. Never raises."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._confirming = self._connection, None, None
         if connection is not None:
             with suppress(*_FAILED):
                 async with asyncio.timeout(self._timeout_s):
                     await connection.close()
+
+
+def _is_open(connection: aio_pika.abc.AbstractConnection) -> bool:
+    """Whether a connection can be used: ``is_closed`` stays false when the broker ends it."""
+    transport = connection.transport
+    return transport is not None and transport.connection.is_opened
 
 
 def shown_address(url: str) -> str:
