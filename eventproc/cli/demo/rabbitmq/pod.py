@@ -1,0 +1,17 @@
+"""The roster of the demo's pods, which run in no cluster: a file says where the API server is."""
+
+import os
+from datetime import timedelta
+from typing import Final
+
+from eventproc.rosters.kubernetes import StatefulSetRoster
+
+NAMESPACE: Final = "demo"
+STATEFUL_SET: Final = "consumer"
+
+roster = StatefulSetRoster(
+    namespace=NAMESPACE,
+    kubeconfig=os.environ.get("KUBECONFIG", ""),
+    interval=timedelta(seconds=1),
+    patience=timedelta(seconds=15),
+)
