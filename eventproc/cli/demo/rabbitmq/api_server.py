@@ -7,6 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
 
+NAMESPACE: Final = "demo"
+STATEFUL_SET: Final = "consumer"
+
 KUBECONFIG: Final = """\
 apiVersion: v1
 kind: Config
@@ -18,13 +21,13 @@ contexts: [{{name: demo, context: {{cluster: demo, user: pod}}}}]
 
 
 class ApiServer:
-    """Serves the scale of one StatefulSet over HTTP, on loopback."""
+    """Serves the scale of the demo's StatefulSet over HTTP, on loopback."""
 
-    def __init__(self, namespace: str, name: str) -> None:
+    def __init__(self) -> None:
         """Start it; the StatefulSet has no replicas yet."""
         self.replicas = 0
         self.request_count = 0
-        path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/{name}/scale"
+        path = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/{STATEFUL_SET}/scale"
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler(path))
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()

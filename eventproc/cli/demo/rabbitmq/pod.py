@@ -2,12 +2,9 @@
 
 import os
 from datetime import timedelta
-from typing import Final
 
+from eventproc.cli.demo.rabbitmq.api_server import NAMESPACE
 from eventproc.rosters.kubernetes import StatefulSetRoster
-
-NAMESPACE: Final = "demo"
-STATEFUL_SET: Final = "consumer"
 
 roster = StatefulSetRoster(
     namespace=NAMESPACE,

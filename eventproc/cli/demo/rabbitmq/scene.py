@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from eventproc.cli.demo.live import Progress
+from eventproc.cli.demo.rabbitmq.api_server import STATEFUL_SET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def is_settled(owners: Mapping[str, str | None], replicas: int, there: Collectio
     count = len(owners)
     size, extra = divmod(count, replicas)
     numbers = [n for n in range(replicas) for _ in range(size + (n < extra))]
-    wanted = {str(q): f"consumer-{n}" for q, n in enumerate(numbers)}
+    wanted = {str(q): f"{STATEFUL_SET}-{n}" for q, n in enumerate(numbers)}
     return all(
         owners[q] == name if name in there else owners[q] in there for q, name in wanted.items()
     )

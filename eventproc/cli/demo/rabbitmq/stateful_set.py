@@ -6,8 +6,7 @@ from typing import Final
 
 from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.rabbitmq.accounts import Freeze
-from eventproc.cli.demo.rabbitmq.api_server import ApiServer
-from eventproc.cli.demo.rabbitmq.pod import NAMESPACE, STATEFUL_SET
+from eventproc.cli.demo.rabbitmq.api_server import STATEFUL_SET, ApiServer
 from eventproc.cli.demo.rabbitmq.stage import QueueStage
 
 RESTART_AFTER_S: Final = 2.0
@@ -35,7 +34,7 @@ class StatefulSet:
 
     def __init__(self, stage: QueueStage) -> None:
         self._stage = stage
-        self._api = ApiServer(NAMESPACE, STATEFUL_SET)
+        self._api = ApiServer()
         self._kubeconfig = stage.folder / "kubeconfig"
         self._api.write_kubeconfig(self._kubeconfig)
         self._started_count = 0

@@ -14,6 +14,7 @@ from typing import Final
 
 from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.rabbitmq.accounts import make_accounts
+from eventproc.cli.demo.rabbitmq.api_server import STATEFUL_SET
 from eventproc.cli.demo.rabbitmq.journal import CallReader
 from eventproc.cli.demo.rabbitmq.orders import counts
 from eventproc.cli.demo.rabbitmq.report import Report
@@ -159,7 +160,7 @@ class DemoRun:
         began_s, settled_s = time.monotonic(), None
         while time.monotonic() - began_s < SETTLED_WITHIN_S:
             await self._poll()
-            names = {f"consumer-{n}" for n in range(self._pods.replicas)} - {without}
+            names = {f"{STATEFUL_SET}-{n}" for n in range(self._pods.replicas)} - {without}
             if not (is_settled(self._owners, self._pods.replicas, names) and self._is_well(names)):
                 settled_s = None
                 continue
