@@ -1,6 +1,6 @@
-"""Make the source of an event hub, a Kafka topic or partition queues from a connection string."""
+"""Make a source from a connection string: event hub, Kafka topic, streams or partition queues."""
 
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlencode
 
 from eventproc.errors import ConfigurationError
 from eventproc.ports import EventSource
@@ -16,6 +16,11 @@ KAFKA_ENDPOINT = "kafka+"
 """Prefix of an Event Hubs connection string: use the Kafka endpoint instead of AMQP."""
 
 
+STREAM_SERVERS = ("rabbitmq-stream://", "rabbitmq-stream+tls://")
+"""Prefixes of the address of RabbitMQ's streams; a question mark and settings may follow."""
+
+STREAM_SETTINGS = ("namespace", "streams", "key")
+
 QUEUE_SCHEMES = ("amqp://", "amqps://")
 """Prefixes of the address of a RabbitMQ broker; ``queues=COUNT`` has to follow as a setting."""
 
@@ -30,11 +35,14 @@ def make_source(connection_string: str | None, eventhub: str | None) -> EventSou
         raise ConfigurationError(
             "which Event Hubs namespace? Set the environment variable "
             f"{HUB_VARIABLE} to its connection string (`eventproc emulator` prints one), or to "
-            "kafka://HOST:PORT of a Kafka broker, or to "
-            "amqp://USER:PASSWORD@HOST:PORT/?queues=COUNT of partition queues of RabbitMQ"
+            "kafka://HOST:PORT of a Kafka broker, to rabbitmq-stream://USER:PASSWORD@HOST of "
+            "RabbitMQ's streams, or to amqp://USER:PASSWORD@HOST/?queues=COUNT of its partition "
+            "queues"
         )
     if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
         return _kafka_source(connection_string, eventhub or None)
+    if connection_string.startswith(STREAM_SERVERS):
+        return _stream_source(connection_string, eventhub or None)
     if connection_string.startswith(QUEUE_SCHEMES):
         return _queue_source(connection_string, eventhub or None)
     from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
@@ -52,7 +60,7 @@ def _kafka_source(connection_string: str, topic: str | None) -> EventSource:
     if topic is None:
         raise ConfigurationError("which Kafka topic? Give its name as --eventhub")
     servers, _, query = connection_string.removeprefix(KAFKA_SERVERS).partition("?")
-    settings = _settings(query)
+    settings = _settings(query, KAFKA_SERVERS)
     namespace = settings.pop("namespace", None)
     return KafkaEventSource(servers, topic=topic, namespace=namespace, config=settings)
 
@@ -65,12 +73,12 @@ def _queue_source(address: str, prefix: str | None) -> EventSource:
 
     if prefix is None:
         raise ConfigurationError("which queues? Give the first part of their names as --eventhub")
-    parts = urlsplit(address)
-    settings = dict(parse_qsl(parts.query, keep_blank_values=True))
+    url, _, query = address.partition("?")
+    settings = _settings(query, QUEUE_SCHEMES[0])
     count = _count(settings, "queues", None)
     options = QueueOptions(prefetch=_count(settings, "prefetch", QueueOptions().prefetch))
-    url = urlunsplit(parts._replace(query=urlencode(settings)))
-    return RabbitQueues(url, prefix=prefix, count=count, options=options)
+    others = f"?{urlencode(settings)}" if settings else ""  # Of the client, such as ``cafile``.
+    return RabbitQueues(url + others, prefix=prefix, count=count, options=options)
 
 
 def _count(settings: dict[str, str], name: str, default: int | None) -> int:
@@ -86,15 +94,40 @@ def _count(settings: dict[str, str], name: str, default: int | None) -> int:
     return int(text)
 
 
-def _settings(query: str) -> dict[str, str]:
+def _stream_source(connection_string: str, stream: str | None) -> EventSource:
+    from eventproc.sources.rabbitmq.streams import (  # noqa: PLC0415 - it is an extra
+        RabbitStreams,
+        StreamOptions,
+    )
+
+    if stream is None:
+        raise ConfigurationError("which stream or super stream? Give its name as --eventhub")
+    url, _, query = connection_string.partition("?")
+    settings = _settings(query, STREAM_SERVERS[0])
+    unknown = settings.keys() - set(STREAM_SETTINGS)
+    if unknown:
+        raise ConfigurationError(
+            f"{STREAM_SERVERS[0]}... has no setting {min(unknown)!r}: give "
+            f"{', '.join(STREAM_SETTINGS)}"
+        )
+    return RabbitStreams(
+        url,
+        stream=stream,
+        streams=tuple(filter(None, settings.get("streams", "").split(","))),
+        namespace=settings.get("namespace"),
+        options=StreamOptions(key=settings["key"]) if "key" in settings else None,
+    )
+
+
+def _settings(query: str, servers: str) -> dict[str, str]:
     """Parse settings as in a URL: ``%26`` stands for ``&``, but a plus is not a blank."""
     settings = {}
     for number, part in enumerate(filter(None, query.split("&")), start=1):
         name, equals, value = part.partition("=")
         if not equals:
             raise ConfigurationError(
-                f"setting {number} after the question mark of {KAFKA_SERVERS}... must have the "
-                "form name=value"
+                f"setting {number} after the question mark of {servers}... must have the form "
+                "name=value"
             )
         settings[unquote(name)] = unquote(value)
     return settings

@@ -13,8 +13,8 @@ write can only be refused if another processor wrote in between.
 
 Rule 1: an action that relies on another write of the same cycle is made only if that write was
 won; otherwise the next poll decides again. Claims rely on the member record, and on the fencing of
-the members that owned the partitions before. A hand-over relies on that, too: the plan counts a
-member that is to be fenced as dead, and may give its share of partitions away. A claim of what is
+the members that owned the partitions before. A hand-over and the end of standby rely on that, too:
+a member that is to be fenced counts as dead in the plan, and may yet renew. A claim of what is
 recorded as this processor's own also relies on a member record that was read *after* the ownership
 records: the process may have been suspended between the two listings, and replaced by another one
 with its owner id.
@@ -124,7 +124,8 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     standings = group.standing_by_owner
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
-    if ends_standby(own, observed.members, rules, memory.now_s, has_replaced=has_replaced):
+    not_dead = (*observed.members, *observed.silent)
+    if ends_standby(own, not_dead, rules, memory.now_s, has_replaced=has_replaced):
         own = own.changed_to(ACTIVE)
     step = member_step(
         own,

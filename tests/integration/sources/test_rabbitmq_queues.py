@@ -206,19 +206,19 @@ def changed(url: str, **parts: str) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "reason"),
     [
         ({"password": "wrong"}, "ACCESS_REFUSED"),
         ({"vhost": "nowhere"}, "Is the virtual host right"),
     ],
 )
-async def test_what_the_broker_refuses_is_a_configuration_error(queues, parts, said):
+async def test_what_the_broker_refuses_is_a_configuration_error(queues, parts, reason):
     """At the start, with the address and without the password."""
     url = changed(queues.broker.url, **parts)
     async with RabbitQueues(url, prefix="q", count=1) as source:
-        with pytest.raises(ConfigurationError, match=said) as caught:
+        with pytest.raises(ConfigurationError, match=reason) as caught:
             await source.check_consumer_group(GROUP)
-    with pytest.raises(SourceRejectedError, match=said):
+    with pytest.raises(SourceRejectedError, match=reason):
         await QueuePublisher(url, prefix="q", count=1).open()
 
     assert "127.0.0.1" in str(caught.value)

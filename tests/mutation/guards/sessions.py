@@ -130,6 +130,14 @@ SESSION_CYCLE = guards_in(
         mutated="rules.lease_mode is LeaseMode.PARTITION",
         is_simulated=False,
     ),
+    Guard(
+        name="session: a standby stays one until the silent member that it waits for is fenced",
+        without_it="it gets a share of all members, though the one that it replaces has renewed",
+        words="(*observed.members, *observed.silent)",
+        mutated="observed.members",
+        killers=("tests/unit/eventproc/core/ownership/test_cycle.py",),
+        is_simulated=False,
+    ),
     suites=("edges", "safety"),
 )
 

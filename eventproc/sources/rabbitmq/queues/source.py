@@ -70,7 +70,8 @@ class RabbitQueues(EventSource):
 
     @property
     def fully_qualified_namespace(self) -> str:
-        return self._shown.replace("/", "-")
+        address, _, virtual_host = self._shown.partition("/")
+        return f"{virtual_host}@{address}" if virtual_host else address
 
     @property
     def eventhub_name(self) -> str:

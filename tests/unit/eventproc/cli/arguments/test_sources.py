@@ -7,6 +7,7 @@ from eventproc.cli.arguments.sources import make_source
 from eventproc.models import OffsetFormat
 from eventproc.sources.kafka import KafkaEventSource
 from eventproc.sources.rabbitmq.queues import RabbitQueues
+from eventproc.sources.rabbitmq.streams import RabbitStreams
 
 KEY = "c2VjcmV0LWtleQ=="
 HUB = f"Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey={KEY}"
@@ -44,21 +45,39 @@ def test_an_amqp_url_has_the_number_of_partition_queues(scheme):
     source = make_source(f"{scheme}://u:p@b:5672/v?queues=12&prefetch=50&name=shop", "Orders")
 
     assert isinstance(source, RabbitQueues)
-    assert source.fully_qualified_namespace == "b:5672-v"
+    assert source.fully_qualified_namespace == "v@b:5672"
     assert (source.eventhub_name, source.unsettled_max) == ("Orders", 50)
     assert source._url == f"{scheme}://u:p@b:5672/v?name=shop"
     assert source._names.count == 12
 
 
+def test_a_url_of_streams_has_a_server_and_settings():
+    """The part of a message that is its key, the streams, and the name of the broker."""
+    source = make_source(
+        "rabbitmq-stream://anna:p%2Fw@a,b/v?namespace=plant&streams=o-0,o-1&key=property:c", "o"
+    )
+
+    assert isinstance(source, RabbitStreams)
+    assert source.fully_qualified_namespace == "plant"
+    assert dict(source._given) == {"0": "o-0", "1": "o-1"}
+    assert source._options.key == "property:c"
+    assert (source._address.password, source._address.virtual_host) == ("p/w", "v")
+    assert make_source("rabbitmq-stream+tls://a", "o").offset_format is OffsetFormat.STREAM
+
+
 @pytest.mark.parametrize(
     ("text", "topic", "message"),
     [
+        ("rabbitmq-stream://b", "", "--eventhub"),
+        ("rabbitmq-stream://b?prefetch=1", "o", "no setting 'prefetch': give namespace, streams"),
+        (f"rabbitmq-stream://b?{KEY.rstrip('=')}", "o", "name=value"),
+        ("", "t", "rabbitmq-stream://USER:PASSWORD@HOST"),
         ("kafka://localhost:9092", "", "--eventhub"),
         ("kafka://localhost", "t", "host:port"),
         (f"kafka://localhost:9092?{KEY.rstrip('=')}", "t", "name=value"),
         ("kafka://localhost:9092?group.id=x", "t", "consumer_group"),
         ("", "t", "kafka://HOST:PORT"),
-        ("", "t", "amqp://USER:PASSWORD@HOST:PORT/"),
+        ("", "t", "amqp://USER:PASSWORD@HOST/"),
         ("amqp://u:p@localhost/?queues=3", "", "--eventhub"),
         ("amqp://u:p@localhost/", "t", "needs queues=COUNT"),
         ("amqp://u:p@localhost/?queues=many", "t", "'many' is no number"),

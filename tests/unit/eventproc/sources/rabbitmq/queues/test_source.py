@@ -21,7 +21,7 @@ def test_the_names_of_its_records_have_no_password():
     """The broker with its virtual host is the namespace, the prefix is the hub."""
     source = RabbitQueues(URL, prefix="OrderEvents", count=12)
 
-    assert source.fully_qualified_namespace == "broker:5672-orders"
+    assert source.fully_qualified_namespace == "orders@broker:5672"
     assert source.eventhub_name == "OrderEvents"
     assert source.offset_format is OffsetFormat.QUEUE
     assert "secret" not in repr(source)
