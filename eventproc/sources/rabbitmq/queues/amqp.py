@@ -7,8 +7,8 @@ uses the old ones has to know.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -59,6 +59,23 @@ _FAILED: Final = (
 # Each failure leaves this module as an error, so the client need not print its traceback as well.
 if logging.getLogger("aiormq").level == logging.NOTSET:
     logging.getLogger("aiormq").setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _without_its_cancellations() -> Iterator[None]:
+    """Raise ``ConnectionError`` for a request that the client cancelled, as it does at an end.
+
+    A cancellation of this task stays one.
+    """
+    task = asyncio.current_task()
+    assert task is not None, "only inside a task"
+    before = task.cancelling()
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if task.cancelling() > before:
+            raise
+        raise ConnectionError("the connection ended before the answer") from error
 
 
 class Delivery(Protocol):
@@ -114,7 +131,8 @@ class Consumer:
         self._start(self._acknowledge(through, single))
 
     async def _acknowledge(self, through: int | None, single: Collection[int]) -> None:
-        with suppress(*_FAILED):  # The channel is closed: its deliveries come again.
+        # If the channel is closed, its deliveries come again.
+        with suppress(*_FAILED), _without_its_cancellations():
             for number in single:
                 await self._raw.basic_ack(number, wait=False)
             if through is not None:
@@ -135,8 +153,9 @@ class Consumer:
         try:
             if others:
                 await asyncio.wait(others)
-            await self._raw.basic_qos(prefetch_count=self._prefetch, timeout=timeout_s)
-        except (*_FAILED, asyncio.CancelledError) as error:  # The client cancels its own requests.
+            with _without_its_cancellations():
+                await self._raw.basic_qos(prefetch_count=self._prefetch, timeout=timeout_s)
+        except _FAILED as error:
             raise SourceUnavailableError(f"acknowledgements may be lost: {error!r}") from error
 
     def _start(self, sending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -149,13 +168,13 @@ class Consumer:
         """Receive no more deliveries; those of before may still be acknowledged. Never raises."""
         tag, self._tag = self._tag, None
         if tag is not None:
-            with suppress(*_FAILED):
+            with suppress(*_FAILED), _without_its_cancellations():
                 await self._raw.basic_cancel(tag, timeout=timeout_s)
 
     async def close(self, timeout_s: float) -> None:
         """Send what is to be acknowledged, and close the channel. Never raises."""
         self._channel.close_callbacks.discard(self._note_close)
-        with suppress(*_FAILED):
+        with suppress(*_FAILED), _without_its_cancellations():
             async with asyncio.timeout(timeout_s):
                 if self._sending:
                     await asyncio.wait(self._sending)
@@ -305,7 +324,8 @@ class Broker:
     async def _answered(self, what: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._timeout_s):
-                yield
+                with _without_its_cancellations():
+                    yield
         except aiormq.exceptions.PublishError as error:
             raise SourceRejectedError(
                 f"{what} at {self.shown}: no queue takes messages of this routing key"
