@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from eventproc.cli.demo.rabbitmq.journal import Call
 from eventproc.cli.demo.rabbitmq.orders import Order
@@ -36,12 +37,15 @@ class Accounts:
 Freeze = tuple[str, int, int]
 """A process, and from when to when it was suspended."""
 
+FOREVER: Final = 2**63
+"""The end of a call that has not ended."""
+
 
 def make_accounts(
     published: Mapping[str, int],
     calls: Sequence[Call],
     *,
-    killed: Collection[str] = (),
+    killed: Mapping[str, int] | None = None,
     frozen: Collection[Freeze] = (),
 ) -> Accounts:
     """Compare what was published, by customer, with the calls of all processes.
@@ -49,11 +53,12 @@ def make_accounts(
     Args:
         published: How many orders of each customer were published.
         calls: All calls.
-        killed: The processes that were killed.
+        killed: When a process that was killed had ended, in nanoseconds.
         frozen: When processes were suspended.
     """
+    killed = killed or {}
     times = Counter(order for call in calls for order in call.orders)
-    pairs = list(_overlaps(calls))
+    pairs = list(_overlaps(_closed(call, killed.get(call.writer, FOREVER)) for call in calls))
     abrupt = {*killed, *(writer for writer, _, _ in frozen)}
     count = sum(published.values())
     return Accounts(
@@ -93,6 +98,10 @@ def _out_of_order(calls: Iterable[Call]) -> int:
     return count
 
 
+def _closed(call: Call, end_ns: int) -> Call:
+    return call if call.left_ns is not None else replace(call, left_ns=end_ns)
+
+
 def _overlaps(calls: Iterable[Call]) -> Iterable[tuple[Call, Call]]:
     """Yield each pair of calls for one queue that two processes made at the same time."""
     running: dict[str, list[Call]] = {}
@@ -106,6 +115,6 @@ def _overlaps(calls: Iterable[Call]) -> Iterable[tuple[Call, Call]]:
 def _is_frozen_in(call: Call, frozen: Iterable[Freeze]) -> bool:
     """Whether a process was suspended in this call."""
     return any(
-        writer == call.writer and begin < (call.left_ns or end + 1) and call.entered_ns < end
+        writer == call.writer and begin < (call.left_ns or 0) and call.entered_ns < end
         for writer, begin, end in frozen
     )

@@ -35,9 +35,16 @@ class Report:
         return {
             **asdict(self.accounts),
             "queues": self.queue_count,
-            "steps": [asdict(step) for step in self.steps],
+            "steps": [
+                {"what": step.what, "moves": step.moves, "seconds": _tenths(step.seconds)}
+                for step in self.steps
+            ],
             "api_requests": self.api_request_count,
             "seconds": round(self.seconds, 1),
             "store": self.store,
             "problems": list(self.problems),
         }
+
+
+def _tenths(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

@@ -8,6 +8,7 @@ from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.rabbitmq.accounts import Freeze
 from eventproc.cli.demo.rabbitmq.api_server import STATEFUL_SET, ApiServer
 from eventproc.cli.demo.rabbitmq.stage import QueueStage
+from eventproc.models import Member
 
 RESTART_AFTER_S: Final = 2.0
 """Between the death of a pod's process and the start of the next one."""
@@ -28,6 +29,9 @@ class Pod:
     since_s: float = 0.0
     """When it was killed, or asked to end."""
 
+    incarnation: str = ""
+    """Of the newest process of this pod that was a member of the group."""
+
 
 class StatefulSet:
     """Keeps as many pods running as it has replicas; ends those with the highest numbers first."""
@@ -39,8 +43,8 @@ class StatefulSet:
         self._api.write_kubeconfig(self._kubeconfig)
         self._started_count = 0
         self.pods: dict[str, Pod] = {}
-        self.killed: list[str] = []
-        """The processes that were killed, as journals name them."""
+        self.killed: dict[str, int] = {}
+        """When a process that was killed had ended, by its name in the journals; nanoseconds."""
 
         self.frozen: list[Freeze] = []
         self.problems: list[str] = []
@@ -88,16 +92,17 @@ class StatefulSet:
             pod.process.terminate()
             pod.state, pod.since_s = "ending", now_s
 
-    def seen(self, name: str) -> None:
-        """Note that a pod is a member of the group."""
-        if name in self.pods and self.pods[name].state == "starting":
-            self.pods[name].state = "running"
+    def seen(self, member: Member) -> None:
+        """Note that a pod is a member of the group; the record of a killed process stays a while."""
+        pod = self.pods.get(member.owner_id)
+        if pod is not None and pod.state == "starting" and pod.incarnation != member.incarnation:
+            pod.state, pod.incarnation = "running", member.incarnation
 
     def kill(self, name: str) -> None:
         """End a pod's process without notice: SIGKILL. The set restarts it."""
         pod = self.pods[name]
-        self.killed.append(f"{name}.{pod.process.pid}")
         pod.process.kill()
+        self.killed[f"{name}.{pod.process.pid}"] = time.monotonic_ns()
         pod.state, pod.since_s = "killed", time.monotonic()
 
     def freeze(self, name: str) -> None:

@@ -88,7 +88,7 @@ class DemoRun:
         snapshot = await stage.store.list_ownership(stage.group)
         self._owners |= {o.partition_id: o.owner_id for o in snapshot.ownerships}
         for member in (await stage.store.list_members(stage.group)).members:
-            self._pods.seen(member.owner_id)
+            self._pods.seen(member)
         for call in self._journal.read():
             self._handled[call.queue].update(call.orders)
         self._show(self._scene())
