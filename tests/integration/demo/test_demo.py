@@ -11,6 +11,7 @@ from eventproc.testing.servers.azurite import PROGRAM_VARIABLE
 from tests.integration.demo import demos
 from tests.integration.demo.demos import processes_of, wait_for
 
+
 def start(*options, folder, **env):
     """Start a demo with few events."""
     small = ("--events", "3000", "--processors", "2")

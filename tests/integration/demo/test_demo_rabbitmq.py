@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventproc.cli.demo.rabbitmq.api_server import NAMESPACE, ApiServer
-from eventproc.errors import EventprocError
+from eventproc.errors import EventProcError
 from eventproc.rosters.kubernetes import StatefulSetRoster
 from eventproc.testing.servers.rabbitmq_broker import PROGRAM_VARIABLE
 from tests.integration.demo import demos
@@ -77,7 +77,7 @@ async def test_the_api_server_answers_the_roster_of_a_pod(monkeypatch, tmp_path)
         async with StatefulSetRoster(**place, **timings) as roster:
             names = await roster.owner_ids()
         monkeypatch.setenv("POD_NAME", "other-1")
-        with pytest.raises(EventprocError):
+        with pytest.raises(EventProcError):
             async with StatefulSetRoster(**place, **timings) as roster:
                 await roster.owner_ids()
     finally:

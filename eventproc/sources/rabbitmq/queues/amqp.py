@@ -110,7 +110,9 @@ class Consumer:
         raw.on_consumer_cancel_callbacks.add(self._note_cancel)
 
     def _note_close(self, _: object, error: BaseException | None) -> None:
-        self._on_end(SourceUnavailableError(f"the channel was closed: {str(error or '') or 'no answers'}"))
+        self._on_end(
+            SourceUnavailableError(f"the channel was closed: {str(error or '') or 'no answers'}")
+        )
 
     def _note_cancel(self, _: object) -> None:
         self._on_end(

@@ -76,9 +76,7 @@ def test_accounts_name_each_kind_of_fault_and_no_other(published, calls, expecte
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from("ab"), st.lists(st.integers(0, 6), max_size=4)), max_size=8
-    )
+    st.lists(st.tuples(st.sampled_from("ab"), st.lists(st.integers(0, 6), max_size=4)), max_size=8)
 )
 def test_accounts_agree_with_counting_one_by_one(handled):
     """Each order is handled or lost; each delivery beyond the first is a duplicate."""
