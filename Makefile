@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help
 help: ## show this list
 	@echo 'eventproc: make <target>'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a group process a real data set, without cloud or Docker (two minutes)
