@@ -198,6 +198,7 @@ class Broker:
         self._connection: aio_pika.abc.AbstractConnection | None = None
         self._confirming: AbstractChannel | None = None
         self._connecting = asyncio.Lock()
+        self._opening = asyncio.Lock()
         self.shown = shown_address(url)
         """The address without user and password."""
 
@@ -306,11 +307,12 @@ class Broker:
 
     async def _publishing(self) -> AbstractChannel:
         connection = await self._connected()
-        if self._confirming is None or self._confirming.is_closed:
-            self._confirming = await connection.channel(
-                publisher_confirms=True, on_return_raises=True
-            )
-        return self._confirming
+        async with self._opening:
+            if self._confirming is None or self._confirming.is_closed:
+                self._confirming = await connection.channel(
+                    publisher_confirms=True, on_return_raises=True
+                )
+            return self._confirming
 
     @asynccontextmanager
     async def _channel(self) -> AsyncIterator[AbstractChannel]:
