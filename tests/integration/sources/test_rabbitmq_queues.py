@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import aio_pika
@@ -190,6 +192,36 @@ async def test_a_second_consumer_gets_nothing_while_the_first_one_lives(queues):
 
     assert list(none) == []
     assert bodies(events) == numbered(3)
+
+
+@pytest.mark.long
+async def test_a_frozen_consumer_keeps_its_queue_for_three_heartbeats_at_most(queues):
+    """Then the broker ends its connection, and the next consumer gets what was not settled."""
+    heartbeat = timedelta(seconds=2)
+    holds, woken = threading.Event(), threading.Event()
+
+    async def freeze() -> None:
+        async with queues.source(heartbeat=heartbeat) as source:
+            receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+            await take(receiver, 3)
+            holds.set()
+            woken.wait(30)
+            with pytest.raises(SourceUnavailableError):
+                await receiver.receive(events_max=1, wait_max=SOON)
+
+    await queues.publish("0", *numbered(3))
+    frozen = asyncio.create_task(asyncio.to_thread(asyncio.run, freeze()))
+    await asyncio.to_thread(holds.wait, 30)
+    began_s = time.monotonic()
+    async with queues.source() as source:
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        events = await receiver.receive(events_max=3, wait_max=10 * heartbeat)
+        took_s = time.monotonic() - began_s
+    woken.set()
+    await frozen
+
+    assert events[0].body == b"0"
+    assert 1 < took_s / heartbeat.total_seconds() < 3.5
 
 
 @pytest.mark.long
