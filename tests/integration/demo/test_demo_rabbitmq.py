@@ -2,7 +2,6 @@
 
 import json
 import signal
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -67,18 +66,16 @@ def test_without_rabbitmq_the_demo_says_so_in_one_line(tmp_path):
 
 async def test_the_api_server_answers_the_roster_of_a_pod(monkeypatch, tmp_path):
     """The real client reads the scale; other paths do not exist."""
-    server = ApiServer()
+    server, kubeconfig = ApiServer(), str(tmp_path / "kubeconfig")
     try:
-        server.write_kubeconfig(tmp_path / "kubeconfig")
+        server.write_kubeconfig(Path(kubeconfig))
         server.replicas = 3
         monkeypatch.setenv("POD_NAME", "consumer-1")
-        timings = {"interval": timedelta(seconds=1), "timeout": timedelta(seconds=5)}
-        place = {"namespace": NAMESPACE, "kubeconfig": str(tmp_path / "kubeconfig")}
-        async with StatefulSetRoster(**place, **timings) as roster:
+        async with StatefulSetRoster(namespace=NAMESPACE, kubeconfig=kubeconfig) as roster:
             names = await roster.owner_ids()
         monkeypatch.setenv("POD_NAME", "other-1")
-        with pytest.raises(EventProcError):
-            async with StatefulSetRoster(**place, **timings) as roster:
+        async with StatefulSetRoster(namespace=NAMESPACE, kubeconfig=kubeconfig) as roster:
+            with pytest.raises(EventProcError):
                 await roster.owner_ids()
     finally:
         server.close()

@@ -93,7 +93,7 @@ class StatefulSet:
             pod.state, pod.since_s = "ending", now_s
 
     def seen(self, member: Member) -> None:
-        """Note that a pod is a member of the group; the record of a killed process stays a while."""
+        """Note that a pod is a member of the group. A killed process leaves its record."""
         pod = self.pods.get(member.owner_id)
         if pod is not None and pod.state == "starting" and pod.incarnation != member.incarnation:
             pod.state, pod.incarnation = "running", member.incarnation
