@@ -79,9 +79,18 @@ class Publisher(threading.Thread):
 class Pods:
     """The pods of one StatefulSet, as processes."""
 
-    def __init__(self, place: Path, broker: RabbitMqBroker, prefix: str, **settings: Any) -> None:
-        """Start nothing yet."""
+    def __init__(
+        self,
+        place: Path,
+        broker: RabbitMqBroker,
+        prefix: str,
+        *,
+        program: str = "worker",
+        **settings: Any,
+    ) -> None:
+        """Start nothing yet. *program* is the module of this folder that a pod runs."""
         self.place, self.broker, self.prefix = place, broker, prefix
+        self.program = program
         self.settings = settings
         self.running: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}
         self.journals: dict[str, Path] = {}
@@ -93,6 +102,9 @@ class Pods:
 
     def scale(self, replicas: int) -> None:
         """Start the pods that are missing, and stop those with the highest ordinals."""
+        scale = self.place / f"{self.prefix}.db.replicas"
+        scale.with_suffix(".new").write_text(str(replicas))
+        scale.with_suffix(".new").rename(scale)
         for ordinal in range(replicas):
             if ordinal not in self.running:
                 self.start(ordinal)
@@ -111,7 +123,7 @@ class Pods:
         with (self.place / "output").open("ab") as output:
             popen = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "tests.integration.rabbitmq_pods.worker"),
+                    *(sys.executable, "-m", f"tests.integration.rabbitmq_pods.{self.program}"),
                     *(self.broker.url, self.prefix, str(QUEUES)),
                     *(str(self.place / f"{self.prefix}.db"), f"consumer-{ordinal}"),
                     *(str(journal), json.dumps(self.settings)),
@@ -226,7 +238,7 @@ def planned(
     place: Path, broker: RabbitMqBroker, count: int, rate: float, say: Say, **settings: Any
 ) -> tuple[Pods, Publisher]:
     """Scale 2-4-1-3 while orders come."""
-    pods = Pods(place, broker, "Planned", **settings)
+    pods = Pods(place, broker, settings.pop("prefix", "Planned"), **settings)
     publisher = Publisher(broker.url, pods.prefix, count, rate)
     publisher.start()
     try:

@@ -37,6 +37,9 @@ from eventproc.sources.rabbitmq.queues.event import DELIVERIES
 URL, PREFIX, COUNT, STORE, OWNER_ID, JOURNAL, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)
 PREFETCH = SETTINGS.get("prefetch", 200)
+WORK_S = SETTINGS.get("work_s")
+"""How long a message takes on average; by default some take a moment and most take none."""
+
 LETTERS = SETTINGS.get("letters")
 """The queue for dead letters: then a message whose body is ``poison`` kills the process."""
 
@@ -61,7 +64,9 @@ class Orders(PartitionHandler):
             for event in events:
                 if LETTERS and event.body == b"poison":
                     os.kill(os.getpid(), signal.SIGKILL)
-                if _random.random() < 0.05:
+                if WORK_S is not None:
+                    await asyncio.sleep(2 * WORK_S * _random.random())
+                elif _random.random() < 0.05:
                     await asyncio.sleep(0.001)
                 again = event.system_properties.get(DELIVERIES, 0)
                 number = event.body.decode()
