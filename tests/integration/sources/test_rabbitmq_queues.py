@@ -122,6 +122,15 @@ async def test_a_key_has_one_queue_and_stays_in_order(queues, how):
 
 
 @pytest.mark.long
+async def test_many_messages_may_be_published_at_the_same_time(queues):
+    """Over one channel: the broker allows 2,047 for a connection."""
+    async with queues.publisher() as publisher:
+        await asyncio.gather(*(publisher.publish(b"x", key=f"k{n}") for n in range(2500)))
+
+    assert await queues.left() == 2500
+
+
+@pytest.mark.long
 async def test_no_more_is_sent_ahead_than_the_options_say(queues):
     """Then the broker waits until something is settled."""
     await queues.publish("0", *numbered(30))
