@@ -41,6 +41,7 @@ class GuardFixture:
         newest: int | None = None,
         limit: int | None = LIMIT,
         unsettled_max: int | None = None,
+        new_from: float = inf,
     ) -> None:
         self.scene = Scene()
         self.checkpoints = CheckpointFixture(self.scene)
@@ -62,6 +63,7 @@ class GuardFixture:
             ),
             until_settled=self._settle,
             unsettled_max=unsettled_max,
+            was_delivered=lambda event: event.sequence_number < new_from,
             deliveries_max=limit,
         )
         self.settled_at: list[int] = []
@@ -176,6 +178,46 @@ def test_where_the_service_keeps_the_position_as_many_are_suspects_as_it_sends_a
 
     assert parts == [[1, 2], [3, 4, 5], [6], [7]]
     assert marks == [IN_PART, IN_PART, ALONE, AMONG_MANY]
+
+
+@pytest.mark.parametrize(
+    ("new_from", "marks"),
+    [
+        (1, [AMONG_MANY, AMONG_MANY]),
+        (2, [ALONE, AMONG_MANY, AMONG_MANY]),
+        (4, [IN_PART, AMONG_MANY]),
+        (6, [IN_PART, IN_PART]),
+    ],
+)
+def test_an_event_that_no_process_received_is_no_suspect(new_from, marks):
+    """A service that counts deliveries tells which ones are new, as far as the first read goes."""
+
+    async def scenario():
+        fixture = GuardFixture(AMONG_MANY, unsettled_max=100, new_from=new_from)
+        await fixture.open()
+        await fixture.deliver(range(1, 6))
+        await fixture.deliver([6, 7])
+        return fixture
+
+    fixture = run_virtual(scenario())
+
+    assert fixture.marks == marks
+    assert [number for part in fixture.parts for number in part] == [*range(1, 8)]
+
+
+def test_a_new_event_is_not_given_up_for_one_that_is_gone():
+    """The event that killed processes was purged, and its count is still stored."""
+
+    async def scenario():
+        fixture = GuardFixture(AT_LIMIT, unsettled_max=100, new_from=1)
+        await fixture.open()
+        await fixture.deliver(range(1, 6))
+        return fixture
+
+    fixture = run_virtual(scenario())
+
+    assert fixture.given_up == []
+    assert (fixture.parts, fixture.marks) == ([[1, 2, 3, 4, 5]], [AMONG_MANY])
 
 
 def test_suspects_are_delivered_when_the_service_knows_the_position():

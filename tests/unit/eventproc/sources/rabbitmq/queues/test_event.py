@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from eventproc.models import EVENT_FIELDS, ReceivedEvent
+from eventproc.sources.rabbitmq.queues import RabbitQueues
 from eventproc.sources.rabbitmq.queues.event import (
     ACQUIRED_COUNT_HEADER,
     DELIVERIES,
@@ -119,6 +120,7 @@ def test_former_deliveries_are_shown(headers, is_again, shown):
 
     assert event.system_properties == shown
     assert event.properties == {}
+    assert RabbitQueues("amqp://broker", prefix="q", count=1).was_delivered(event) is bool(shown)
 
 
 def test_a_key_of_another_type_is_no_key():
