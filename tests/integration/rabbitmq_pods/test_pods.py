@@ -77,8 +77,13 @@ def handles(pods: Pods, wanted: range) -> bool:
     """Run a pod until it has handled these messages, or has died; return whether it lived."""
     pods.start(0)
     name, popen = pods.running.pop(0)
+    until_s = time.monotonic() + 60
     while popen.poll() is None and not numbers(pods.journals[name]) >= set(wanted):
         time.sleep(0.05)
+        if time.monotonic() > until_s:
+            popen.kill()
+            popen.communicate()
+            pytest.fail(f"{name} handled only {numbers(pods.journals[name])}")
     is_alive = popen.poll() is None
     popen.terminate()
     popen.wait(30)  # Its input stays open: the end of that kills it.
