@@ -1,0 +1,53 @@
+"""For how long a name may be closed: what ``docs/resources.md`` promises, in seconds.
+
+These are the times of the protocol. The handler's own time to close and open, and the time of the
+store's answers, come on top; they are measured.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from eventproc import LeaseMode
+from eventproc.core.ownership.lease_mode import DUTY_FRACTION
+from eventproc.core.ownership.stability import UNSTABLE_CYCLES_MAX
+from eventproc.runtime.run import JITTER
+from tests.integration.resources.fence import EXPIRATION, INTERVAL, REBALANCE
+
+BLOB_TIMES_S: Final = 2.0
+"""By how much later a record in blob storage may count as expired: its times are whole seconds."""
+
+AWAKE_S: Final = 1.0
+"""For how long after a wake a former holder may go on sending at most."""
+
+_INTERVAL_S: Final = INTERVAL.total_seconds() * (1 + JITTER)
+_REBALANCE_S: Final = REBALANCE.total_seconds() * (1 + JITTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of a group, by its kind of store and its lease mode."""
+
+    is_on_blobs: bool
+    lease_mode: LeaseMode
+
+    @property
+    def planned_s(self) -> float:
+        """In a planned change: two rebalance intervals."""
+        return 2 * REBALANCE.total_seconds()
+
+    @property
+    def expired_s(self) -> float:
+        """After this, every member that looks finds that a silent one is dead."""
+        duty = DUTY_FRACTION if self.lease_mode is LeaseMode.SESSION else 0.0
+        blob_s = BLOB_TIMES_S if self.is_on_blobs else 0.0
+        return EXPIRATION.total_seconds() * (1 + duty) + blob_s
+
+    @property
+    def crash_s(self) -> float:
+        """After a crash: expiration, one interval, and one rebalance interval."""
+        return self.expired_s + _INTERVAL_S + _REBALANCE_S
+
+    @property
+    def crowded_s(self) -> float:
+        """The same if members come and go meanwhile: the wait for a stable membership is longer."""
+        return self.expired_s + _INTERVAL_S + (UNSTABLE_CYCLES_MAX + 1) * _REBALANCE_S
