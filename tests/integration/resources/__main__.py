@@ -6,6 +6,8 @@ Ctrl+C ends them in order, and shows what was found so far.
 
 import argparse
 import gc
+import json
+import shutil
 import sys
 import tempfile
 import time
@@ -81,7 +83,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (not of the timing)")
     arguments = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="eventproc-fence-"))
-    print(f"seed {arguments.seed}, in {place}", flush=True)
+    print(f"seed {arguments.seed}", flush=True)
     gc.disable()  # The log of messages grows without cycles; a collection would stop the servers.
     with _stories(place, arguments.seed) as stories, ThreadPoolExecutor(len(stories)) as pool:
         count, more = divmod(arguments.events, len(stories))
@@ -95,17 +97,24 @@ def main() -> int:
     groups = {}
     for group, story in stories.items():
         bounds = Bounds(story.is_on_blobs, story.lease_mode)
-        found = find(story.fence.messages, story.processes, bounds)
+        found = find(story.fence.messages, story.processes, bounds, story.settled_s)
         groups[group] = story, found, bounds
         wrong = violations(story, found, bounds)
         failures += [f"{group}: {violation}" for violation in wrong[:SHOWN_MAX]]
         if len(wrong) > SHOWN_MAX:
             failures.append(f"{group}: and {len(wrong) - SHOWN_MAX} more")
+        if wrong:
+            log = (json.dumps(message) + "\n" for message in story.fence.messages)
+            story.place.joinpath("messages.jsonl").write_text("".join(log))
     print("", tables(groups), "", sep="\n", flush=True)
     for failure in failures:
         print(failure, file=sys.stderr)
     print(f"{sum(s.events.total() for s in stories.values())} events, {len(failures)} failures")
-    return 1 if failures else INTERRUPTED if is_interrupted else 0
+    if failures:
+        print(f"diaries, logs and messages are kept in {place}", file=sys.stderr)
+        return 1
+    shutil.rmtree(place)
+    return INTERRUPTED if is_interrupted else 0
 
 
 if __name__ == "__main__":

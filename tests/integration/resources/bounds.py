@@ -9,6 +9,7 @@ from typing import Final
 
 from eventproc import LeaseMode
 from eventproc.core.ownership.lease_mode import DUTY_FRACTION
+from eventproc.core.ownership.memory import GRACE_INTERVALS, OUTAGE_EXPIRATION_FRACTION
 from eventproc.core.ownership.stability import UNSTABLE_CYCLES_MAX
 from eventproc.runtime.run import JITTER
 from tests.integration.resources.fence import EXPIRATION, INTERVAL, REBALANCE
@@ -18,6 +19,10 @@ BLOB_TIMES_S: Final = 2.0
 
 AWAKE_S: Final = 1.0
 """For how long after a wake a former holder may go on sending at most."""
+
+OUTAGE_S: Final = OUTAGE_EXPIRATION_FRACTION * EXPIRATION.total_seconds() * 0.99
+"""A process that could not read for so long gives the others time to renew, before it takes
+anything. A little less: it measures that a moment later."""
 
 _INTERVAL_S: Final = INTERVAL.total_seconds() * (1 + JITTER)
 _REBALANCE_S: Final = REBALANCE.total_seconds() * (1 + JITTER)
@@ -51,3 +56,8 @@ class Bounds:
     def crowded_s(self) -> float:
         """The same if members come and go meanwhile: the wait for a stable membership is longer."""
         return self.expired_s + _INTERVAL_S + (UNSTABLE_CYCLES_MAX + 1) * _REBALANCE_S
+
+    @property
+    def outage_s(self) -> float:
+        """The same if the next holder had no answers of the store for a while."""
+        return self.crowded_s + GRACE_INTERVALS * INTERVAL.total_seconds()

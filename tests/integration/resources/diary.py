@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 Hold = tuple[str, int]
@@ -30,9 +31,9 @@ class DiaryWriter:
         """Note that ``hold`` returns, which began to end at *ending_s*."""
         self._write("ended", name, epoch, ending_s, time.monotonic())
 
-    def answered(self, asked_s: float) -> None:
+    def answered(self, method: str, asked_s: float) -> None:
         """Note that the store answered, or failed."""
-        self._write("store", asked_s, time.monotonic())
+        self._write("store", method, asked_s, time.monotonic())
 
     def _write(self, *noted: str | float) -> None:
         os.write(self._file, (json.dumps(noted) + "\n").encode())
@@ -51,6 +52,9 @@ class Diary:
     answers: list[tuple[float, float]] = field(default_factory=list)
     """When the store was asked, and when it had answered, in the order of the answers."""
 
+    cycles_s: list[float] = field(default_factory=list)
+    """When each reading of the group's records was complete."""
+
     @classmethod
     def read(cls, path: Path) -> "Diary":
         """Return what was noted; a process that was killed early has noted nothing."""
@@ -68,9 +72,25 @@ class Diary:
                     name, epoch, ending_s, ended_s = noted
                     diary.ended_s[name, epoch] = (ending_s, ended_s)
                 case _:
-                    asked_s, answered_s = noted
+                    method, asked_s, answered_s = noted
                     diary.answers.append((asked_s, answered_s))
+                    diary._note_reading(method, answered_s)
         return diary
+
+    def _note_reading(self, method: str, answered_s: float) -> None:
+        """Member records are read first, then ownership records, if at all."""
+        match method:
+            case "list_members":
+                self.cycles_s.append(answered_s)
+            case "list_ownership" if self.cycles_s:
+                self.cycles_s[-1] = answered_s
+
+    def had_outage(self, longest_s: float, since_s: float, until_s: float) -> bool:
+        """Whether a reading in that time came later than *longest_s* after the one before."""
+        return any(
+            since_s <= next_s <= until_s and next_s - last_s > longest_s
+            for last_s, next_s in pairwise(self.cycles_s)
+        )
 
     def requests(self, since_s: float, until_s: float) -> list[tuple[float, float]]:
         """Return the requests that were under way in that time."""

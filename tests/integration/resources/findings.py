@@ -1,20 +1,23 @@
 """What the log of a fence shows: violations, overlaps, and for how long each name was closed."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.integration.resources.bounds import AWAKE_S, Bounds
+from tests.integration.resources.bounds import AWAKE_S, OUTAGE_S, Bounds
 from tests.integration.resources.diary import length_s
 from tests.integration.resources.fence import Message
 from tests.integration.resources.story import Process
 
 AFTER_CRASH = "crash"
-BESIDE_OTHERS = "crash, beside other events"
+CRASH_BESIDE_OTHERS = "crash, beside other events"
 PLANNED = "planned"
+PLANNED_BESIDE_FAULT = "planned, beside a fault"
+AFTER_OUTAGE = "either, and slow store"
 
-UNSETTLED_S = 2.0
-"""For how long after a join or a leave the members may still differ in what they see."""
+UNSETTLED_S = 1.0
+"""For how long an event before the group was settled still counts as beside the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +58,13 @@ class Findings:
         return sorted((c for c in self.changes if c.cause == cause), key=lambda c: c.protocol_s)
 
 
-def find(messages: Sequence[Message], processes: Sequence[Process], bounds: Bounds) -> Findings:
-    """Judge a log."""
+def find(
+    messages: Sequence[Message],
+    processes: Sequence[Process],
+    bounds: Bounds,
+    settled_s: Sequence[float] = (),
+) -> Findings:
+    """Judge a log; *settled_s* are the times at which the group had done all that it had to do."""
     found = Findings()
     process_by_pid = {p.popen.pid: p for p in processes}
     log_by_name: dict[str, list[Message]] = {}
@@ -67,7 +75,9 @@ def find(messages: Sequence[Message], processes: Sequence[Process], bounds: Boun
         accepted = [m for m in log if m.is_accepted]
         for last, first in pairwise(accepted):
             if last.epoch != first.epoch:
-                found.changes.append(_change(last, first, process_by_pid, bounds))
+                known_s = settled_s[: bisect_right(settled_s, last.at_s)]
+                near_s = known_s[-1] - UNSETTLED_S if known_s else 0.0
+                found.changes.append(_change(last, first, process_by_pid, bounds, near_s))
                 _check_holds(last, first, process_by_pid, found)
     return found
 
@@ -120,28 +130,35 @@ def _check_holds(
 
 
 def _change(
-    last: Message, first: Message, process_by_pid: Mapping[int, Process], bounds: Bounds
+    last: Message,
+    first: Message,
+    process_by_pid: Mapping[int, Process],
+    bounds: Bounds,
+    near_s: float,
 ) -> Change:
     """Return why a name changed its holder, and for how long it was closed.
 
-    If several processes were killed or frozen, what counts is the last of them: it may have been
-    the one that was about to take the name.
+    Events since *near_s* count. If several processes were killed or frozen, the last of them does:
+    it may have been the one that was about to take the name.
     """
     former, next_ = process_by_pid[last.pid], process_by_pid[first.pid]
-    near = [
-        (at_s, is_fault, process)
-        for process in process_by_pid.values()
-        for at_s, is_fault in _events(process)
-        if last.at_s - (bounds.crowded_s if is_fault else UNSETTLED_S) <= at_s <= first.at_s
-    ]
-    struck = [
-        at_s for at_s, is_fault, p in near if p is former and is_fault and at_s > last.at_s - 0.1
-    ]
-    others = [at_s for at_s, is_fault, p in near if p is not former and is_fault]
+    near_count, own_s, others_s = 0, list[float](), list[float]()
+    for process in process_by_pid.values():
+        joins_s, faults_s = _events(process, last.at_s)
+        near_count += sum(near_s < at_s <= first.at_s for at_s in joins_s + faults_s)
+        faults_s = [at_s for at_s in faults_s if near_s < at_s <= first.at_s]
+        if process is not former:
+            others_s += faults_s
+        elif faults_s and faults_s[0] > last.at_s - 0.1:
+            own_s = faults_s
     began_s = next_.diary.began_s.get((first.name, first.epoch), first.at_s)
-    if struck or others:
-        cause = AFTER_CRASH if struck and len(near) == 1 else BESIDE_OTHERS
-        since_s = max([last.at_s, *struck, *others])
+    if own_s or others_s:
+        cause = CRASH_BESIDE_OTHERS if own_s else PLANNED_BESIDE_FAULT
+        if own_s and near_count == 1:
+            cause = AFTER_CRASH
+        since_s = max([last.at_s, *own_s, *others_s])
+        if next_.diary.had_outage(OUTAGE_S, since_s, began_s):
+            cause = AFTER_OUTAGE
         # Before the record has expired nobody waits for the store.
         waited_s = length_s(next_.diary.requests(since_s + bounds.expired_s, began_s))
         return _measured(first, cause, since_s, began_s - since_s - waited_s)
@@ -161,13 +178,15 @@ def _measured(first: Message, cause: str, since_s: float, protocol_s: float) -> 
     )
 
 
-def _events(process: Process) -> list[tuple[float, bool]]:
-    """Return when a process changed the group, and whether that was a fault."""
-    events = [(process.started_s, False)]
+def _events(process: Process, now_s: float) -> tuple[list[float], list[float]]:
+    """Return when a process joined, left or woke up, and when it was killed or frozen.
+
+    One that has woken up before *now_s* was not frozen then: it has joined again.
+    """
+    joins_s = [process.started_s, *(woke_s for _, woke_s in process.frozen)]
     if process.terminated_s is not None:
-        events.append((process.terminated_s, False))
+        joins_s.append(process.terminated_s)
+    faults_s = [at_s for at_s, woke_s in process.frozen if woke_s >= now_s]
     if process.killed_s is not None:
-        events.append((process.killed_s, True))
-    for at_s, woke_s in process.frozen:
-        events += [(at_s, True), (woke_s, True)]
-    return events
+        faults_s.append(process.killed_s)
+    return joins_s, faults_s

@@ -8,8 +8,10 @@ from tests.integration.resources.bounds import Bounds
 from tests.integration.resources.fence import EXPIRATION, INTERVAL, REBALANCE
 from tests.integration.resources.findings import (
     AFTER_CRASH,
-    BESIDE_OTHERS,
+    AFTER_OUTAGE,
+    CRASH_BESIDE_OTHERS,
     PLANNED,
+    PLANNED_BESIDE_FAULT,
     Change,
     Findings,
 )
@@ -62,11 +64,13 @@ def p99(times_s: Iterable[float]) -> float:
 
 
 def lines(found: Findings, bounds: Bounds) -> list[Line]:
-    """Return what happened of the three kinds of changes."""
+    """Return what happened of each kind of change."""
     kinds = [
         (AFTER_CRASH, "max", bounds.crash_s),
-        (BESIDE_OTHERS, "max", bounds.crowded_s),
+        (CRASH_BESIDE_OTHERS, "max", bounds.crowded_s),
         (PLANNED, "p99", bounds.planned_s),
+        (PLANNED_BESIDE_FAULT, "max", bounds.crowded_s),
+        (AFTER_OUTAGE, "max", bounds.outage_s),
     ]
     return [
         Line(cause, measure, bound_s, changes)

@@ -64,7 +64,7 @@ class Story:
     def __init__(self, place: Path, store: str, lease_mode: LeaseMode, rng: Random) -> None:
         """Start nothing yet. *store* is an SQLite file, or a container and a connection string."""
         self._store = store
-        self._place = place
+        self.place = place
         self._rng = rng
         self._stopping = threading.Event()
         self.is_on_blobs = " " in store
@@ -72,6 +72,9 @@ class Story:
         self.processes: list[Process] = []
         self.events: Counter[str] = Counter()
         self.fence = FenceServer()
+        self.settled_s: list[float] = []
+        """When the group had done all that it had to do."""
+
         self.slack_s = 0.0
         """By how much a short sleep of this process was too long at most: the machine's load."""
 
@@ -139,7 +142,7 @@ class Story:
         kind = "async" if number % 2 else "blocking"
         owner_id = f"p{number}-{kind}"
         settings = {"kind": kind, "lease_mode": self.lease_mode.name}
-        with (self._place / "output").open("ab") as output:
+        with (self.place / "output").open("ab") as output:
             popen = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "tests.integration.resources.worker"),
@@ -164,7 +167,7 @@ class Story:
         return process
 
     def _diary(self, owner_id: str) -> Path:
-        return self._place / f"{owner_id}.jsonl"
+        return self.place / f"{owner_id}.jsonl"
 
     def _freeze(self, process: Process) -> None:
         """Suspend a process until others hold its names."""
@@ -195,6 +198,8 @@ class Story:
         while not (self._stopping.is_set() or self._is_settled()):
             assert time.monotonic() < until_s, f"not settled: {self.fence.newest}"
             self._doze()
+        if not self._stopping.is_set():
+            self.settled_s.append(time.monotonic())
 
     def _doze(self) -> None:
         """Sleep for a moment, and note by how much too long that was."""

@@ -47,7 +47,8 @@ def test_no_message_is_accepted_from_a_former_holder(kind, lease_mode, request, 
         store = f"{container} {connection}"
     story = Story(tmp_path, store, lease_mode, Random(f"7 {kind} {lease_mode}"))
     story.play(EVENTS)
-    found = find(story.fence.messages, story.processes, Bounds(kind == "azurite", lease_mode))
+    bounds = Bounds(kind == "azurite", lease_mode)
+    found = find(story.fence.messages, story.processes, bounds, story.settled_s)
 
     assert found.violations == []
     assert found.accepted_count > 0

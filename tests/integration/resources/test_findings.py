@@ -104,26 +104,53 @@ def test_a_name_is_closed_from_the_crash_of_its_holder():
     assert _changes("21 1:5, 24 2:6", _process(1, killed_s=21.0), next_) == [("crash", 3.0, 2.25)]
 
 
-@pytest.mark.parametrize("other", [{"killed_s": 22.0}, {"frozen": [(18.0, 22.0)]}])
-def test_after_several_faults_the_last_one_counts(other):
+@pytest.mark.parametrize(
+    ("other", "closed_s"),
+    [({"killed_s": 22.0}, 2.0), ({"frozen": [(22.0, 30.0)]}, 2.0), ({"frozen": [(18, 22)]}, 3.0)],
+)
+def test_after_several_faults_the_last_one_counts(other, closed_s):
     """It may have struck the process that was about to take the name."""
     processes = [_process(1, killed_s=21.0), _process(2), _process(3, **other)]
+    change = ("crash, beside other events", closed_s, closed_s)
 
-    assert _changes("21 1:5, 24 2:6", *processes) == [("crash, beside other events", 2.0, 2.0)]
+    assert _changes("21 1:5, 24 2:6", *processes) == [change]
 
 
-def test_a_leave_beside_a_crash_is_another_event():
+@pytest.mark.parametrize("other", [{"terminated_s": 20.0}, {"frozen": [(10.0, 20.0)]}])
+def test_a_leave_or_a_wake_beside_a_crash_is_another_event(other):
     """The others wait until the membership is stable."""
-    processes = [_process(1, killed_s=21.0), _process(2), _process(3, terminated_s=20.0)]
+    processes = [_process(1, killed_s=21.0), _process(2), _process(3, **other)]
 
     assert _changes("21 1:5, 24 2:6", *processes) == [("crash, beside other events", 3.0, 3.0)]
+
+
+def test_events_before_the_group_was_settled_do_not_count():
+    """If it was for a second."""
+    processes = [_process(1, killed_s=21.0), _process(2), _process(3, terminated_s=18.0)]
+    causes = [
+        find(_messages("21 1:5, 23 2:6"), processes, BOUNDS, settled_s).changes[0].cause
+        for settled_s in ([20.0, 30.0], [18.5, 30.0])
+    ]
+
+    assert causes == ["crash", "crash, beside other events"]
 
 
 def test_a_change_beside_the_fault_of_another_process_is_not_planned():
     """The next holder may have crashed before it began."""
     processes = [_process(1), _process(2), _process(3, killed_s=21.0)]
 
-    assert _changes("20 1:5, 23 2:6", *processes) == [("crash, beside other events", 2.0, 2.0)]
+    assert _changes("20 1:5, 23 2:6", *processes) == [("planned, beside a fault", 2.0, 2.0)]
+
+
+@pytest.mark.parametrize(("last_s", "cause"), [(22.25, "crash"), (22.75, "either, and slow store")])
+def test_a_slow_store_beside_a_crash_is_another_cause(last_s, cause):
+    """The next holder read nothing for half an expiration, so it lets the others renew first."""
+    diary = _diary({6: 24.0})
+    diary.cycles_s = [21.5, last_s, 23.0]
+
+    changes = _changes("21 1:5, 24 2:6", _process(1, killed_s=21.0), _process(2, diary=diary))
+
+    assert changes == [(cause, 3.0, 3.0)]
 
 
 @pytest.mark.parametrize(
@@ -191,14 +218,16 @@ def test_a_diary_is_read_up_to_the_crash_of_its_writer(tmp_path):
     writer = DiaryWriter(str(path))
     writer.began("a", 5)
     writer.ended("a", 5, 1.0)
-    writer.answered(2.0)
+    for method in "list_members", "list_ownership", "claim_ownership", "list_members":
+        writer.answered(method, 2.0)
     with path.open("a") as file:
         file.write(json.dumps(["began", "a", 5, 1e9]) + "\n" + '["began", "b"')
     diary = Diary.read(path)
 
     assert [*diary.began_s] == [*diary.ended_s] == [("a", 5)]
     assert diary.began_s["a", 5] < 1e9
-    assert [asked_s for asked_s, _ in diary.answers] == [2.0]
+    assert [asked_s for asked_s, _ in diary.answers] == [2.0] * 4
+    assert diary.cycles_s == [diary.answers[1][1], diary.answers[3][1]]
     assert Diary.read(tmp_path / "none") == Diary()
 
 

@@ -101,7 +101,7 @@ class TimedStore(ForwardingStore):
         try:
             return await super().forward(method, *args, **options)
         finally:
-            diary.answered(asked_s)
+            diary.answered(method.__name__, asked_s)
 
 
 def make_store() -> CheckpointStore:
