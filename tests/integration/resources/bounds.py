@@ -42,7 +42,10 @@ class Bounds:
 
     @property
     def expired_s(self) -> float:
-        """After this, every member that looks finds that a silent one is dead."""
+        """After this, every member that looks finds that a silent one is dead.
+
+        With session leases it is earlier if another interval is less than the fraction.
+        """
         duty = DUTY_FRACTION if self.lease_mode is LeaseMode.SESSION else 0.0
         blob_s = BLOB_TIMES_S if self.is_on_blobs else 0.0
         return EXPIRATION.total_seconds() * (1 + duty) + blob_s
