@@ -303,6 +303,7 @@ class PartitionPump:
     async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
         """Deliver the events that are not handled yet: a receiver may begin before the position."""
         wanted = self._progress.admit(events)
+        self._checkpointer.note(len(events) - len(wanted))  # Those that a former owner completed.
         if not wanted:
             await self._lanes.take(())
             return

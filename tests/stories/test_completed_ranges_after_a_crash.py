@@ -116,6 +116,23 @@ def test_a_group_without_key_lanes_continues_from_completed_ranges():
     assert error_count == 0
 
 
+def test_a_position_that_only_passes_completed_ranges_is_stored():
+    """Within the interval of checkpoints, although the new owner has nothing to handle."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(20)
+        await leave(scene, 16, (17, 19))
+        async with scene.processor(key_concurrency=3):
+            await seconds(10)
+            return scene.checkpoint(), scene.numbers()
+
+    checkpoint, numbers = run_virtual(scenario())
+
+    assert (checkpoint.sequence_number, checkpoint.completed) == (19, ())
+    assert numbers == []
+
+
 def test_completed_events_above_a_slow_one_fill_the_window():
     """The pump waits until that has room, and never asks its receiver for no events at all."""
     asked: list[int] = []

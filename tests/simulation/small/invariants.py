@@ -237,6 +237,11 @@ class SmallInvariants(MemberInvariants):
         if partition_id not in self._moved:  # A move begins a new state.
             super()._check_state(partition_id, number, state)
 
+    def is_stolen_from(self, victim: Actor, since_s: float) -> bool:
+        """Whether another processor has stolen a partition from this one."""
+        stolen = self._stolen_at_s.items()
+        return any(actor is victim and at_s >= since_s for (_, actor), at_s in stolen)
+
     def handling_of_others(self, partition_id: str) -> list[str]:
         """Return the calls under way whose processor trusts a lease that names another owner."""
         return [

@@ -1,6 +1,7 @@
 """Faults of the store, and operators who change records by hand."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -104,10 +105,16 @@ async def slow_reads(world: SmallWorld, rng: Random) -> None:
 
 
 async def lost_answers(world: SmallWorld, rng: Random) -> None:
-    """Some answers of one processor are lost, though its requests are carried out."""
+    """Some answers of one processor are lost, though its requests are carried out.
+
+    While another one with its owner id may have written them, it claims its partitions again.
+    """
     await world.catch_up()
     cost = world.cost()
+    names = Counter(node.owner_id for node in world.nodes)
     node = world.choose(rng)
+    if names[node.owner_id] > 1:
+        return
     node.connection.faults = StoreFaults(answer_lost_rate=0.25, silence=timedelta(seconds=0.2))
     await asyncio.sleep(rng.uniform(0.5, 1.5) * world.expiration_s)
     node.connection.faults = world.usual_faults
@@ -231,7 +238,7 @@ async def move_position(world: SmallWorld, rng: Random) -> None:
     following = move.sequence_number + 1
     count = world.handled_count(partition_id, following)
     is_quick = not (world.is_session or world.fails or world.usual_seconds_per_event)
-    await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1)
+    await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1 + 2 * world.requests_s)
     if is_quick and following <= newest:
         again = world.handled_count(partition_id, following) > count
         world.expect(again, f"{following} of {partition_id} is not delivered after the move")

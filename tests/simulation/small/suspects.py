@@ -117,7 +117,7 @@ async def replace_promptly(world: SmallWorld, rng: Random) -> None:
     second.connection.fate = _late_claims(late_s)
     await asyncio.sleep(rng.uniform(4, 4.6))
     world.shares()
-    if second.is_over:
+    if second.is_over or not second.has_started:
         return
     released_count = world.invariants.released_count
     node.process.resume()
