@@ -1,4 +1,4 @@
-"""What a worker notes of itself: when a hold began and ended, and when the store answered.
+"""What a worker notes of itself: when a hold began and ended, and for what it had to wait.
 
 A line is written at once, so that nothing is lost if the process is killed. Times are seconds of
 the monotonic clock, which all processes of a machine share.
@@ -35,6 +35,10 @@ class DiaryWriter:
         """Note that the store answered, or failed."""
         self._write("store", method, asked_s, time.monotonic())
 
+    def starved(self, since_s: float) -> None:
+        """Note that this process got no processor time."""
+        self._write("starved", since_s, time.monotonic())
+
     def _write(self, *noted: str | float) -> None:
         os.write(self._file, (json.dumps(noted) + "\n").encode())
 
@@ -49,8 +53,8 @@ class Diary:
     ended_s: dict[Hold, tuple[float, float]] = field(default_factory=dict)
     """When it began to end, and when it had ended, the last time."""
 
-    answers: list[tuple[float, float]] = field(default_factory=list)
-    """When the store was asked, and when it had answered, in the order of the answers."""
+    waits: list[tuple[float, float]] = field(default_factory=list)
+    """Since when and until when it waited for an answer of the store, or for processor time."""
 
     cycles_s: list[float] = field(default_factory=list)
     """When each reading of the group's records was complete."""
@@ -71,9 +75,12 @@ class Diary:
                 case "ended":
                     name, epoch, ending_s, ended_s = noted
                     diary.ended_s[name, epoch] = (ending_s, ended_s)
+                case "starved":
+                    since_s, until_s = noted
+                    diary.waits.append((since_s, until_s))
                 case _:
                     method, asked_s, answered_s = noted
-                    diary.answers.append((asked_s, answered_s))
+                    diary.waits.append((asked_s, answered_s))
                     diary._note_reading(method, answered_s)
         return diary
 
@@ -92,12 +99,12 @@ class Diary:
             for last_s, next_s in pairwise(self.cycles_s)
         )
 
-    def requests(self, since_s: float, until_s: float) -> list[tuple[float, float]]:
-        """Return the requests that were under way in that time."""
+    def waits_within(self, since_s: float, until_s: float) -> list[tuple[float, float]]:
+        """Return the waits of that time."""
         return [
-            (max(asked_s, since_s), min(answered_s, until_s))
-            for asked_s, answered_s in self.answers
-            if asked_s < until_s and answered_s > since_s
+            (max(begin_s, since_s), min(end_s, until_s))
+            for begin_s, end_s in self.waits
+            if begin_s < until_s and end_s > since_s
         ]
 
 

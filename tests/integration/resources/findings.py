@@ -31,7 +31,8 @@ class Change:
     """From the last message of the one, or what struck it, to the first message of the other."""
 
     protocol_s: float
-    """Of these: without the handlers' own time to close and open, and the store's answers."""
+    """Of these: without the handlers' own time to close and open, and without the time in which
+    they waited for the store, or for processor time on a busy machine."""
 
 
 @dataclass(slots=True)
@@ -159,12 +160,12 @@ def _change(
         since_s = max([last.at_s, *own_s, *others_s])
         if next_.diary.had_outage(OUTAGE_S, since_s, began_s):
             cause = AFTER_OUTAGE
-        # Before the record has expired nobody waits for the store.
-        waited_s = length_s(next_.diary.requests(since_s + bounds.expired_s, began_s))
+        # Before the record has expired, no wait delays anything.
+        waited_s = length_s(next_.diary.waits_within(since_s + bounds.expired_s, began_s))
         return _measured(first, cause, since_s, began_s - since_s - waited_s)
     _, ended_s = former.diary.ended_s.get((last.name, last.epoch), (last.at_s, last.at_s))
-    requests = [d.requests(ended_s, began_s) for d in (former.diary, next_.diary)]
-    waited_s = length_s([span for spans in requests for span in spans])
+    waits = [d.waits_within(ended_s, began_s) for d in (former.diary, next_.diary)]
+    waited_s = length_s([span for spans in waits for span in spans])
     return _measured(first, PLANNED, last.at_s, began_s - ended_s - waited_s)
 
 

@@ -27,13 +27,13 @@ def _process(pid: int, **known: Any) -> Process:
 def _diary(
     began_s: Mapping[int, float] | None = None,
     ended_s: Mapping[int, tuple[float, float]] | None = None,
-    answers: list[tuple[float, float]] | None = None,
+    waits: list[tuple[float, float]] | None = None,
 ) -> Diary:
     """Return what was noted of the name a, by epoch."""
     return Diary(
         {("a", epoch): at_s for epoch, at_s in (began_s or {}).items()},
         {("a", epoch): span for epoch, span in (ended_s or {}).items()},
-        answers or [],
+        waits or [],
     )
 
 
@@ -89,17 +89,17 @@ def test_a_message_of_a_holder_that_woke_up_is_an_overlap_and_no_violation():
     assert found.after_wake_s == pytest.approx([0.25, 0.3])
 
 
-def test_a_planned_change_is_measured_without_the_handlers_and_the_store():
-    """Closing took 0.125, opening 0.25; the store answered for 0.125 of what is left."""
-    former = _process(1, diary=_diary(ended_s={5: (1.0, 1.125)}, answers=[(1.0, 1.1875)]))
-    next_ = _process(2, diary=_diary({6: 1.75}, answers=[(1.1, 1.15), (1.6875, 2.0)]))
+def test_a_planned_change_is_measured_without_the_handlers_and_their_waits():
+    """Closing took 0.125, opening 0.25; both waited for 0.125 of what is left."""
+    former = _process(1, diary=_diary(ended_s={5: (1.0, 1.125)}, waits=[(1.0, 1.1875)]))
+    next_ = _process(2, diary=_diary({6: 1.75}, waits=[(1.1, 1.15), (1.6875, 2.0)]))
 
     assert _changes("1 1:5, 2 2:6", former, next_) == [("planned", 1.0, 0.5)]
 
 
 def test_a_name_is_closed_from_the_crash_of_its_holder():
-    """What the store answers before the record has expired does not count as a wait."""
-    next_ = _process(2, diary=_diary({6: 23.5}, answers=[(22.0, 22.5), (23.25, 23.5)]))
+    """A wait before the record has expired does not count."""
+    next_ = _process(2, diary=_diary({6: 23.5}, waits=[(22.0, 22.5), (23.25, 23.5)]))
 
     assert _changes("21 1:5, 24 2:6", _process(1, killed_s=21.0), next_) == [("crash", 3.0, 2.25)]
 
@@ -220,22 +220,23 @@ def test_a_diary_is_read_up_to_the_crash_of_its_writer(tmp_path):
     writer.ended("a", 5, 1.0)
     for method in "list_members", "list_ownership", "claim_ownership", "list_members":
         writer.answered(method, 2.0)
+    writer.starved(2.0)
     with path.open("a") as file:
         file.write(json.dumps(["began", "a", 5, 1e9]) + "\n" + '["began", "b"')
     diary = Diary.read(path)
 
     assert [*diary.began_s] == [*diary.ended_s] == [("a", 5)]
     assert diary.began_s["a", 5] < 1e9
-    assert [asked_s for asked_s, _ in diary.answers] == [2.0] * 4
-    assert diary.cycles_s == [diary.answers[1][1], diary.answers[3][1]]
+    assert [asked_s for asked_s, _ in diary.waits] == [2.0] * 5
+    assert diary.cycles_s == [diary.waits[1][1], diary.waits[3][1]]
     assert Diary.read(tmp_path / "none") == Diary()
 
 
-def test_the_length_of_requests_counts_what_overlaps_once():
+def test_the_length_of_waits_counts_what_overlaps_once():
     """And each only within the span that is asked for."""
-    diary = _diary(answers=[(0.0, 1.0), (2.0, 5.0), (3.0, 4.0), (4.5, 6.0), (9.0, 10.0)])
+    diary = _diary(waits=[(0.0, 1.0), (2.0, 5.0), (3.0, 4.0), (4.5, 6.0), (9.0, 10.0)])
 
-    assert length_s(diary.requests(0.5, 5.5)) == 0.5 + 3.5
+    assert length_s(diary.waits_within(0.5, 5.5)) == 0.5 + 3.5
 
 
 def test_the_server_refuses_what_is_below_the_highest_epoch_of_the_name():

@@ -47,6 +47,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PR_SET_PDEATHSIG = 1
+WATCH_S = 0.02
+STARVED_MIN_S, STARVED_MAX_S = 0.02, 1.0
 PORT, STORE, OWNER_ID, NAMES, DIARY, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)
 diary = DiaryWriter(DIARY)
@@ -104,6 +106,15 @@ class TimedStore(ForwardingStore):
             diary.answered(method.__name__, asked_s)
 
 
+def watch_machine() -> None:
+    """Note when this thread, which does nothing else, got no processor time. Freezes are longer."""
+    while True:
+        due_s = time.monotonic() + WATCH_S
+        time.sleep(WATCH_S)
+        if STARVED_MIN_S < time.monotonic() - due_s < STARVED_MAX_S:
+            diary.starved(due_s)
+
+
 def make_store() -> CheckpointStore:
     """Return the store of the arguments."""
     container, _, conn_str = STORE.partition(" ")
@@ -151,4 +162,5 @@ async def main() -> None:
 
 
 end_with_parent()
+threading.Thread(target=watch_machine, daemon=True).start()
 asyncio.run(main())
