@@ -94,7 +94,7 @@ def test_no_process_is_left_if_the_one_that_tells_the_story_is_killed(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_ctrl_c_ends_the_command_in_order_with_what_was_found():
     """As soon as messages were sent, while the first holders are frozen."""
     command = subprocess.Popen(
