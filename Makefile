@@ -50,7 +50,7 @@ demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) 
 
 # --- daily work ------------------------------------------------------------------------------
 
-parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done
+parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done .tools/rabbitmq/.done
 pytest := pytest --numprocesses 5 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
@@ -121,6 +121,9 @@ venv: .venv/.done ## fetch Python packages into .venv
 .PHONY: azurite
 azurite: azurite/node_modules/.done ## fetch Azurite (and Node.js when there is none)
 
+.PHONY: rabbitmq
+rabbitmq: .tools/rabbitmq/.done ## fetch RabbitMQ and Erlang from Debian's packages (60 MB)
+
 .PHONY: java
 java: .tools/java ## find Java 17 or newer, or fetch one, into .tools
 
@@ -147,6 +150,10 @@ $(uv): bootstrap/uv.py
 	@cd "$*" && PATH="$(CURDIR)/.tools/node/bin:$$PATH" \
 	    npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
 	@touch $@
+
+# Where it cannot be had, the script says why and makes nothing: its tests are skipped then.
+.tools/rabbitmq/.done: bootstrap/rabbitmq.sh
+	@bootstrap/rabbitmq.sh
 
 .tools/java: bootstrap/java.sh | venv
 	@bootstrap/java.sh $(uv)

@@ -24,7 +24,12 @@ from eventproc.statistics import (
     ResourceProcessorStatistics,
 )
 from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
-from eventproc.validation.handlers import check_handler, check_resource_handler, check_sink
+from eventproc.validation.handlers import (
+    check_handler,
+    check_positions,
+    check_resource_handler,
+    check_sink,
+)
 
 
 class EventProcessor(GroupProcessor[PartitionPump]):
@@ -71,6 +76,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         """
         config = config or EventProcessorConfig()
         check_sink(config, dead_letters)
+        check_positions(config, source)
         check_handler(handler, key_concurrency=config.key_concurrency)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,

@@ -1,7 +1,7 @@
 """The settings of an ``EventProcessor``."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import Enum
 from typing import Annotated, Final, TypeAlias
@@ -44,6 +44,18 @@ class CheckpointPolicy:
     def manual(cls) -> "CheckpointPolicy":
         """Write only on ``context.checkpoint()`` and when a partition is drained."""
         return cls(max_events=None, interval=None, max_uncommitted_events=None)
+
+    def within(self, unsettled_max: int | None) -> "CheckpointPolicy":
+        """Return the policy for a source that delivers so many events ahead of a checkpoint.
+
+        It must write before the source waits for it: at half of them, and at the default interval
+        if there is none. ``manual`` stays: then the handler has to.
+        """
+        if unsettled_max is None or self == self.manual():
+            return self
+        most = max(1, unsettled_max // 2)
+        interval = self.interval or CheckpointPolicy().interval
+        return replace(self, max_events=min(self.max_events or most, most), interval=interval)
 
 
 class FailureAction(Enum):

@@ -1,7 +1,8 @@
 """May a source go on from these records? Only if their offsets have its own format.
 
-Rule 1: an offset shows its own format (Kafka's begin with ``kafka:``). So the format is stored in
-the same write as the position, by every store, and old checkpoints are checked like live members.
+Rule 1: an offset shows its own format (Kafka's begin with ``kafka:``, those of queues with
+``queue:``). So the format is stored in the same write as the position, by every store, and old
+checkpoints are checked like live members.
 Rule 2: a record that does not show its format has AMQP offsets: a processor of an Azure SDK wrote
 it, or an earlier version of eventproc.
 """
@@ -22,12 +23,20 @@ from eventproc.models import (
 KAFKA_OFFSET_PREFIX: Final = "kafka:"
 """The prefix of each offset of an event that was read over Kafka."""
 
+QUEUE_OFFSET_PREFIX: Final = "queue:"
+"""The prefix of each offset of a message that a queue delivered."""
+
+_FORMATS: Final[Mapping[str, OffsetFormat]] = {
+    KAFKA_OFFSET_PREFIX: OffsetFormat.KAFKA,
+    QUEUE_OFFSET_PREFIX: OffsetFormat.QUEUE,
+}
+
 
 def offset_format_of(offset: str | None) -> OffsetFormat | None:
     """Return an offset's format; ``None`` for no offset, and for the one before the first event."""
     if offset is None or offset == BEFORE_FIRST_OFFSET:
         return None
-    return OffsetFormat.KAFKA if offset.startswith(KAFKA_OFFSET_PREFIX) else OffsetFormat.AMQP
+    return next((f for p, f in _FORMATS.items() if offset.startswith(p)), OffsetFormat.AMQP)
 
 
 def offset_format_in(checkpoint: Checkpoint) -> OffsetFormat | None:

@@ -29,12 +29,13 @@ NO_OFFSET: Final = "no offset"
 class OffsetFormat(Enum):
     """The protocol that a group's offsets and sequence numbers come from.
 
-    It is not verified that an event has the same number over AMQP and over Kafka. So a group keeps
-    to one of the two.
+    An event may have different numbers over different protocols. So a group keeps to one of them.
     """
 
     AMQP = "amqp"
     KAFKA = "kafka"
+    QUEUE = "queue"
+    """Numbers count the deliveries of a partition queue: the broker keeps what is acknowledged."""
 
 
 class WriteOutcome(Enum):

@@ -9,7 +9,7 @@ Rule 3: a failing store loses no progress: the newest position is kept and writt
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from eventproc.concurrency.tasks import is_cancelled, retrieve_outcome
@@ -29,6 +29,7 @@ from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
+    SequenceRange,
     WriteOutcome,
 )
 
@@ -53,6 +54,9 @@ class Checkpointer:
         wait_s: Callable[[int], float],
         log: Logger,
     ) -> None:
+        self.on_stored: Callable[[int, Sequence[SequenceRange]], None] = lambda *_: None
+        """Called after each confirmed write, with its position and completed ranges."""
+
         self.progress = progress
         self._partition_id = partition_id
         self._writer = writer
@@ -289,6 +293,7 @@ class Checkpointer:
         if result.outcome is WriteOutcome.WON:
             self.stored = result.checkpoint
             self._note_stored(revision, handled_count)
+            self.on_stored(update.sequence_number, update.completed)
         return result
 
     def _note_stored(self, revision: int, handled_count: int) -> None:

@@ -33,6 +33,8 @@ class CrashGuard:
         *,
         scope: PartitionScope,
         last_enqueued: Callable[[], LastEnqueued | None],
+        until_settled: Callable[[], Awaitable[None]],
+        unsettled_max: int | None,
         deliveries_max: int | None,
     ) -> None:
         """Create the guard of one pump; nothing is stored before ``hand``.
@@ -41,6 +43,10 @@ class CrashGuard:
             checkpointer: Stores the delivery count with the progress.
             scope: Cuts the waits for the store, and logs that events are delivered one at a time.
             last_enqueued: Returns the newest event of the partition, as last reported.
+            until_settled: Returns when the source's service knows the position that is stored.
+                Before, a next process might receive an earlier event first, and blame it.
+            unsettled_max: How many events a process can have received that come again, if it is
+                the service that keeps the position.
             deliveries_max: An event is given up after this many deliveries; ``None``: not counted.
         """
         self._checkpointer = checkpointer
@@ -48,6 +54,8 @@ class CrashGuard:
         self._stop_scope = scope.stop
         self._log = scope.log
         self._last_enqueued = last_enqueued
+        self._until_settled = until_settled
+        self._unsettled_max = unsettled_max
         self._deliveries_max = deliveries_max
         self.is_forced = False
         """Whether to deliver the first event once more, although its count is at the limit."""
@@ -93,6 +101,8 @@ class CrashGuard:
             self._log.warning("poison_isolation_started", delivery_count=deliveries_of(found))
         # Events that arrive together may have been delivered together before.
         last = inf if newest is None else max(newest.sequence_number, events[-1].sequence_number)
+        if self._unsettled_max is not None:
+            last = events[0].sequence_number - 1 + self._unsettled_max
         return care_at_first(found, last)
 
     async def _cover(self, sequence_number: int, count: int) -> int:
@@ -103,6 +113,8 @@ class CrashGuard:
             self._progress.count_delivery(care.mark)
             async with self._stop_scope.waiting():
                 await self._checkpointer.flush()
+            if care.mark != AMONG_MANY:
+                await self._until_settled()
             self._covered_count = care.events_max
             self.is_done = care.mark == AMONG_MANY
         self._care = care

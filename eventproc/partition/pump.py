@@ -99,6 +99,7 @@ class PartitionPump:
             verify=checkpointer.verify,
             wait_s=waits(config.receiver_backoff, rng),
         )
+        checkpointer.on_stored = self._reader.settle
         self._context = LiveContext(
             scope,
             checkpointer=checkpointer,
@@ -119,6 +120,8 @@ class PartitionPump:
             checkpointer,
             scope=scope,
             last_enqueued=self._last_enqueued,
+            until_settled=self._reader.until_settled,
+            unsettled_max=source.unsettled_max,
             deliveries_max=policy.deliveries_max,
         )
         self._watchdog = self._make_watchdog()
@@ -342,7 +345,14 @@ class PartitionPump:
     async def _close(self) -> None:
         """Close the handler, then write the last checkpoint, in what is left of the budget."""
         self._stop_scope.conclude()  # From here on, lanes begin no new calls.
-        await self._reader.close()
+        await self._reader.stop()
+        try:
+            await self._finish()
+        finally:
+            await self._reader.close()
+
+    async def _finish(self) -> None:
+        """Wait for calls under way, close the handler, and write the last checkpoint."""
         await self._lanes.end()
         reason = self._stop_scope.conclude()
         part_s = self._budget.total_seconds() * (1 - CALL_BUDGET_FRACTION) / 2

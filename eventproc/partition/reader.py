@@ -25,6 +25,7 @@ from eventproc.models import (
     OffsetFormat,
     PartitionProperties,
     ReceivedEvent,
+    SequenceRange,
 )
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionScope
@@ -129,6 +130,40 @@ class PartitionReader:
                 self._note_recovery()
                 return properties
 
+    async def stop(self) -> None:
+        """Receive no more; what was received may be settled until ``close``."""
+        if self._source.unsettled_max is None:
+            await self.close()
+        elif self._receiver is not None:
+            await self._receiver.stop()
+
+    @property
+    def unsettled_max(self) -> int | None:
+        """The source's; ``None`` if its service does not keep how far a partition is done."""
+        return self._source.unsettled_max
+
+    def settle(self, sequence_number: int, completed: Sequence[SequenceRange]) -> None:
+        """Tell the source what is done, up to this event and above it, with its state stored."""
+        if self._receiver is not None:
+            self._receiver.settle(sequence_number, completed)
+
+    async def until_settled(self) -> None:
+        """Return when the service knows what was settled.
+
+        Raises:
+            PartitionStoppedError: the link is broken, so events that are done may come again.
+        """
+        if self._source.unsettled_max is None:
+            return
+        try:
+            if self._receiver is None:
+                raise SourceUnavailableError("there is no link")
+            async with self._stop_scope.waiting():
+                await self._receiver.until_settled()
+        except SourceError as error:
+            self._failure.note(is_error=False, attempt=1, error=str(error))
+            raise PartitionStoppedError(CloseReason.SOURCE_FAILED) from error
+
     async def close(self) -> None:
         """Close the link, if one is open."""
         receiver, self._last_enqueued_known, self._receiver = (
@@ -145,13 +180,17 @@ class PartitionReader:
 
     async def _wait_while_paused(self) -> None:
         # The buffer of a link that is not read would fill up, and the service would close it.
-        await self.close()
+        await self.stop()
         self._log.info("partition_paused")
         async with self._stop_scope.waiting():
             await self._pause_switch.until_open()
+        await self.close()
         self._log.info("partition_resumed")
 
     async def _open(self, position: EventPosition) -> PartitionReceiver:
+        if self._source.unsettled_max is not None and self.newest_received is not None:
+            # What is received again gets new numbers: the former ones may be under way.
+            position = EventPosition.from_sequence_number(self.newest_received)
         async with self._stop_scope.waiting():
             self._receiver = await self._source.open_receiver(
                 self._identity.group.name, self._identity.partition_id, position

@@ -6,6 +6,7 @@ adoption is retried; a refused or damaged checkpoint is also reported to the han
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from eventproc.core.checkpoint_rules import (
     BEFORE_FIRST_OFFSET,
@@ -57,6 +58,9 @@ async def begin(
     )
     if checkpoint is not None:
         _check_offset_format(checkpoint, reader.offset_format, scope)
+        if reader.unsettled_max is not None:
+            # Completed events were settled one by one; the numbers of the others are new.
+            checkpoint = replace(checkpoint, completed=())
         checkpointer.progress.restore(checkpoint)
         if checkpoint.state and checkpoint.state_sequence_number != checkpoint.sequence_number:
             scope.log.warning(

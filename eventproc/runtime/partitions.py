@@ -61,6 +61,7 @@ class Partitions(Work[PartitionPump]):
 
     async def open(self, opening: Opening) -> None:
         """Open source and dead letters, and check the consumer group."""
+        self._source.suit(self._config.ownership_expiration)
         await self._source.open()
         opening.push("source", self._source.close)
         if self._dead_letters is not None:
@@ -102,7 +103,7 @@ class Partitions(Work[PartitionPump]):
                 lambda update: call(self._store.update_checkpoint(group, update)), partition_id
             ),
             verify=grant.verify,
-            policy=self._config.checkpoint_policy,
+            policy=self._config.checkpoint_policy.within(self._source.unsettled_max),
             wait_s=waits(self._config.receiver_backoff, self._rng),
             log=log,
         )

@@ -14,7 +14,7 @@ from typing import Final
 from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
-from eventproc.ports import DeadLetterSink
+from eventproc.ports import DeadLetterSink, EventSource
 from eventproc.resources.handler import (
     BlockingResourceHandler,
     ResourceHandler,
@@ -74,6 +74,21 @@ def check_sink(config: EventProcessorConfig, sink: DeadLetterSink | None) -> Non
         raise ConfigurationError(
             "the failure policy says DEAD_LETTER, but no dead_letters is given: give the processor "
             "a DeadLetterSink, or choose SKIP or STOP"
+        )
+
+
+def check_positions(config: EventProcessorConfig, source: EventSource) -> None:
+    """Refuse a position to begin at for a source whose service keeps it.
+
+    Raises:
+        ConfigurationError: the config has one.
+    """
+    chosen = [config.initial_position, *config.initial_positions.values()]
+    if source.unsettled_max is not None and not all(position.is_earliest for position in chosen):
+        raise ConfigurationError(
+            f"initial_position has no meaning with {type(source).__name__}: the broker keeps how "
+            "far each queue is done, and begins at the first message that was not acknowledged. "
+            "Leave initial_position and initial_positions out"
         )
 
 

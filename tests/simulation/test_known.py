@@ -81,6 +81,10 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 31989, id="a position that only passes completed ranges"),
         pytest.param("small", 33772, id="a call that ends in the moment in which trust ends"),
         pytest.param("small", 34206, id="a leave after which an ordinal takes from another"),
+        pytest.param("small", 45788, id="a hand-over by a process that has a successor"),
+        pytest.param("small", 39940, id="an edited record in a group with a published plan"),
+        pytest.param("small", 42071, id="a hand-over whose write is repeated"),
+        pytest.param("small", 46421, id="a processor that starts again while all stop"),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):

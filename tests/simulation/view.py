@@ -8,6 +8,7 @@ from typing import Final
 from checkpointstores.memory import MemoryAccount
 from eventproc import EventProcessorConfig
 from eventproc.core.placement.even import Even
+from eventproc.core.placement.schema import SCHEMA_RECORD, schema_in
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, MemberStatus, PartitionOwnership
 from eventproc.simulation.fleet import BEGIN, Fleet
@@ -118,6 +119,16 @@ class GroupView(Fleet):
         members = {n.owner_id: n.facts for n in self.there if n.owner_id not in without}
         return planned_owners(self.config.placement, self.hub.partition_ids(), owners, members)
 
+    def published(self) -> dict[str, str]:
+        """Return the published plan, if the group follows one that is for its present members."""
+        record = self.records().record_by_name.get(SCHEMA_RECORD)
+        schema = None if record is None else schema_in(record.content)
+        if schema is None or not schema.covers(
+            self.hub.partition_ids(), [node.owner_id for node in self.there]
+        ):
+            return {}
+        return {p: owner_id for p, owner_id in schema.owner_by_resource.items() if owner_id}
+
     @property
     def is_shared_as_planned(self) -> bool:
         """Whether each partition has its planned owner by the store's records.
@@ -125,7 +136,7 @@ class GroupView(Fleet):
         A partition that no member has room for may be owned by any present node, or by none.
         """
         owners = self.owner_by_partition()
-        planned = self.planned(owners)
+        planned = self.published() or self.planned(owners)
         is_planned = all(owners.get(p) == owner_id for p, owner_id in planned.items())
         return is_planned and set(owners.values()) <= {node.owner_id for node in self.there}
 

@@ -129,6 +129,10 @@ class GroupMemory:
     """When the store last wrote an ownership record of each owner, by its clock; only with
     partition leases."""
 
+    succeeded_at_s: float = float("-inf")
+    """When a listing last showed another process under an owner id than the one before. The former
+    process may still leave, and hand over; it has no member record that would show that."""
+
     membership: MembershipObservation | None = None
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
     schema: Schema | None = None
@@ -173,8 +177,7 @@ def _has_to_fence(known: Listing, listing: Listing, rules: Rules) -> bool:
 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a poll that was answered at *now_s*."""
-    memory = replace(_after_answer(memory, rules, now_s), listing=listing, now_s=now_s)
-    memory = replace(memory, schema=highest(memory.schema, listing.schema))
+    memory = _with_listing(_after_answer(memory, rules, now_s), listing, now_s)
     owned, present = listing.owned, listing.present
     if owned is None:
         return memory
@@ -220,7 +223,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         published = publication(group, members, memory.schema, listing.schema)
     shared = shares(group)
     outsiders = _outsiders(group, owned, present, rules)
-    is_changing = not is_session or outsiders or silent or suspects or listing.handing_over
+    is_quiet = not (outsiders or silent or suspects) and _is_quiet(memory, rules)
     moved = moves(group, shared, rules.strategy)
     return replace(
         memory,
@@ -235,13 +238,40 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             contradicted=suspects,
             outsiders=outsiders,
             publication=published,
-            is_at_rest=moved.is_balanced and not is_changing and not memory.is_grace,
+            is_at_rest=moved.is_balanced and is_quiet,
         ),
         absent_since_s=absent_since_s,
         written_at=written_at,
         membership=membership,
         numbering=numbering,
         waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
+    )
+
+
+def _with_listing(memory: GroupMemory, listing: Listing, now_s: float) -> GroupMemory:
+    """Note what this listing shows beside the one before it."""
+    if _has_successor(memory.listing, listing):
+        memory = replace(memory, succeeded_at_s=now_s)
+    schema = highest(memory.schema, listing.schema)
+    return replace(memory, listing=listing, now_s=now_s, schema=schema)
+
+
+def _has_successor(before: Listing | None, listing: Listing) -> bool:
+    """Whether a member has the owner id of another process in the listing before."""
+    known = {m.owner_id: m.incarnation for m in before.present.members} if before else {}
+    return any(
+        known.get(m.owner_id, m.incarnation) != m.incarnation for m in listing.present.members
+    )
+
+
+def _is_quiet(memory: GroupMemory, rules: Rules) -> bool:
+    """Whether member records show each change that is to come."""
+    assert memory.listing is not None, "a poll was answered"
+    return (
+        rules.lease_mode is LeaseMode.SESSION
+        and not memory.listing.handing_over
+        and not memory.is_grace
+        and memory.now_s - memory.succeeded_at_s > rules.expiration.total_seconds()
     )
 
 

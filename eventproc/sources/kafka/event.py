@@ -1,11 +1,11 @@
 """Convert a Kafka message to a ``ReceivedEvent``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from eventproc.models import EVENT_FIELDS, ReceivedEvent
 from eventproc.sources.kafka.position import offset_text
+from eventproc.sources.lazy_event import LazyEvent
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -56,44 +56,24 @@ class Message(Protocol):
         """The size of the value in bytes."""
 
 
-class KafkaEvent(ReceivedEvent):
-    """A ``ReceivedEvent`` over a Kafka message.
+class KafkaEvent(LazyEvent):
+    """A ``ReceivedEvent`` over a Kafka message."""
 
-    Its fields are slots that are empty at first. Python calls ``__getattr__`` for an empty slot,
-    which decodes the field and fills the slot.
-    """
-
-    __slots__ = ("_message",)
+    __slots__ = ()
+    _message: Message
 
     def __init__(self, message: Message) -> None:
-        """Keep the message. Only the sequence number is read for every event."""
-        _set_message(self, message)
-        _set_sequence_number(self, message.offset())
+        """Keep the message."""
+        super().__init__(message, message.offset())  # type: ignore[arg-type]  # None: no message
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the field is
-        """Decode the field, and those that are decoded together with it."""
-        if name not in _SETTERS:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+    def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "body":
-            _SETTERS[name](self, self._message.value() or b"")
-        elif name == "offset":
-            _SETTERS[name](self, offset_text(self.sequence_number))
-        elif name == "enqueued_time":
-            _SETTERS[name](self, enqueued_time(self._message))
-        else:
-            for field, value in _attached(self._message).items():
-                _SETTERS[field](self, value)
-        return getattr(self, name)
-
-
-def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
-    """Return a function that fills a slot of an event although the class is frozen."""
-    return getattr(KafkaEvent, name).__set__
-
-
-_set_message: Final = _setter("_message")
-_set_sequence_number: Final = _setter("sequence_number")
-_SETTERS: Final = {name: _setter(name) for name in EVENT_FIELDS if name != "sequence_number"}
+            return {name: self._message.value() or b""}
+        if name == "offset":
+            return {name: offset_text(self.sequence_number)}
+        if name == "enqueued_time":
+            return {name: enqueued_time(self._message)}
+        return _attached(self._message)
 
 
 def _attached(message: Message) -> dict[str, object]:

@@ -38,6 +38,10 @@ class MemberInvariants(MoveInvariants):
 
     _leaving_since_s: dict[str, float] = field(default_factory=dict)
 
+    _given_since_s: dict[tuple[str, str | None, str], float] = field(default_factory=dict)
+    """When a write that gives a partition away was first sent, by the partition, the ETag that it
+    expects and the new owner. A write without an answer is repeated as it is."""
+
     def announced(self, actor: Actor, member: Member) -> None:
         """Note since when a processor leaves."""
         super().announced(actor, member)
@@ -61,6 +65,8 @@ class MemberInvariants(MoveInvariants):
         for claim in claims:
             if claim.owner_id not in {None, actor.name}:
                 self.given_to.add(str(claim.owner_id))
+                key = claim.partition_id, claim.expected_etag, str(claim.owner_id)
+                self._given_since_s.setdefault(key, self.now_s())
 
     def owned(
         self,
@@ -76,8 +82,9 @@ class MemberInvariants(MoveInvariants):
         self.released_count += after.owner_id is None and former == actor.name
         if after.owner_id in {None, former} or not self.is_quick or actor.is_foreign:
             return
-        since_s = self._leaving_since_s.get(str(after.owner_id), float("inf"))
-        left_for_s = self.now_s() - since_s
+        owner_id, expected = str(after.owner_id), None if before is None else before.etag
+        sent_s = self._given_since_s.get((after.partition_id, expected, owner_id), self.now_s())
+        left_for_s = sent_s - self._leaving_since_s.get(owner_id, float("inf"))
         if left_for_s > KNOWN_AFTER_S:
             self.report(
                 "leaver",

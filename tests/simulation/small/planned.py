@@ -141,13 +141,14 @@ async def restart_in_place(world: SmallWorld, rng: Random) -> None:
 async def start_together(world: SmallWorld, rng: Random) -> None:
     """All stop, and a new group starts at once: each partition is claimed once."""
     await world.catch_up()
-    stopping = world.ours
-    for node in stopping:
-        world.leave(node)
-    for node in world.nodes:
-        await world.until_gone(node)
+    stopped = set[str]()
+    while world.ours:  # A supervisor may start a refused one while the others stop.
+        for node in world.ours:
+            world.leave(node)
+            stopped.add(node.owner_id)
+        for node in [node for node in world.nodes if not node.is_there]:
+            await world.until_gone(node)
     world.expect(not world.live_records(), "stopped processors own something")
-    stopped = {node.owner_id for node in stopping}
     members = stopped.intersection(world.records().member_by_owner)
     world.expect(not members, f"stopped processors are members: {members}")
     cost, shares = world.cost(), world.shares()

@@ -34,7 +34,14 @@ AT_LIMIT = LIMIT + 1  # The mark of an event that was delivered alone, in the fi
 class GuardFixture:
     """A guard whose events are handled at once, and what is stored at the time of each delivery."""
 
-    def __init__(self, found: int, *, newest: int | None = None, limit: int | None = LIMIT) -> None:
+    def __init__(
+        self,
+        found: int,
+        *,
+        newest: int | None = None,
+        limit: int | None = LIMIT,
+        unsettled_max: int | None = None,
+    ) -> None:
         self.scene = Scene()
         self.checkpoints = CheckpointFixture(self.scene)
         self.checkpointer = self.checkpoints.checkpointer("a")
@@ -53,8 +60,11 @@ class GuardFixture:
                 if newest is None
                 else LastEnqueued(sequence_number=newest, offset="", enqueued_time=None)
             ),
+            until_settled=self._settle,
+            unsettled_max=unsettled_max,
             deliveries_max=limit,
         )
+        self.settled_at: list[int] = []
         self._found = found
         self.parts: list[list[int]] = []
         self.marks: list[int] = []
@@ -73,6 +83,11 @@ class GuardFixture:
     async def deliver(self, delivered: Iterable[int]) -> None:
         """Receive these events together, and pass them to the guard."""
         await self.guard.hand(self.progress.admit(events(delivered)), self._hand, self._give_up)
+
+    async def _settle(self) -> None:
+        checkpoint = self.scene.checkpoint()
+        assert checkpoint is not None
+        self.settled_at.append(checkpoint.delivery_count)
 
     async def _hand(self, part):
         self.at_delivery()
@@ -145,6 +160,38 @@ def test_the_guard_ends_behind_the_last_event_that_a_dead_process_can_have_recei
     assert parts == [[*range(1, 6)], [*range(6, 11)], [*range(11, 16)]]
     assert marks == [IN_PART, IN_PART, AMONG_MANY]
     assert seen == [False, False, True]
+
+
+def test_where_the_service_keeps_the_position_as_many_are_suspects_as_it_sends_ahead():
+    """They come again as the first ones, whatever the source reports as the newest event."""
+
+    async def scenario():
+        fixture = GuardFixture(AMONG_MANY, newest=2, unsettled_max=6)
+        await fixture.open()
+        for batch in (range(1, 3), range(3, 6), [6, 7]):
+            await fixture.deliver(batch)
+        return fixture.parts, fixture.marks
+
+    parts, marks = run_virtual(scenario())
+
+    assert parts == [[1, 2], [3, 4, 5], [6], [7]]
+    assert marks == [IN_PART, IN_PART, ALONE, AMONG_MANY]
+
+
+def test_suspects_are_delivered_when_the_service_knows_the_position():
+    """After the count is stored; other events need not wait."""
+
+    async def scenario():
+        fixture = GuardFixture(IN_PART, unsettled_max=3)
+        fixture.at_delivery = lambda: fixture.settled_at.append(0)
+        await fixture.open()
+        await fixture.deliver(range(1, 6))
+        return fixture.marks, fixture.settled_at
+
+    marks, settled_at = run_virtual(scenario())
+
+    assert marks == [ALONE, ALONE, ALONE, AMONG_MANY]
+    assert settled_at == [ALONE, 0, ALONE, 0, ALONE, 0, 0]
 
 
 def test_the_last_suspect_is_delivered_alone_at_once():

@@ -183,6 +183,22 @@ def test_ownership_is_read_when_the_member_with_the_duty_to_fence_did_not_act_in
     assert needs_ownership(memory, silent(age_s), rules, BEGIN_S + age_s - 61) == is_read
 
 
+def test_ownership_is_read_while_a_former_process_may_hand_over():
+    """A process that starts replaces the member record of a leaving one with its owner id."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    left = listing("0:me 1:b", "me b=leaving", rules)
+    seen = listing("0:me 1:b", "me b#2", rules)
+    before = observe(GroupMemory(), left, rules, BEGIN_S)
+    memory = observe(before, seen, rules, BEGIN_S + 1)
+    late = memory
+    for after_s in (21, 41, 62):
+        assert needs_ownership(late, seen, rules, BEGIN_S + after_s)
+        late = observe(late, seen, rules, BEGIN_S + after_s)
+
+    assert described(decide(memory, rules)) == "rest"
+    assert not needs_ownership(late, seen, rules, BEGIN_S + 63)
+
+
 def test_ownership_is_read_at_least_twice_in_an_expiration():
     """An operator may have changed it; and with leases of records, it is read each time."""
     rules = replace(RULES, lease_mode=LeaseMode.SESSION)

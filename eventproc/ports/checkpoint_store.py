@@ -1,13 +1,11 @@
-"""The interfaces that a processor uses: checkpoint store, event source, dead-letter sink.
+"""The interface of a checkpoint store, and the base of stores that change some calls of another.
 
 ``eventproc.testing.check_checkpoint_store`` tests a store against every rule of
-``CheckpointStore``. Adapters translate the exceptions of client libraries into the errors of
-``eventproc.errors``.
+``CheckpointStore``.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from eventproc.concurrency.resource import AsyncResource
@@ -18,18 +16,12 @@ from eventproc.models import (
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    DeadLetter,
-    EventPosition,
     GroupRecord,
-    LastEnqueued,
     Member,
     MemberResult,
     MembershipSnapshot,
-    OffsetFormat,
     OwnershipClaim,
     OwnershipSnapshot,
-    PartitionProperties,
-    ReceivedEvent,
     RecordResult,
     WriteOutcome,
 )
@@ -249,150 +241,3 @@ class ForwardingStore(CheckpointStore):
             return await self.forward(CheckpointStore.write_record, group, record)
         except StoreError as error:
             return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
-
-
-class DeadLetterSink(ABC):
-    """Where events that were given up are stored. Belongs to the processor's event loop.
-
-    One for each processor; its partitions may store dead letters concurrently.
-    """
-
-    async def open(self) -> None:  # noqa: B027 - a sink may need no connection
-        """Connect, and check as far as possible that dead letters can be stored.
-
-        Raises:
-            ConfigurationError: the sink cannot work as it is set up.
-            DeadLetterError: no answer; try again.
-        """
-
-    async def close(self) -> None:  # noqa: B027
-        """Close all connections. Closing twice is allowed."""
-
-    @abstractmethod
-    async def store(self, letter: DeadLetter) -> None:
-        """Return when the dead letter is stored durably. The same one may be stored again later.
-
-        Raises:
-            DeadLetterError: it is not known to be stored. The processor tries again until it is:
-                the position does not move past an event whose dead letter is not stored.
-        """
-
-
-class PartitionReceiver(ABC):
-    """An open link to one partition. Called by one task at a time."""
-
-    @abstractmethod
-    async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
-        """Return the next events in order: as soon as there is one, or empty after ``wait_max``.
-
-        An event is returned once. A cancelled call loses no event.
-
-        Raises:
-            ReceiverDisplacedError: another receiver took the link.
-            SourceUnavailableError: the link broke; open another.
-            SourceRejectedError: retrying will not help.
-        """
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close the link. Closing twice is allowed; never raises."""
-
-    @property
-    @abstractmethod
-    def last_enqueued(self) -> LastEnqueued | None:
-        """The newest event of the partition, as last reported by the source, if it was."""
-
-    @property
-    def first_sequence_number(self) -> int | None:
-        """The lowest number that this link can deliver, if gaps between numbers are normal.
-
-        Then only events below it were lost. ``None``: every gap is a loss.
-        """
-        return None
-
-
-class EventSource(AsyncResource):
-    """A connection to one hub: lists its partitions and opens receivers.
-
-    It belongs to the event loop that opened it.
-    """
-
-    @property
-    @abstractmethod
-    def fully_qualified_namespace(self) -> str:
-        """The namespace: the first part of each record's key. Known before the source is open."""
-
-    @property
-    @abstractmethod
-    def eventhub_name(self) -> str:
-        """The hub: the second part of each record's key. Known before the source is open."""
-
-    @property
-    def descriptors_per_partition(self) -> int:
-        """How many file descriptors each receiver uses; 0 if receivers share a connection."""
-        return 0
-
-    @property
-    def offset_format(self) -> OffsetFormat:
-        """The format of sequence numbers and offsets; a group uses one format only."""
-        return OffsetFormat.AMQP
-
-    @abstractmethod
-    async def open(self) -> None:
-        """Prepare the source for calls. Opening an open source is allowed."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close all connections. Closing twice is allowed."""
-
-    @abstractmethod
-    async def check_consumer_group(self, name: str) -> None:
-        """Check that the consumer group exists and may be read; called before anything is claimed.
-
-        Raises:
-            ConfigurationError: it does not exist, or the credential may not read it.
-            SourceUnavailableError: no answer; try again.
-        """
-
-    @abstractmethod
-    async def partition_ids(self) -> Sequence[str]:
-        """Read the current partition ids; a hub may grow.
-
-        Raises:
-            SourceUnavailableError: no answer; try again.
-            SourceRejectedError: no such hub, or a role is missing.
-        """
-
-    @abstractmethod
-    async def partition_properties(self, partition_id: str) -> PartitionProperties:
-        """Read where a partition begins and ends. Expensive: not for polling.
-
-        Raises:
-            SourceUnavailableError: no answer; try again.
-            SourceRejectedError: no such partition.
-        """
-
-    async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
-        """Read where several partitions begin and end, in the given order.
-
-        By default one call for each partition; a source may override it with a cheaper way.
-
-        Raises:
-            SourceUnavailableError: no answer; try again.
-            SourceRejectedError: no such partition.
-        """
-        return [await self.partition_properties(partition_id) for partition_id in partition_ids]
-
-    @abstractmethod
-    async def open_receiver(
-        self, consumer_group: str, partition_id: str, position: EventPosition
-    ) -> PartitionReceiver:
-        """Open a link that begins at ``position``.
-
-        It displaces another link of the group to this partition, if the transport can do that. The
-        protocol does not rely on it: only the ownership record decides which processor is owner.
-
-        Raises:
-            SourceUnavailableError: no answer; try again.
-            SourceRejectedError: no such partition, or the position cannot be used.
-        """

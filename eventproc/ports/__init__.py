@@ -1,0 +1,16 @@
+"""The interfaces that a processor uses: checkpoint store, event source, dead-letter sink.
+
+Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
+"""
+
+from eventproc.ports.checkpoint_store import CheckpointStore, ForwardingStore
+from eventproc.ports.dead_letter_sink import DeadLetterSink
+from eventproc.ports.event_source import EventSource, PartitionReceiver
+
+__all__ = [
+    "CheckpointStore",
+    "DeadLetterSink",
+    "EventSource",
+    "ForwardingStore",
+    "PartitionReceiver",
+]

@@ -1,0 +1,175 @@
+"""The interfaces of an event source, and of its link to one partition."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import timedelta
+
+from eventproc.concurrency.resource import AsyncResource
+from eventproc.models import (
+    EventPosition,
+    LastEnqueued,
+    OffsetFormat,
+    PartitionProperties,
+    ReceivedEvent,
+    SequenceRange,
+)
+
+
+class PartitionReceiver(ABC):
+    """An open link to one partition. Called by one task at a time."""
+
+    @abstractmethod
+    async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
+        """Return the next events in order: as soon as there is one, or empty after ``wait_max``.
+
+        An event is returned once. A cancelled call loses no event.
+
+        Raises:
+            ReceiverDisplacedError: another receiver took the link.
+            SourceUnavailableError: the link broke; open another.
+            SourceRejectedError: retrying will not help.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the link. Closing twice is allowed; never raises."""
+
+    async def stop(self) -> None:
+        """Receive no more; events that were received may be settled until ``close``. Never raises.
+
+        Called only for a source with ``unsettled_max``.
+        """
+        await self.close()
+
+    def settle(  # noqa: B027 - most sources settle nothing
+        self, sequence_number: int, completed: Sequence[SequenceRange] = ()
+    ) -> None:
+        """Tell the service that every event up to this one is done, and those of *completed*.
+
+        Returns at once; never raises. Called after each checkpoint, for a source with
+        ``unsettled_max``. If the link breaks before the service has learned it, these events are
+        received again.
+        """
+
+    async def until_settled(self) -> None:  # noqa: B027
+        """Return when the service knows what was settled.
+
+        Raises:
+            SourceUnavailableError: it may not know it; events may be received again.
+        """
+
+    @property
+    @abstractmethod
+    def last_enqueued(self) -> LastEnqueued | None:
+        """The newest event of the partition, as last reported by the source, if it was."""
+
+    @property
+    def first_sequence_number(self) -> int | None:
+        """The lowest number that this link can deliver, if gaps between numbers are normal.
+
+        Then only events below it were lost. ``None``: every gap is a loss.
+        """
+        return None
+
+
+class EventSource(AsyncResource):
+    """A connection to one hub: lists its partitions and opens receivers.
+
+    It belongs to the event loop that opened it.
+    """
+
+    @property
+    @abstractmethod
+    def fully_qualified_namespace(self) -> str:
+        """The namespace: the first part of each record's key. Known before the source is open."""
+
+    @property
+    @abstractmethod
+    def eventhub_name(self) -> str:
+        """The hub: the second part of each record's key. Known before the source is open."""
+
+    @property
+    def descriptors_per_partition(self) -> int:
+        """How many file descriptors each receiver uses; 0 if receivers share a connection."""
+        return 0
+
+    @property
+    def offset_format(self) -> OffsetFormat:
+        """The format of sequence numbers and offsets; a group uses one format only."""
+        return OffsetFormat.AMQP
+
+    @property
+    def unsettled_max(self) -> int | None:
+        """How many events of a partition are received at most that are not settled yet.
+
+        Not ``None``: the service itself keeps how far a partition is done, as a queue does. Then a
+        link begins at the first event that was not settled, whatever position is asked for, and
+        numbers its events from that position on.
+        """
+        return None
+
+    def suit(self, expiration: timedelta) -> None:
+        """Learn the group's ``ownership_expiration``; called once, before ``open``.
+
+        A service with consumers of its own should notice a frozen one within that time.
+        """
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Prepare the source for calls. Opening an open source is allowed."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close all connections. Closing twice is allowed."""
+
+    @abstractmethod
+    async def check_consumer_group(self, name: str) -> None:
+        """Check that the consumer group exists and may be read; called before anything is claimed.
+
+        Raises:
+            ConfigurationError: it does not exist, or the credential may not read it.
+            SourceUnavailableError: no answer; try again.
+        """
+
+    @abstractmethod
+    async def partition_ids(self) -> Sequence[str]:
+        """Read the current partition ids; a hub may grow.
+
+        Raises:
+            SourceUnavailableError: no answer; try again.
+            SourceRejectedError: no such hub, or a role is missing.
+        """
+
+    @abstractmethod
+    async def partition_properties(self, partition_id: str) -> PartitionProperties:
+        """Read where a partition begins and ends. Expensive: not for polling.
+
+        Raises:
+            SourceUnavailableError: no answer; try again.
+            SourceRejectedError: no such partition.
+        """
+
+    async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
+        """Read where several partitions begin and end, in the given order.
+
+        By default one call for each partition; a source may override it with a cheaper way.
+
+        Raises:
+            SourceUnavailableError: no answer; try again.
+            SourceRejectedError: no such partition.
+        """
+        return [await self.partition_properties(partition_id) for partition_id in partition_ids]
+
+    @abstractmethod
+    async def open_receiver(
+        self, consumer_group: str, partition_id: str, position: EventPosition
+    ) -> PartitionReceiver:
+        """Open a link that begins at ``position``.
+
+        It displaces another link of the group to this partition, if the transport can do that. The
+        protocol does not rely on it: only the ownership record decides which processor is owner.
+
+        Raises:
+            SourceUnavailableError: no answer; try again.
+            SourceRejectedError: no such partition, or the position cannot be used.
+        """

@@ -1,0 +1,1 @@
+"""Events of RabbitMQ. ``queues``: partition queues, whose broker keeps what is acknowledged."""

@@ -1,0 +1,356 @@
+"""A wrapper around aio-pika; its only importer.
+
+Rule 1: every exception of the client leaves this module as one of ``eventproc.errors``.
+Rule 2: the client does not reconnect by itself. A new connection has new deliveries, so whoever
+uses the old ones has to know.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+import aio_pika
+import aiormq
+import pamqp.exceptions
+from aio_pika.abc import AbstractChannel
+from aiormq.abc import AbstractChannel as RawChannel
+from aiormq.abc import DeliveredMessage
+
+from eventproc.errors import (
+    ConfigurationError,
+    SourceError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
+
+QUEUE_ARGUMENTS: Final[Mapping[str, Any]] = {
+    "x-queue-type": "quorum",
+    "x-single-active-consumer": True,
+}
+"""Durable queues that survive the loss of a broker, each with one consumer at a time."""
+
+UNLIMITED: Final[Mapping[str, Any]] = {"x-delivery-limit": -1}
+"""From RabbitMQ 4 on a quorum queue drops a message after 20 deliveries, if that is not changed."""
+
+LIMITED_FROM: Final = 4
+"""The first version of RabbitMQ with a limit of deliveries."""
+
+_REJECTED: Final = (
+    aiormq.exceptions.AuthenticationError,
+    aiormq.exceptions.ProbableAuthenticationError,
+    aiormq.exceptions.ChannelAccessRefused,
+    aiormq.exceptions.ChannelNotFoundEntity,
+    aiormq.exceptions.ChannelPreconditionFailed,
+    aiormq.exceptions.ConnectionNotAllowed,
+)
+_FAILED: Final = (
+    aiormq.exceptions.AMQPError,
+    pamqp.exceptions.PAMQPException,
+    OSError,
+    RuntimeError,  # what aio-pika raises if a connection is closed
+)
+"""Whatever else the client raises when a request fails; ``TimeoutError`` is an ``OSError``."""
+
+# Each failure leaves this module as an error, so the client need not print its traceback as well.
+if logging.getLogger("aiormq").level == logging.NOTSET:
+    logging.getLogger("aiormq").setLevel(logging.CRITICAL)
+
+
+class Delivery(Protocol):
+    """A message that was delivered; ``event.Message`` has the rest of its fields."""
+
+    @property
+    def body(self) -> bytes:
+        """What was published."""
+
+    @property
+    def delivery_tag(self) -> int | None:
+        """The number of the delivery on its channel."""
+
+
+class Consumer:
+    """Deliveries of one queue, on a channel of its own."""
+
+    def __init__(
+        self,
+        channel: AbstractChannel,
+        raw: RawChannel,
+        prefetch: int,
+        on_end: Callable[[SourceError], None],
+    ) -> None:
+        self._channel = channel
+        self._raw = raw
+        self._prefetch = prefetch
+        self._on_end = on_end
+        self._tag: str | None = None
+        self._sending: set[asyncio.Task[None]] = set()
+        channel.close_callbacks.add(self._note_close)
+        raw.on_consumer_cancel_callbacks.add(self._note_cancel)
+
+    def _note_close(self, _: object, error: BaseException | None) -> None:
+        self._on_end(SourceUnavailableError(f"the channel was closed: {error or 'no reason'}"))
+
+    def _note_cancel(self, _: object) -> None:
+        self._on_end(
+            SourceUnavailableError("the broker ended the consumer: was its queue deleted?")
+        )
+
+    async def begin(self, queue: str, deliver: Callable[[Delivery], None]) -> None:
+        """Register with the broker; *deliver* is called with each message, in order."""
+
+        async def on_message(message: DeliveredMessage) -> None:
+            deliver(message)
+
+        answer = await self._raw.basic_consume(queue, on_message)
+        self._tag = answer.consumer_tag
+
+    def acknowledge(self, through: int | None, single: Collection[int]) -> None:
+        """Acknowledge all deliveries up to a number, and single ones, in the background."""
+        self._start(self._acknowledge(through, single))
+
+    async def _acknowledge(self, through: int | None, single: Collection[int]) -> None:
+        with suppress(*_FAILED):  # The channel is closed: its deliveries come again.
+            for number in single:
+                await self._raw.basic_ack(number, wait=False)
+            if through is not None:
+                await self._raw.basic_ack(through, multiple=True)
+
+    async def until_acknowledged(self, timeout_s: float) -> None:
+        """Return when the broker has what was acknowledged before.
+
+        Raises:
+            SourceUnavailableError: it did not answer, or the channel is closed.
+        """
+        # A request that is cancelled would close the channel.
+        await asyncio.shield(self._start(self._ask(timeout_s)))
+
+    async def _ask(self, timeout_s: float) -> None:
+        """Ask for anything: the broker reads what a channel sends in order."""
+        others = self._sending - {asyncio.current_task()}
+        try:
+            if others:
+                await asyncio.wait(others)
+            await self._raw.basic_qos(prefetch_count=self._prefetch, timeout=timeout_s)
+        except (*_FAILED, asyncio.CancelledError) as error:  # The client cancels its own requests.
+            raise SourceUnavailableError(f"acknowledgements may be lost: {error!r}") from error
+
+    def _start(self, sending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(sending)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+        return task
+
+    async def stop(self, timeout_s: float) -> None:
+        """Receive no more deliveries; those of before may still be acknowledged. Never raises."""
+        tag, self._tag = self._tag, None
+        if tag is not None:
+            with suppress(*_FAILED):
+                await self._raw.basic_cancel(tag, timeout=timeout_s)
+
+    async def close(self, timeout_s: float) -> None:
+        """Send what is to be acknowledged, and close the channel. Never raises."""
+        self._channel.close_callbacks.discard(self._note_close)
+        with suppress(*_FAILED):
+            async with asyncio.timeout(timeout_s):
+                if self._sending:
+                    await asyncio.wait(self._sending)
+                await self._channel.close()
+
+
+class Broker:
+    """A connection to one broker, opened when it is needed."""
+
+    def __init__(self, url: str, *, heartbeat_s: int, timeout: timedelta) -> None:
+        """Keep the address.
+
+        Raises:
+            ConfigurationError: it is not a URL of a broker.
+        """
+        self._url = url
+        self._heartbeat_s = heartbeat_s
+        self._timeout_s = timeout.total_seconds()
+        self._connection: aio_pika.abc.AbstractConnection | None = None
+        self._confirming: AbstractChannel | None = None
+        self._connecting = asyncio.Lock()
+        self.shown = shown_address(url)
+        """The address without user and password."""
+
+    async def _connected(self) -> aio_pika.abc.AbstractConnection:
+        async with self._connecting:
+            if self._connection is None or self._connection.is_closed:
+                self._connection = await aio_pika.connect(
+                    self._url, timeout=self._timeout_s, heartbeat=self._heartbeat_s
+                )
+            return self._connection
+
+    async def declare(self, queues: Mapping[str, Mapping[str, Any]]) -> None:
+        """Declare durable queues that do not exist yet, with these arguments.
+
+        Raises:
+            SourceRejectedError: one exists with other arguments, or the user may not declare it.
+            SourceUnavailableError: no answer.
+        """
+        async with self._answered("declaring the queues"), self._channel() as channel:
+            is_limited = self._version() >= LIMITED_FROM
+            for name, arguments in queues.items():
+                extra = UNLIMITED if is_limited else {}
+                await channel.declare_queue(name, durable=True, arguments={**arguments, **extra})
+
+    def _version(self) -> int:
+        """Return the main version of the broker."""
+        assert self._connection is not None, "it was just used"
+        transport = self._connection.transport
+        assert transport is not None, "it is connected"
+        version = str(transport.connection.server_properties.get("version", "0"))
+        return int(version.partition(".")[0]) if version[:1].isdigit() else 0
+
+    async def depths(self, queues: list[str]) -> list[int]:
+        """Return how many messages wait in each queue, without those that were delivered.
+
+        Raises:
+            SourceRejectedError: one does not exist.
+            SourceUnavailableError: no answer.
+        """
+        async with self._answered("asking for the queues"), self._channel() as channel:
+            found = [await channel.declare_queue(name, passive=True) for name in queues]
+        return [queue.declaration_result.message_count or 0 for queue in found]
+
+    async def check_exchange(self, name: str) -> None:
+        """Check that an exchange exists.
+
+        Raises:
+            SourceRejectedError: it does not.
+            SourceUnavailableError: no answer.
+        """
+        async with self._answered(f"asking for exchange {name!r}"), self._channel() as channel:
+            await channel.get_exchange(name, ensure=True)
+
+    async def consume(
+        self,
+        queue: str,
+        prefetch: int,
+        deliver: Callable[[Delivery], None],
+        on_end: Callable[[SourceError], None],
+    ) -> Consumer:
+        """Consume a queue. *on_end* is called when the link has ended by itself.
+
+        Raises:
+            SourceRejectedError: there is no such queue, or the user may not read it.
+            SourceUnavailableError: no answer.
+        """
+        async with self._answered(f"consuming {queue!r}"):
+            connection = await self._connected()
+            channel = await connection.channel(publisher_confirms=False)
+            await channel.set_qos(prefetch_count=prefetch)
+            raw = await channel.get_underlay_channel()
+            consumer = Consumer(channel, raw, prefetch, on_end)
+            try:
+                await consumer.begin(queue, deliver)
+            except BaseException:
+                await consumer.close(self._timeout_s)
+                raise
+            return consumer
+
+    async def publish(
+        self,
+        body: bytes,
+        *,
+        exchange: str,
+        routing_key: str,
+        **properties: Any,  # noqa: ANN401
+    ) -> None:
+        """Publish a persistent message; return when the broker has confirmed it.
+
+        Raises:
+            SourceRejectedError: there is no such exchange, or no queue took the message.
+            SourceUnavailableError: no confirmation; the message may have been stored.
+        """
+        message = aio_pika.Message(
+            body, delivery_mode=aio_pika.DeliveryMode.PERSISTENT, **properties
+        )
+        async with self._answered(f"publishing to {routing_key!r}"):
+            channel = await self._publishing()
+            target = (
+                await channel.get_exchange(exchange, ensure=False)
+                if exchange
+                else channel.default_exchange
+            )
+            await target.publish(message, routing_key, timeout=self._timeout_s)
+
+    async def _publishing(self) -> AbstractChannel:
+        connection = await self._connected()
+        if self._confirming is None or self._confirming.is_closed:
+            self._confirming = await connection.channel(
+                publisher_confirms=True, on_return_raises=True
+            )
+        return self._confirming
+
+    @asynccontextmanager
+    async def _channel(self) -> AsyncIterator[AbstractChannel]:
+        connection = await self._connected()
+        channel = await connection.channel(publisher_confirms=False)
+        try:
+            yield channel
+        finally:
+            if not channel.is_closed:
+                await channel.close()
+
+    @asynccontextmanager
+    async def _answered(self, what: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                yield
+        except aiormq.exceptions.PublishError as error:
+            raise SourceRejectedError(
+                f"{what} at {self.shown}: no queue takes messages of this routing key"
+            ) from error
+        except _REJECTED as error:
+            raise SourceRejectedError(f"{what} at {self.shown}: {error}") from error
+        except (
+            aiormq.exceptions.IncompatibleProtocolError,
+            aiormq.exceptions.InvalidFrameError,  # The answer to an unknown virtual host.
+        ) as error:
+            raise SourceRejectedError(
+                f"{what} at {self.shown}: the broker refused the connection. Is the virtual host "
+                "right, which is the last part of the address?"
+            ) from error
+        except OSError as error:
+            is_name = "Name or service" in str(error) or "nodename" in str(error)
+            kind = SuspectSettingError if is_name else SourceUnavailableError
+            raise kind(f"{what} at {self.shown}: {error}") from error
+        except _FAILED as error:
+            said = str(error) or f"no answer in {self._timeout_s:g} s"
+            raise SourceUnavailableError(f"{what} at {self.shown}: {said}") from error
+
+    async def close(self) -> None:
+        """Close the connection. Never raises."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*_FAILED):
+                async with asyncio.timeout(self._timeout_s):
+                    await connection.close()
+
+
+def shown_address(url: str) -> str:
+    """Return host, port and virtual host of a URL, without the password.
+
+    Raises:
+        ConfigurationError: it is not a URL of a broker.
+    """
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    if parts.scheme not in {"amqp", "amqps"} or not parts.hostname or port == -1:
+        raise ConfigurationError(
+            "the address of the broker has the form amqp://USER:PASSWORD@HOST:PORT/VHOST (amqps:// "
+            "with TLS)"
+        )
+    shown = parts.hostname if port is None else f"{parts.hostname}:{port}"
+    return f"{shown}{parts.path.rstrip('/')}"

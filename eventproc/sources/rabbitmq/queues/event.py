@@ -1,0 +1,100 @@
+"""Convert a message of a queue to a ``ReceivedEvent``."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from eventproc.core.offset_format import QUEUE_OFFSET_PREFIX
+from eventproc.sources.lazy_event import LazyEvent
+
+KEY_HEADER: Final = "x-partition-key"
+"""Header: the key of a message."""
+
+DELIVERY_COUNT_HEADER: Final = "x-delivery-count"
+"""Header that a quorum queue adds to a message which it delivers again."""
+
+DELIVERIES: Final = "rabbitmq-deliveries"
+"""System property: how often the broker had delivered the message before, to any consumer. Only if
+it had; messages that were sent ahead and not handled count, too."""
+
+
+class Properties(Protocol):
+    """The properties of a message, by AMQP 0-9-1."""
+
+    headers: Mapping[str, object] | None
+    timestamp: datetime | None
+    content_type: str | None
+    correlation_id: str | None
+    message_id: str | None
+
+
+class Header(Protocol):
+    """What precedes the body of a message."""
+
+    @property
+    def properties(self) -> Properties:
+        """The properties of the message."""
+
+
+class Message(Protocol):
+    """A message of the client."""
+
+    @property
+    def body(self) -> bytes:
+        """What was published."""
+
+    @property
+    def header(self) -> Header:
+        """What precedes the body."""
+
+    @property
+    def redelivered(self) -> bool | None:
+        """Whether the broker may have delivered it before."""
+
+
+class QueueEvent(LazyEvent):
+    """A ``ReceivedEvent`` over a message of a queue."""
+
+    __slots__ = ("_arrived_at",)
+    _message: Message
+    _arrived_at: datetime
+
+    def __init__(self, message: Message, sequence_number: int, arrived_at: datetime) -> None:
+        """Keep the message, and when it arrived."""
+        super().__init__(message, sequence_number)
+        object.__setattr__(self, "_arrived_at", arrived_at)
+
+    def _decoded(self, name: str) -> Mapping[str, object]:
+        if name == "body":
+            return {name: bytes(self._message.body)}
+        if name == "offset":
+            return {name: offset_text(self.sequence_number)}
+        if name == "enqueued_time":
+            return {name: _aware(self._message.header.properties.timestamp) or self._arrived_at}
+        return _attached(self._message)
+
+
+def offset_text(sequence_number: int) -> str:
+    """Return an offset in the form of a checkpoint."""
+    return f"{QUEUE_OFFSET_PREFIX}{sequence_number}"
+
+
+def _attached(message: Message) -> dict[str, object]:
+    properties = message.header.properties
+    headers = dict(properties.headers or {})
+    key = headers.pop(KEY_HEADER, None)
+    count = headers.pop(DELIVERY_COUNT_HEADER, None)
+    deliveries = count if isinstance(count, int) else int(bool(message.redelivered))
+    return {
+        "partition_key": key if isinstance(key, str) else None,
+        "properties": headers,
+        "system_properties": {DELIVERIES: deliveries} if deliveries else {},
+        "content_type": properties.content_type,
+        "correlation_id": properties.correlation_id,
+        "message_id": properties.message_id,
+    }
+
+
+def _aware(time: datetime | None) -> datetime | None:
+    """Return the publisher's time with its zone: by the protocol it is UTC, in whole seconds."""
+    return time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time

@@ -1,0 +1,87 @@
+"""Publishes keyed messages to partition queues, each confirmed by the broker."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated
+
+from eventproc.concurrency.resource import AsyncResource
+from eventproc.settings import SECRET, checked
+from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker
+from eventproc.sources.rabbitmq.queues.event import KEY_HEADER
+from eventproc.sources.rabbitmq.queues.names import QueueHash, QueueNames
+from eventproc.sources.rabbitmq.queues.options import QueueOptions
+from eventproc.sources.rabbitmq.queues.source import HEARTBEAT_DEFAULT
+
+
+class QueuePublisher(AsyncResource):
+    """Publishes to the queues ``PREFIX-P0`` to ``PREFIX-P(count - 1)``.
+
+    All messages of a key go to one queue, and stay in order if each is published after the one
+    before it was confirmed. All publishers of a prefix need the same *count* and *key_hash*.
+
+    Args:
+        url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.
+        prefix: the first part of the queues' names.
+        count: how many queues there are.
+        key_hash: how a key is assigned to a queue.
+
+    Raises:
+        ConfigurationError: an argument is not valid.
+    """
+
+    @checked
+    def __init__(
+        self,
+        url: Annotated[str, SECRET],
+        *,
+        prefix: str,
+        count: int,
+        key_hash: QueueHash = QueueHash.JUMP,
+    ) -> None:
+        self._names = QueueNames(prefix, count)
+        self._key_hash = key_hash
+        self._broker = Broker(
+            url,
+            heartbeat_s=int(HEARTBEAT_DEFAULT.total_seconds()),
+            timeout=QueueOptions().connect_timeout,
+        )
+
+    async def open(self) -> None:
+        """Connect, and declare the queues that are missing.
+
+        Raises:
+            SourceRejectedError: one exists with other arguments, or the user has no right.
+            SourceUnavailableError: no answer.
+        """
+        names = (self._names.queue(number) for number in range(self._names.count))
+        await self._broker.declare(dict.fromkeys(names, QUEUE_ARGUMENTS))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._broker.close()
+
+    async def publish(
+        self,
+        body: bytes,
+        *,
+        key: str,
+        properties: Mapping[str, str | int | float | bool | bytes] | None = None,
+        message_id: str | None = None,
+        content_type: str | None = None,
+    ) -> None:
+        """Publish a message; return when a majority of the queue's brokers has stored it.
+
+        Raises:
+            SourceRejectedError: its queue does not exist any more.
+            SourceUnavailableError: no confirmation. The message may have been stored: publishing it
+                again may store it twice.
+        """
+        await self._broker.publish(
+            body,
+            exchange="",
+            routing_key=self._names.queue(self._names.number_of(key, self._key_hash)),
+            headers={**(properties or {}), KEY_HEADER: key},
+            message_id=message_id,
+            content_type=content_type,
+            timestamp=datetime.now(UTC),
+        )

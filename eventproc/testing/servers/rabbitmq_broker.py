@@ -1,0 +1,250 @@
+"""Starts and stops RabbitMQ from Python.
+
+Rule 1: the broker ends with the program that started it, even if that is killed.
+Rule 2: nothing is installed here. If the broker is missing, the error names the command to get it.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+from eventproc.testing.servers.child_server import ChildServer
+
+PROGRAM_VARIABLE: Final = "EVENTPROC_RABBITMQ"
+"""Environment variable: path of a ``rabbitmq-server`` program, instead of the one that make got."""
+
+_CHECKOUT: Final = Path(__file__).resolve().parents[3]
+_FETCHED: Final = _CHECKOUT / ".tools/rabbitmq"
+
+_GUARDED: Final = """\
+exec 3<&0 </dev/null >"$RABBITMQ_LOG_BASE/output" 2>&1
+{ cat <&3 >/dev/null; kill -9 0; } &
+epmd &
+"$@"
+kill -9 0
+"""
+"""Shell commands: run a program until standard input ends, as it does when the parent ends, and the
+daemon by which Erlang finds nodes. Then end all their processes."""
+
+_CONFIG: Final = """\
+listeners.tcp.1 = 127.0.0.1:{amqp}
+stream.listeners.tcp.1 = 127.0.0.1:{stream}
+stream.advertised_host = 127.0.0.1
+stream.advertised_port = {stream}
+disk_free_limit.absolute = 50MB
+raft.wal_max_size_bytes = 33554432
+log.console = false
+log.file.level = warning
+"""
+
+_ERLANG_ARGS: Final = "+sbwt none +sbwtdcpu none +sbwtdio none"
+"""Threads without work sleep: by default they spin for a moment, which costs others their time."""
+
+_STOP_MAX_S: Final = 20.0
+
+
+def find_rabbitmq() -> str:
+    """Return the path of the program ``rabbitmq-server``.
+
+    Looked for in this order: the environment variable ``EVENTPROC_RABBITMQ``; the checkout that
+    this package lies in (``make rabbitmq`` puts it there); the ``PATH``.
+
+    Raises:
+        ConfigurationError: It is not installed; the message says how to get it.
+    """
+    named = os.environ.get(PROGRAM_VARIABLE)
+    if named:
+        if not os.access(named, os.X_OK):
+            raise ConfigurationError(f"{PROGRAM_VARIABLE} names {named}, which cannot be run")
+        return named
+    if (_FETCHED / ".done").exists():
+        return str(_FETCHED / "server/sbin/rabbitmq-server")
+    found = shutil.which("rabbitmq-server")
+    if found is not None:
+        return found
+    raise ConfigurationError(
+        "RabbitMQ is not installed. On Debian, in a checkout of eventproc: `make rabbitmq`. "
+        f"Elsewhere install RabbitMQ 3.10 or newer, or set {PROGRAM_VARIABLE} to the path of a "
+        "`rabbitmq-server` program."
+    )
+
+
+class RabbitMqBroker(ChildServer):
+    """One RabbitMQ broker with streams on loopback, for tests and demonstrations.
+
+    Use it as a context manager, or call ``start`` and ``stop``. It takes some seconds to start;
+    inside a running event loop call ``await asyncio.to_thread(broker.start)``.
+
+    The ports are chosen at the first start and kept, so ``url`` stays good over a restart.
+
+    Args:
+        location: Keep the data in this directory, which must exist, so that it survives ``stop``,
+            ``kill`` and ``start``. ``None``: every start begins empty.
+        start_timeout: Raise an error if it does not listen by then.
+    """
+
+    def __init__(
+        self,
+        *,
+        location: Path | None = None,
+        start_timeout: timedelta = timedelta(seconds=90),
+    ) -> None:
+        super().__init__(start_timeout)
+        self._location = location
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._stream_port = 0
+
+    @property
+    def url(self) -> str:
+        """Its AMQP URL, with user and password.
+
+        Raises:
+            RuntimeError: It was never started, so it has no port yet.
+        """
+        return f"amqp://guest:guest@{self._address}/"
+
+    @property
+    def stream_url(self) -> str:
+        """The URL for streams, with user and password.
+
+        Raises:
+            RuntimeError: It was never started, so it has no port yet.
+        """
+        host, _, _ = self._address.partition(":")
+        return f"rabbitmq-stream://guest:guest@{host}:{self._stream_port}/"
+
+    def start(self) -> None:
+        """Start the broker, and return when it listens. Does nothing if it runs already.
+
+        Raises:
+            ConfigurationError: It is not installed; the message gives the remedy.
+            RuntimeError: It ended or did not listen in time; the message quotes its last lines.
+        """
+        if self.is_running:
+            return
+        program = find_rabbitmq()
+        self._port = self._port or _free_port()
+        self._stream_port = self._stream_port or _free_port()
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARDED, "sh", program],
+            stdin=subprocess.PIPE,
+            text=True,
+            env=os.environ | self._environment(self._make_folder()),
+            start_new_session=True,
+        )
+        self._wait_until_it_listens()
+        self._pid = int((self._folder / "pid").read_text())
+
+    @property
+    def _folder(self) -> Path:
+        if self._location is not None:
+            return self._location
+        assert self._scratch is not None, "it runs"
+        return Path(self._scratch.name)
+
+    def _make_folder(self) -> Path:
+        """Write the files that it is started with."""
+        if self._location is None:
+            self._scratch = tempfile.TemporaryDirectory(
+                prefix="rabbitmq-", ignore_cleanup_errors=True
+            )
+        folder = self._folder
+        (folder / "log").mkdir(exist_ok=True)
+        (folder / "plugins").write_text("[rabbitmq_stream].\n")
+        config = _CONFIG.format(amqp=self._port, stream=self._stream_port)
+        (folder / "rabbitmq.conf").write_text(config)
+        (folder / "pid").unlink(missing_ok=True)
+        return folder
+
+    def _environment(self, folder: Path) -> Mapping[str, str]:
+        erlang = _FETCHED / "erlang/bin"
+        return {
+            "PATH": f"{erlang}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "HOME": str(folder),  # Erlang keeps a cookie there.
+            "ERL_CRASH_DUMP_SECONDS": "0",
+            "ERL_EPMD_PORT": str(_free_port()),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODENAME": f"rabbit{self._port}@localhost",
+            "RABBITMQ_NODE_PORT": str(self._port),
+            "RABBITMQ_DIST_PORT": str(_free_port()),
+            "RABBITMQ_MNESIA_BASE": str(folder / "data"),
+            "RABBITMQ_LOG_BASE": str(folder / "log"),
+            "RABBITMQ_PID_FILE": str(folder / "pid"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
+            "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": _ERLANG_ARGS,
+        }
+
+    def _wait_until_it_listens(self) -> None:
+        until_s = time.monotonic() + self._start_timeout_s
+        for port in (self._port, self._stream_port):
+            while not _listens(port):
+                if time.monotonic() > until_s or not self.is_running:
+                    said = self._said()
+                    self.kill()
+                    raise RuntimeError(f"RabbitMQ did not start. Its last output: {said}")
+                time.sleep(0.05)
+
+    def _said(self) -> str:
+        files = [self._folder / "log/output", *self._folder.glob("log/*.log")]
+        texts = [file.read_text(errors="replace") for file in files if file.exists()]
+        return " / ".join("".join(texts).splitlines()[-10:]) or "nothing"
+
+    def stop(self) -> None:
+        """Stop it gracefully, and wait for its end. Repeating is harmless."""
+        if self.is_running and self._pid:
+            os.kill(self._pid, signal.SIGTERM)
+            self.resume()  # a paused process handles SIGTERM only after SIGCONT
+            _wait_for_end(self._pid, _STOP_MAX_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would. Repeating is harmless."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.communicate()  # closes its standard input
+        if self._pid:
+            _wait_for_end(self._pid, _STOP_MAX_S)  # Until then its ports are in use.
+            self._pid = 0
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+
+def _listens(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
+            # A port that nobody listens at may be chosen for our own end, which then meets itself.
+            return bool(link.getsockname() != link.getpeername())
+    except OSError:
+        return False
+
+
+def _wait_for_end(pid: int, max_s: float) -> None:
+    until_s = time.monotonic() + max_s
+    while _is_alive(pid) and time.monotonic() < until_s:
+        time.sleep(0.02)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

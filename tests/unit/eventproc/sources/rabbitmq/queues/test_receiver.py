@@ -1,0 +1,144 @@
+"""The receiver of a queue, with a consumer that is played."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from eventproc.errors import SourceUnavailableError
+from eventproc.models import SequenceRange
+from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
+from eventproc.testing.virtual_time import run_virtual
+
+SOON = timedelta(seconds=1)
+
+
+@dataclass
+class Delivery:
+    """A message of the client."""
+
+    delivery_tag: int | None
+    body: bytes = b"x"
+
+
+class PlayedConsumer:
+    """Notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def acknowledge(self, through, single) -> None:
+        self.calls.append((through, list(single)))
+
+    async def until_acknowledged(self, timeout_s) -> None:
+        self.calls.append(("asked", timeout_s))
+
+    async def stop(self, timeout_s) -> None:
+        self.calls.append(("stopped", timeout_s))
+
+    async def close(self, timeout_s) -> None:
+        self.calls.append(("closed", timeout_s))
+
+
+def opened(first: int, count: int) -> tuple[QueueReceiver, PlayedConsumer]:
+    """Return a receiver to which so many messages were delivered."""
+    receiver, consumer = QueueReceiver(first, timeout=timedelta(seconds=3)), PlayedConsumer()
+    receiver.attach(consumer)  # type: ignore[arg-type]
+    for number in range(count):
+        receiver.deliver(Delivery(number + 1))
+    return receiver, consumer
+
+
+async def received(receiver: QueueReceiver, events_max: int = 100) -> list[int]:
+    events = await receiver.receive(events_max=events_max, wait_max=SOON)
+    return [event.sequence_number for event in events]
+
+
+def test_deliveries_are_numbered_from_the_first_one():
+    """In the order of their arrival, and at most as many as are wanted."""
+
+    async def scenario():
+        receiver, _ = opened(100, 5)
+        return await received(receiver, 2), await received(receiver)
+
+    assert run_virtual(scenario()) == ([100, 101], [102, 103, 104])
+
+
+def test_a_delivery_with_an_unexpected_tag_ends_the_link():
+    """Its number would settle another message."""
+
+    async def scenario():
+        receiver, consumer = opened(0, 2)
+        receiver.deliver(Delivery(4))
+        receiver.deliver(Delivery(5))
+        receiver.settle(1)
+        with pytest.raises(SourceUnavailableError, match="delivery 4, expected was 3"):
+            await received(receiver)
+        return consumer.calls, receiver.is_over
+
+    assert run_virtual(scenario()) == ([], True)
+
+
+def test_no_more_is_settled_than_was_delivered():
+    """A position of a former link may be further on."""
+
+    async def scenario():
+        receiver, consumer = opened(10, 3)
+        receiver.settle(99)
+        receiver.settle(99)
+        receiver.settle(5, [SequenceRange(1, 4)])
+        return consumer.calls
+
+    assert run_virtual(scenario()) == [(3, [])]
+
+
+def test_after_a_stop_messages_can_be_settled_and_after_a_close_not():
+    """Closing ends the link, whose messages come again then."""
+
+    async def scenario():
+        receiver, consumer = opened(0, 3)
+        await receiver.stop()
+        receiver.settle(0)
+        await receiver.until_settled()
+        await receiver.close()
+        await receiver.close()
+        receiver.settle(2)
+        for call in (received(receiver), receiver.until_settled()):
+            with pytest.raises(SourceUnavailableError, match="closed"):
+                await call
+        return consumer.calls
+
+    assert run_virtual(scenario()) == [
+        ("stopped", 3.0),
+        (1, []),
+        ("asked", 3.0),
+        ("stopped", 3.0),
+        ("closed", 3.0),
+    ]
+
+
+def test_a_link_that_broke_delivers_nothing_more():
+    """What waits in it comes again on the next one; the first error counts."""
+
+    async def scenario():
+        receiver, _ = opened(0, 3)
+        receiver.end(SourceUnavailableError("first"))
+        receiver.end(SourceUnavailableError("second"))
+        with pytest.raises(SourceUnavailableError, match="first"):
+            await received(receiver)
+
+    run_virtual(scenario())
+
+
+def test_the_newest_number_counts_what_waits_at_the_broker():
+    """This is what the lag is computed from."""
+
+    async def scenario():
+        receiver, _ = opened(10, 3)
+        receiver.depth = 7
+        return receiver.last_enqueued
+
+    newest = run_virtual(scenario())
+
+    assert newest is not None
+    assert (newest.sequence_number, newest.offset) == (19, "queue:19")
