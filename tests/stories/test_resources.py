@@ -151,6 +151,45 @@ def test_the_names_of_silent_processes_are_closed_for_an_expiration_and_a_cycle(
     assert run_virtual(story()) == []
 
 
+@pytest.mark.parametrize("lease_mode", LeaseMode)
+@pytest.mark.parametrize("draw", range(4))
+def test_after_an_outage_of_the_store_the_names_of_a_silent_process_stay_closed_for_longer(
+    lease_mode, draw
+):
+    """The others had no answers for half an expiration when its records expired.
+
+    So they let it renew for two intervals more, and look again within the third.
+    """
+    rng = Random(draw)
+    owner_ids = ["p", "q", "r"]
+
+    async def story():
+        scene = ResourceScene(*KEYS)
+        async with AsyncExitStack() as stack:
+            for name in owner_ids:
+                await stack.enter_async_context(scene.processor(name, lease_mode=lease_mode))
+                await seconds(rng.uniform(1, 10))
+            await seconds(EXPIRATION_S + rng.uniform(0, 10))
+            lost, *others = rng.sample(owner_ids, 3)
+            names = scene.held()[lost]
+            lost_s = scene.loop.time()
+            scene.store_by_owner[lost].faults = StoreFaults(request_lost_rate=1.0)
+            await seconds(EXPIRATION_S / 2 - CYCLE_S)
+            for owner_id in others:
+                scene.store_by_owner[owner_id].faults = StoreFaults(request_lost_rate=1.0)
+            await seconds(EXPIRATION_S / 2 + CYCLE_S)
+            for owner_id in others:
+                scene.store_by_owner[owner_id].faults = StoreFaults()
+            await seconds(20 + 2 * CYCLE_S + REBALANCE_S)
+            scene.check()
+            newest = [scene.uses_of(name)[-1] for name in names]
+            scene.store_by_owner[lost].faults = StoreFaults()
+        assert {use.owner_id for use in newest} <= {*others}
+        return [use.began_s - lost_s for use in newest]
+
+    assert min(run_virtual(story())) > EXPIRATION_S + 20
+
+
 def test_a_holder_that_cannot_renew_in_time_is_suspended_and_goes_on_with_its_epoch():
     """Nobody else took the resource meanwhile."""
 

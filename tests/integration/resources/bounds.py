@@ -2,6 +2,23 @@
 
 These are the times of the protocol. The handler's own time to close and open, and the time of the
 store's answers, come on top; they are measured.
+
+What happens after a crash, and when at the latest:
+
+1. The process crashes. It wrote its last record at that moment.
+2. After ``expired_s`` the record counts as expired for everybody who reads it, so its owner is dead.
+3. At most one interval later the next holder reads that. To it, the membership has changed.
+4. One rebalance interval later it reads the same again, and claims the name. While every reading
+   shows another membership, this wait lasts ``UNSTABLE_CYCLES_MAX`` rebalance intervals more.
+
+If the next holder has read nothing for half an expiration when it comes to 3, nobody is dead to it
+for ``GRACE_INTERVALS`` intervals more: whoever lives may not have been able to renew either. The
+reading that shows the change is the first one after that, so it comes up to one interval later.
+
+What happens in a planned change: the next holder reads within one rebalance interval that the name
+was handed to it. If another process has joined or left meanwhile, the name may be planned for a
+third one. Then it is handed on when the membership is stable (as in 4), and the third one reads
+that within one rebalance interval.
 """
 
 from dataclasses import dataclass
@@ -41,6 +58,11 @@ class Bounds:
         return 2 * REBALANCE.total_seconds()
 
     @property
+    def passed_on_s(self) -> float:
+        """In a planned change while others come and go: what is handed over may be passed on."""
+        return (1 + (UNSTABLE_CYCLES_MAX + 1) + 1) * _REBALANCE_S
+
+    @property
     def expired_s(self) -> float:
         """After this, every member that looks finds that a silent one is dead.
 
@@ -63,4 +85,4 @@ class Bounds:
     @property
     def outage_s(self) -> float:
         """The same if the next holder had no answers of the store for a while."""
-        return self.crowded_s + GRACE_INTERVALS * INTERVAL.total_seconds()
+        return self.crowded_s + GRACE_INTERVALS * INTERVAL.total_seconds() + _INTERVAL_S

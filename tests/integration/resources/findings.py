@@ -13,6 +13,7 @@ from tests.integration.resources.story import Process
 AFTER_CRASH = "crash"
 CRASH_BESIDE_OTHERS = "crash, beside other events"
 PLANNED = "planned"
+PLANNED_BESIDE_OTHERS = "planned, beside others"
 PLANNED_BESIDE_FAULT = "planned, beside a fault"
 AFTER_OUTAGE = "either, and slow store"
 
@@ -54,9 +55,9 @@ class Findings:
         """How often a former holder still sent."""
         return len({(m.name, m.epoch) for m in self.refused})
 
-    def changes_by(self, cause: str) -> list[Change]:
-        """Return the changes of one cause, the longest last."""
-        return sorted((c for c in self.changes if c.cause == cause), key=lambda c: c.protocol_s)
+    def changes_by(self, *causes: str) -> list[Change]:
+        """Return the changes of these causes, the longest last."""
+        return sorted((c for c in self.changes if c.cause in causes), key=lambda c: c.protocol_s)
 
 
 def find(
@@ -166,7 +167,8 @@ def _change(
     _, ended_s = former.diary.ended_s.get((last.name, last.epoch), (last.at_s, last.at_s))
     waits = [d.waits_within(ended_s, began_s) for d in (former.diary, next_.diary)]
     waited_s = length_s([span for spans in waits for span in spans])
-    return _measured(first, PLANNED, last.at_s, began_s - ended_s - waited_s)
+    cause = PLANNED_BESIDE_OTHERS if near_count > 1 else PLANNED
+    return _measured(first, cause, last.at_s, began_s - ended_s - waited_s)
 
 
 def _measured(first: Message, cause: str, since_s: float, protocol_s: float) -> Change:

@@ -12,10 +12,15 @@ from tests.integration.resources.findings import (
     CRASH_BESIDE_OTHERS,
     PLANNED,
     PLANNED_BESIDE_FAULT,
+    PLANNED_BESIDE_OTHERS,
     Change,
     Findings,
 )
 from tests.integration.resources.story import Story
+
+
+P99_COUNT_MIN = 100
+"""Of fewer changes the 99th percentile is the longest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +74,19 @@ def lines(found: Findings, bounds: Bounds) -> list[Line]:
         (AFTER_CRASH, "max", bounds.crash_s),
         (CRASH_BESIDE_OTHERS, "max", bounds.crowded_s),
         (PLANNED, "p99", bounds.planned_s),
+        (PLANNED_BESIDE_OTHERS, "max", bounds.passed_on_s),
         (PLANNED_BESIDE_FAULT, "max", bounds.crowded_s),
         (AFTER_OUTAGE, "max", bounds.outage_s),
     ]
-    return [
+    found_lines = [
         Line(cause, measure, bound_s, changes)
         for cause, measure, bound_s in kinds
         if (changes := found.changes_by(cause))
     ]
+    planned = found.changes_by(PLANNED, PLANNED_BESIDE_OTHERS)
+    if len(planned) >= P99_COUNT_MIN and found.changes_by(PLANNED_BESIDE_OTHERS):
+        found_lines.append(Line("planned, both", "p99", bounds.planned_s, planned))
+    return found_lines
 
 
 def violations(story: Story, found: Findings, bounds: Bounds) -> list[str]:
