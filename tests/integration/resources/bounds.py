@@ -6,7 +6,7 @@ store's answers, come on top; they are measured.
 What happens after a crash, and when at the latest:
 
 1. The process crashes. It wrote its last record at that moment.
-2. After ``expired_s`` the record counts as expired for everybody who reads it, so its owner is dead.
+2. After ``expired_s`` the record counts as expired for everybody who reads it: its owner is dead.
 3. At most one interval later the next holder reads that. To it, the membership has changed.
 4. One rebalance interval later it reads the same again, and claims the name. While every reading
    shows another membership, this wait lasts ``UNSTABLE_CYCLES_MAX`` rebalance intervals more.

@@ -18,7 +18,6 @@ from tests.integration.resources.findings import (
 )
 from tests.integration.resources.story import Story
 
-
 P99_COUNT_MIN = 100
 """Of fewer changes the 99th percentile is the longest one."""
 

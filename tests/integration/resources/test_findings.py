@@ -209,7 +209,7 @@ def test_one_planned_change_in_a_hundred_may_take_longer(started_s, long_count, 
 )
 def test_a_planned_change_alone_is_quicker_than_one_beside_others(closed_s, is_alone, count):
     """While others come and go, what was handed over may be passed on."""
-    processes = [_process(1, terminated_s=20.9), _process(2, started_s=10.0 if is_alone else 20.5)]
+    processes = [_process(1, terminated_s=20.9), _process(2, started_s=0.0 if is_alone else 20.5)]
 
     assert len(_violations(f"21 1:5, {21 + closed_s} 2:6", *processes)) == count
 
