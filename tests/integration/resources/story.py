@@ -6,11 +6,13 @@ it wakes up has to be refused.
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -37,6 +39,9 @@ UNSETTLED_FRACTION: Final = 0.3
 
 FRESH_S: Final = 0.4
 """A name is held if its newest message is not older, and its sender runs."""
+
+LOCK_S: Final = 0.5
+"""A transaction is shorter, unless its process is frozen."""
 
 MOMENT_S: Final = 0.05
 TIMEOUT_S: Final = 60.0
@@ -179,6 +184,11 @@ class Story:
         """Suspend a process for so long; if that is a freeze, until it holds nothing more."""
         frozen_s = time.monotonic()
         process.popen.send_signal(signal.SIGSTOP)
+        while self._is_locked():
+            process.popen.send_signal(signal.SIGCONT)
+            self._doze()
+            frozen_s = time.monotonic()
+            process.popen.send_signal(signal.SIGSTOP)
         self._stopping.wait(seconds)
         until_s = time.monotonic() + TIMEOUT_S
         while seconds >= FREEZE_S and not self._stopping.is_set():
@@ -188,6 +198,20 @@ class Story:
             self._doze()
         process.frozen.append((frozen_s, time.monotonic()))
         process.popen.send_signal(signal.SIGCONT)
+
+    def _is_locked(self) -> bool:
+        """Whether a process was frozen inside a transaction of SQLite.
+
+        Then no process can write until it wakes up (``docs/stores.md``), so no name could move.
+        """
+        if self.is_on_blobs:
+            return False
+        with closing(sqlite3.connect(self._store, timeout=LOCK_S, isolation_level=None)) as file:
+            try:
+                file.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+        return False
 
     def _ready(self) -> list[Process]:
         return [p for p in self.processes if p.terminated_s is None and p.killed_s is None]
