@@ -4,6 +4,7 @@ To keep one from running, put ``<!-- skip: next -->`` above it and say in the te
 """
 
 import os
+import re
 import sys
 from collections.abc import Generator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
@@ -65,6 +66,9 @@ LONG = (
 )
 """Tests of whole clusters, outages and long stories: ``make test-long`` runs them."""
 
+NEEDS_RABBITMQ = re.compile(r"tests/integration/.*rabbitmq")
+"""Tests that share one broker, which takes ten seconds to start."""
+
 READS_EVERY_FILE = "tests/architecture/"
 """Tests that read the whole project: one process parses it, once."""
 
@@ -87,6 +91,8 @@ def scope_of(nodeid: str) -> str:
         return document
     if nodeid.startswith(NEEDS_SPARK):
         return "spark"
+    if NEEDS_RABBITMQ.match(nodeid):
+        return "rabbitmq"
     if nodeid.startswith(READS_EVERY_FILE):
         return "architecture"
     return document if place.startswith("line:") else nodeid  # Its blocks build on each other.

@@ -28,6 +28,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         LeaseLostError,
         OwnershipLostError,
         ReceiverDisplacedError,
+        RosterUnavailableError,
         SourceError,
         SourceRejectedError,
         SourceUnavailableError,
@@ -69,7 +70,13 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         Ring,
         Weighted,
     )
-    from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, PartitionReceiver
+    from eventproc.ports import (
+        CheckpointStore,
+        DeadLetterSink,
+        EventSource,
+        PartitionReceiver,
+        Roster,
+    )
     from eventproc.processor import EventProcessor, ResourceProcessor
     from eventproc.resources import (
         BlockingHeldResource,
@@ -78,6 +85,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         ResourceHandler,
         Resources,
     )
+    from eventproc.rosters import FixedRoster
     from eventproc.statistics import (
         DeliveryCounters,
         HoldCounters,
@@ -115,6 +123,7 @@ __all__ = [
     "EventSource",
     "FailureAction",
     "FailurePolicy",
+    "FixedRoster",
     "GroupState",
     "HandlerCancelledError",
     "HeldResource",
@@ -142,6 +151,8 @@ __all__ = [
     "ResourceStatistics",
     "Resources",
     "Ring",
+    "Roster",
+    "RosterUnavailableError",
     "SourceError",
     "SourceRejectedError",
     "SourceUnavailableError",
@@ -159,7 +170,7 @@ __all__ = [
 
 _MODULES = (
     *("version", "errors", "models", "statistics"),
-    *("placements", "config", "ports", "handler", "resources", "processor"),
+    *("placements", "config", "ports", "handler", "resources", "rosters", "processor"),
 )
 """The modules of these names, searched in this order: each imports more than the one before."""
 

@@ -92,6 +92,10 @@ class ReceiverDisplacedError(SourceUnavailableError):
     """
 
 
+class RosterUnavailableError(EventProcError):
+    """A roster did not answer. Safe to retry: until it does, its former answer counts."""
+
+
 class DeadLetterError(EventProcError):
     """A dead letter is not known to be stored. Safe to retry: it may be stored twice."""
 

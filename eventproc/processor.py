@@ -8,7 +8,7 @@ from eventproc.handler import HandlerFactory
 from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup
 from eventproc.partition.pump import PartitionPump
-from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, Roster
 from eventproc.resources.handler import ResourceHandlerFactory
 from eventproc.resources.names import Resources
 from eventproc.resources.pump import ResourcePump
@@ -50,6 +50,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         dead_letters: DeadLetterSink | None = None,
         consumer_group: str = "$Default",
         owner_id: str | None = None,
+        roster: Roster | None = None,
         config: EventProcessorConfig | None = None,
         rng: Random | None = None,
         clock: Callable[[], float] | None = None,
@@ -65,7 +66,10 @@ class EventProcessor(GroupProcessor[PartitionPump]):
                 is ``DEAD_LETTER``. One for each processor.
             consumer_group: The consumer group that the processor is a member of.
             owner_id: A name that stays the same over restarts: a crashed processor that restarts
-                under it before its leases expire keeps its partitions. Random if not given.
+                under it before its leases expire keeps its partitions. If not given, the one in the
+                roster, or else random.
+            roster: Which processors the group should have; with a ``Published`` placement. One for
+                each processor.
             config: Every other setting.
             rng: Source of randomness, for jitter and random names.
             clock: Returns seconds, also counting suspended time; for lease times.
@@ -90,6 +94,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             config,
             owner_id=owner_id,
             offset_format=source.offset_format,
+            roster=roster,
             rng=rng,
             clock=clock,
             log=log,
@@ -154,6 +159,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
         group: str,
         handler: ResourceHandlerFactory,
         owner_id: str | None = None,
+        roster: Roster | None = None,
         config: ResourceProcessorConfig | None = None,
         rng: Random | None = None,
         clock: Callable[[], float] | None = None,
@@ -168,7 +174,10 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
                 store may have any number of groups. Upper and lower case do not matter.
             handler: Makes the handler of a resource: usually the handler class.
             owner_id: A name that stays the same over restarts: a crashed processor that restarts
-                under it before its leases expire keeps its resources. Random if not given.
+                under it before its leases expire keeps its resources. If not given, the one in the
+                roster, or else random.
+            roster: Which processors the group should have; with a ``Published`` placement. One for
+                each processor.
             config: Every other setting.
             rng: Source of randomness, for jitter and random names.
             clock: Returns seconds, also counting suspended time; for lease times.
@@ -184,6 +193,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
             store,
             config,
             owner_id=owner_id,
+            roster=roster,
             rng=rng,
             clock=clock,
             log=get_logger("eventproc.processor", resource_group=group),

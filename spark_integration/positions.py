@@ -148,15 +148,16 @@ def _json(option: str, text: str) -> object:
         ) from error
 
 
-def refuse_kafka(checkpoint: Checkpoint | None) -> None:
+def refuse_other_protocol(checkpoint: Checkpoint | None) -> None:
     """Check that a checkpoint has the offset format of Event Hubs over AMQP, which Spark reads.
 
     Raises:
-        ConfigurationError: it has Kafka's.
+        ConfigurationError: it has another.
     """
-    if checkpoint is not None and offset_format_in(checkpoint) is OffsetFormat.KAFKA:
+    found = None if checkpoint is None else offset_format_in(checkpoint)
+    if checkpoint is not None and found not in {None, OffsetFormat.AMQP}:
         raise ConfigurationError(
             f"the consumer group's checkpoint of partition {checkpoint.partition_id!r} is at "
-            f"{checkpoint.offset!r}: a processor that reads over Kafka wrote it, and Kafka's "
+            f"{checkpoint.offset!r}: a processor that does not read over AMQP wrote it, and its "
             "offsets cannot be used over AMQP. Give another consumerGroup"
         )

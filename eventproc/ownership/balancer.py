@@ -7,11 +7,12 @@ runs on the store's loop. ``runtime/run.py`` passes its result to the pumps.
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
 from eventproc.config import GroupConfig
-from eventproc.core.ownership.cycle import Actions, decide
+from eventproc.core.ownership.cycle import Actions, decide, unfenced
 from eventproc.core.ownership.memory import (
     GroupMemory,
     Listing,
@@ -58,6 +59,7 @@ class Balancer:
         clock: Callable[[], float],
         on_lost: Callable[[str], None],
         log: Logger,
+        patience: timedelta | None = None,
     ) -> None:
         """Create the parts; ``membership.enter`` has to be called before the first cycle.
 
@@ -91,6 +93,7 @@ class Balancer:
             standby_timeout=config.standby_timeout,
             load_balancing_interval=config.load_balancing_interval,
             rebalance_interval=config.rebalance_interval,
+            patience=patience,
         )
         self._clock = clock
         self._log = log
@@ -108,6 +111,7 @@ class Balancer:
         busy: Collection[str],
         running: Collection[str],
         work: Mapping[str, WorkDone] = _NO_WORK,
+        expected: frozenset[str] | None = None,
     ) -> CycleResult:
         """Run one cycle.
 
@@ -116,6 +120,7 @@ class Balancer:
             busy: Partitions that are being handed over; they count as held until that is done.
             running: Partitions whose handler may still run, even if the lease is lost.
             work: How much work each partition that is served has made.
+            expected: The members that the roster names, if this processor has read it.
 
         Raises:
             StoreUnavailableError: the group could not be read; nothing was written.
@@ -123,7 +128,9 @@ class Balancer:
         """
         async with self._cycle_lock:
             self._note_load(work)
-            listing = await self._read(tuple(partition_ids), frozenset(busy), frozenset(running))
+            listing = await self._read(
+                tuple(partition_ids), frozenset(busy), frozenset(running), expected
+            )
             before, now_s = self._memory, self._clock()
             self._memory = observe(before, listing, self._rules, now_s)
             self._log_changes(before, self._memory)
@@ -141,7 +148,11 @@ class Balancer:
             self.membership.note_load(load)
 
     async def _read(
-        self, partition_ids: tuple[str, ...], busy: frozenset[str], running: frozenset[str]
+        self,
+        partition_ids: tuple[str, ...],
+        busy: frozenset[str],
+        running: frozenset[str],
+        expected: frozenset[str] | None,
     ) -> Listing:
         """Read members, then ownership: a processor that starts is seen in at least one of them.
 
@@ -159,6 +170,7 @@ class Balancer:
                 present=present,
                 owned=owned,
                 schema=schema,
+                expected=expected,
                 asked_at_s=asked_at_s,
                 own=self.membership.own,
                 leases=self.leases.by_partition,
@@ -185,7 +197,8 @@ class Balancer:
             await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
         is_known = await self.membership.carry_out(actions.member, listing.asked_at_s)
         for member in actions.fenced:
-            is_known &= await self._fence(member)
+            if not await self._fence(member):
+                is_known, actions = False, unfenced(actions, self._memory)
         # Asked after the listing was read: a record without a lease here may be that of a newer
         # process with this owner id.
         if is_known and actions.is_resuming:

@@ -1,14 +1,9 @@
 """The member record of a processor, as its arguments make it."""
 
-import re
-from typing import Final
-
 from eventproc.config import GroupConfig
-from eventproc.core.placement.state import MemberFacts
+from eventproc.core.placement.state import MemberFacts, ordinal_in
 from eventproc.models import Member, OffsetFormat
 from eventproc.version import EVENTPROC_VERSION
-
-_NUMBER_AT_END: Final = re.compile(r"[0-9]+$")
 
 
 def own_member(
@@ -22,8 +17,9 @@ def own_member(
     Raises:
         ConfigurationError: the placement needs to know more of the processor.
     """
-    number = _NUMBER_AT_END.search(owner_id) if is_named else None
-    ordinal = int(number.group()) if config.ordinal is None and number else config.ordinal
+    ordinal = config.ordinal
+    if ordinal is None and is_named:
+        ordinal = ordinal_in(owner_id)
     member = Member(
         owner_id=owner_id,
         incarnation="",

@@ -1,4 +1,4 @@
-"""The interfaces that a processor uses: checkpoint store, event source, dead-letter sink.
+"""The interfaces that a processor uses: checkpoint store, event source, dead-letter sink, roster.
 
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
@@ -6,6 +6,7 @@ Adapters translate the exceptions of client libraries into the errors of ``event
 from eventproc.ports.checkpoint_store import CheckpointStore, ForwardingStore
 from eventproc.ports.dead_letter_sink import DeadLetterSink
 from eventproc.ports.event_source import EventSource, PartitionReceiver
+from eventproc.ports.roster import Roster
 
 __all__ = [
     "CheckpointStore",
@@ -13,4 +14,5 @@ __all__ = [
     "EventSource",
     "ForwardingStore",
     "PartitionReceiver",
+    "Roster",
 ]

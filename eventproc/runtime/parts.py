@@ -11,10 +11,10 @@ from eventproc.config import GroupConfig
 from eventproc.logs import Logger
 from eventproc.models import ConsumerGroup, Member, OffsetFormat
 from eventproc.ownership.own_member import own_member
-from eventproc.ports import CheckpointStore
+from eventproc.ports import CheckpointStore, Roster
 from eventproc.runtime.guarded_store import GuardedStore
 from eventproc.runtime.store_thread import StoreExecutor
-from eventproc.validation.handlers import check_member
+from eventproc.validation.handlers import check_member, check_roster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,8 @@ class MemberParts:
     executor: StoreExecutor | None = None
     """The thread of the store, if another processor opened the store and will close it."""
 
+    roster: Roster | None = None
+
     @classmethod
     def of(
         cls,
@@ -43,12 +45,16 @@ class MemberParts:
         clock: Callable[[], float] | None,
         log: Logger,
         offset_format: OffsetFormat = OffsetFormat.AMQP,
+        roster: Roster | None = None,
     ) -> Self:
-        """Check the arguments, and draw an owner id if none is given.
+        """Check the arguments; take the owner id from the roster or draw one, if none is given.
 
         Raises:
             ConfigurationError: they do not fit together; the message names the remedy.
         """
+        if roster is not None:
+            check_roster(config, roster, owner_id)
+            owner_id = owner_id or roster.own_id
         check_member(config, owner_id)
         rng = rng or Random()  # noqa: S311 - jitter and names, no secrets
         name = owner_id if owner_id is not None else _drawn_owner_id(rng)
@@ -61,6 +67,7 @@ class MemberParts:
             rng=rng,
             clock=clock,
             log=log,
+            roster=roster,
         )
 
 

@@ -138,6 +138,7 @@ class GroupProcessor(Generic[PumpT]):
             config=config,
             member=own_member(config, owner_id, OffsetFormat.AMQP, is_named=False),
             executor=run.executor,
+            roster=None,
             log=self._log.bind(lease=name),
         )
 

@@ -33,6 +33,7 @@ from eventproc.pumps.pumps import Pumps
 from eventproc.retries import waits
 from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.parts import MemberParts
+from eventproc.runtime.roster_view import RosterView
 from eventproc.runtime.store_thread import InlineExecutor, ThreadExecutor
 
 _T = TypeVar("_T")
@@ -104,7 +105,11 @@ class ProcessorRun(Generic[PumpT]):
             clock=self._clock,
             on_lost=self._on_lost,
             log=parts.log,
+            patience=parts.roster.patience if parts.roster else None,
         )
+        self._roster: RosterView | None = None
+        if parts.roster is not None:
+            self._roster = RosterView(parts.roster, owner_id, changed=changed, log=parts.log)
         self._compatibility = Compatibility(
             group=group,
             member=parts.member,
@@ -135,6 +140,9 @@ class ProcessorRun(Generic[PumpT]):
                 await self.executor.call(parts.store.open())
                 self._open.push("store", lambda: self.executor.call(parts.store.close()))
             await self._work.open(self._open)
+            if self._roster is not None:
+                await self._roster.open()
+                self._open.push("roster", self._roster.close)
             self._open.push("preparations", self.preparations.close)
             self.names = tuple(await self._work.names())
             answer_within = (
@@ -307,8 +315,11 @@ class ProcessorRun(Generic[PumpT]):
     async def cycle(self) -> CycleResult:
         """Run one cycle of the balancer, and start and end pumps by its result."""
         busy, running = self.pumps.handing_over, self.pumps.running
-        cycle = self._balancer.cycle(self.names, busy, running, self.pumps.work)
+        expected = self._roster.owner_ids if self._roster else None
+        cycle = self._balancer.cycle(self.names, busy, running, self.pumps.work, expected)
         done = await self.executor.call(cycle)
+        if self._roster is not None:
+            self._roster.note_leader(leads=done.actions.is_leader)
         self._is_rebalancing = not done.actions.is_balanced
         held, actions = self.leases.held, done.actions
         self.pumps.adjust(held, actions.moves.hand_overs, actions.others)

@@ -12,9 +12,10 @@ from types import FunctionType
 from typing import Final
 
 from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
+from eventproc.core.placement.published import Published
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
-from eventproc.ports import DeadLetterSink, EventSource
+from eventproc.ports import DeadLetterSink, EventSource, Roster
 from eventproc.resources.handler import (
     BlockingResourceHandler,
     ResourceHandler,
@@ -61,6 +62,25 @@ def check_member(config: GroupConfig, owner_id: str | None) -> None:
         raise ConfigurationError(
             "static_membership needs an owner_id that stays the same over restarts: "
             "give one, or no processor could take over the partitions that this one kept"
+        )
+
+
+def check_roster(config: GroupConfig, roster: Roster, owner_id: str | None) -> None:
+    """Refuse a roster that nobody would read, and one without the name of this processor.
+
+    Raises:
+        ConfigurationError: the message names the argument and the remedy.
+    """
+    placement = config.placement
+    if not isinstance(placement, Published):
+        raise ConfigurationError(
+            f"a roster is given, but the placement is {placement.name!r}: only the leader of a "
+            "published placement reads a roster, so that all processors have the same plan. Use "
+            f"Published({type(placement).__name__}(...))"
+        )
+    if (owner_id or roster.own_id) is None:
+        raise ConfigurationError(
+            "a roster is given, but no owner_id: pass the name that the roster has for this process"
         )
 
 

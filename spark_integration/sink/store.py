@@ -18,7 +18,7 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 from eventproc.retries import async_attempts
-from spark_integration.positions import refuse_kafka
+from spark_integration.positions import refuse_other_protocol
 from spark_integration.sink.records import (
     TaskId,
     begin_update,
@@ -53,14 +53,14 @@ class Checkpoints:
 
         Raises:
             FencedError, OrderLostError: see ``refuse_successor``.
-            ConfigurationError: it has Kafka's offset format.
+            ConfigurationError: it has the offset format of another protocol.
             StoreUnavailableError: no answer within ``operationTimeout``.
         """
         found: Checkpoint | None = await self._attempts(
             self._store.read_checkpoint, self._group, partition_id
         )
         refuse_successor(found, me)
-        refuse_kafka(found)
+        refuse_other_protocol(found)
         return found
 
     async def begin(

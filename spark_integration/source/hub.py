@@ -23,7 +23,7 @@ from eventproc.models import (
 from eventproc.ports import EventSource
 from eventproc.retries import attempts_within
 from spark_integration.options import SourceOptions
-from spark_integration.positions import Positions, refuse_kafka
+from spark_integration.positions import Positions, refuse_other_protocol
 from spark_integration.source.outage import BACKOFF
 from spark_integration.source.planning import PartitionSpan
 
@@ -213,9 +213,9 @@ def after(checkpoint: Checkpoint) -> EventPosition:
     only an offset.
 
     Raises:
-        ConfigurationError: the checkpoint has Kafka's offset format.
+        ConfigurationError: the checkpoint has the offset format of another protocol.
     """
-    refuse_kafka(checkpoint)
+    refuse_other_protocol(checkpoint)
     if checkpoint.sequence_number is None:
         return EventPosition.from_offset(checkpoint.offset or BEFORE_FIRST_OFFSET)
     return EventPosition.from_sequence_number(checkpoint.sequence_number)

@@ -24,6 +24,7 @@ FILES_BY_VENDOR = {
     ],
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
+    "rstream": ["eventproc/sources/rabbitmq/streams/client.py"],
     "aio_pika": ["eventproc/sources/rabbitmq/queues/amqp.py"],
     "aiormq": ["eventproc/sources/rabbitmq/queues/amqp.py"],
     "pamqp": ["eventproc/sources/rabbitmq/queues/amqp.py"],

@@ -127,7 +127,7 @@ class World(GroupView):
             clock=process.boot_s,
         )
         node = self._add(process, processor, connection)
-        node.facts = facts
+        node.facts, node.deployment_id = facts, deployment_id
         node.run(self._run(node, processor, is_supervised=is_supervised))
         return node
 
@@ -252,7 +252,7 @@ class World(GroupView):
     def _start_again(self, node: CheckedNode) -> None:
         names = {other.owner_id for other in self.there}
         if node.owner_id not in names and not node.leaving.is_set():
-            self.start(node.owner_id)
+            self.start(node.owner_id, deployment_id=node.deployment_id)
 
     def _is_well(self, node: CheckedNode) -> bool:
         """Whether its requests are answered in time, and its handler's calls can be cancelled."""

@@ -6,6 +6,8 @@ from datetime import timedelta
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.config import EventProcessorConfig
+from eventproc.core.placement.even import Even
+from eventproc.core.placement.placement import Placement
 from eventproc.logs import get_logger
 from eventproc.models import (
     LeaseMode,
@@ -44,16 +46,29 @@ class SlowListing(MemoryCheckpointStore):
 class BalancerFixture:
     """The balancer of one processor, "me", and a store that tests write other records into."""
 
-    def __init__(self, partition_count: int, mode: LeaseMode = LeaseMode.PARTITION) -> None:
+    def __init__(
+        self,
+        partition_count: int,
+        mode: LeaseMode = LeaseMode.PARTITION,
+        placement: Placement | None = None,
+    ) -> None:
         self.scene = Scene()
         self.store = SlowListing(self.scene.account)
         self.partition_ids = [str(number) for number in range(partition_count)]
-        self.config = EventProcessorConfig(uses_store_thread=False, lease_mode=mode)
+        self.placement = placement or Even()
+        self.config = EventProcessorConfig(
+            uses_store_thread=False, lease_mode=mode, placement=self.placement
+        )
         clock = asyncio.get_running_loop().time
         self.balancer = Balancer(
             self.store,
             self.scene.group,
-            Member(owner_id="me", incarnation="1", lease_mode=mode),
+            Member(
+                owner_id="me",
+                incarnation="1",
+                lease_mode=mode,
+                placement=self.placement.name,
+            ),
             config=self.config,
             clock=clock,
             on_lost=lambda _: None,
@@ -81,9 +96,18 @@ class BalancerFixture:
     async def join(self, owner_id: str, status=MemberStatus.ACTIVE) -> None:
         """Write a member record of another processor."""
         member = Member(
-            owner_id=owner_id, incarnation="2", status=status, lease_mode=self.config.lease_mode
+            owner_id=owner_id,
+            incarnation="2",
+            status=status,
+            lease_mode=self.config.lease_mode,
+            placement=self.placement.name,
         )
         await self.store.announce_member(self.scene.group, member)
+
+    async def renew(self, owner_id: str) -> None:
+        """Write the member record of another processor again."""
+        found = self.scene.account.records(self.scene.group).member_by_owner[owner_id]
+        await self.store.announce_member(self.scene.group, found)
 
     async def record(self, partition_id: str, owner_id: str) -> None:
         """Write an ownership record of the given owner."""
@@ -114,11 +138,11 @@ class BalancerFixture:
         return {p: record.etag for p, record in records.items()}
 
 
-def run(scenario, partition_count=1, mode=LeaseMode.PARTITION) -> None:
+def run(scenario, partition_count=1, mode=LeaseMode.PARTITION, placement=None) -> None:
     """Run a scenario on virtual time."""
 
     async def main() -> None:
-        fixture = BalancerFixture(partition_count, mode)
+        fixture = BalancerFixture(partition_count, mode, placement)
         async with fixture.store:
             await scenario(fixture)
 

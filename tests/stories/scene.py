@@ -14,6 +14,7 @@ from eventproc import (
     PartitionContext,
     PartitionHandler,
     ReceivedEvent,
+    Roster,
 )
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.handler import HandlerFactory
@@ -38,6 +39,7 @@ class Scene(Fleet):
         owner_id: str | None = "a",
         *,
         sink: DeadLetterSink | None = None,
+        roster: Roster | None = None,
         chance: str = "",
         **settings: Any,
     ) -> EventProcessor:
@@ -52,6 +54,7 @@ class Scene(Fleet):
             config=EventProcessorConfig(**{"uses_store_thread": False, **settings}),
             rng=Random(chance or owner_id),
             dead_letters=sink,
+            roster=roster,
             telemetry=self.telemetry,
         )
 

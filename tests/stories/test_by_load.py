@@ -75,6 +75,30 @@ class Busy(Scene):
         return max(load.values()) / max(sum(load.values()) / PROCESSORS, *self.shares)
 
 
+class Sized(Busy):
+    """Partitions with many small events or a few large ones, which take their handlers no time."""
+
+    def __init__(self, by) -> None:
+        self.events = [max(1, round(40 * load)) for load in ZIPF]
+        self.bytes = [40_000 * load for load in ZIPF]
+        Random(209).shuffle(self.events)
+        Random(56).shuffle(self.bytes)
+        super().__init__(getattr(self, by))
+
+    def share_of(self, partition_id, owner_id):
+        """Return 0: no partition keeps its owner busy."""
+        return 0.0
+
+    async def feed(self):
+        """Publish the same events to each partition, again and again."""
+        while True:
+            for number, count in enumerate(self.events):
+                body = b"x" * round(self.bytes[number] / count)
+                for _ in range(count):
+                    self.hub.publish(body, partition_id=str(number))
+            await asyncio.sleep(EVERY_S)
+
+
 async def run_group(scene, *, minutes, placement=BY_LOAD, mode=LeaseMode.PARTITION):
     """Run a group; return the owners and the excess after each minute."""
     processors = [
@@ -111,6 +135,24 @@ def test_uneven_loads_are_shared_within_ten_minutes(draw, mode):
     assert max(excess for _, excess in history[10:]) <= 1.2
     assert moves(history[10:]) <= 2 * PROCESSORS
     assert history[3][1] > 1.2
+
+
+@pytest.mark.parametrize(("by", "other"), [("events", "bytes"), ("bytes", "events")])
+def test_shares_follow_what_is_measured(by, other):
+    """By events or by bytes: within ten minutes that measure is even, and the other one is not."""
+    scene = Sized(by)
+    history = run_virtual(run_group(scene, minutes=25, placement=Published(ByLoad(by=by))))
+    scene.shares = getattr(scene, other)
+
+    assert max(excess for _, excess in history[10:]) <= 1.2 < history[3][1]
+    assert scene.excess > 1.2
+
+
+def test_events_that_take_no_time_move_nothing_by_busy_time():
+    """However many there are in some of the partitions."""
+    history = run_virtual(run_group(Sized("events"), minutes=20))
+
+    assert moves(history[1:]) == 0
 
 
 def test_an_even_load_moves_nothing():

@@ -1,4 +1,4 @@
-"""Make the source of an event hub or a Kafka topic from a connection string."""
+"""Make the source of an event hub, a Kafka topic or streams from a connection string."""
 
 from urllib.parse import unquote
 
@@ -16,6 +16,12 @@ KAFKA_ENDPOINT = "kafka+"
 """Prefix of an Event Hubs connection string: use the Kafka endpoint instead of AMQP."""
 
 
+STREAM_SERVERS = ("rabbitmq-stream://", "rabbitmq-stream+tls://")
+"""Prefixes of the address of RabbitMQ's streams; a question mark and settings may follow."""
+
+STREAM_SETTINGS = ("namespace", "streams", "key")
+
+
 def make_source(connection_string: str | None, eventhub: str | None) -> EventSource:
     """Make the source of an event hub or a topic, without connecting it.
 
@@ -26,10 +32,13 @@ def make_source(connection_string: str | None, eventhub: str | None) -> EventSou
         raise ConfigurationError(
             "which Event Hubs namespace? Set the environment variable "
             f"{HUB_VARIABLE} to its connection string (`eventproc emulator` prints one), or to "
-            "kafka://HOST:PORT of a Kafka broker"
+            "kafka://HOST:PORT of a Kafka broker, or to rabbitmq-stream://USER:PASSWORD@HOST of "
+            "RabbitMQ's streams"
         )
     if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
         return _kafka_source(connection_string, eventhub or None)
+    if connection_string.startswith(STREAM_SERVERS):
+        return _stream_source(connection_string, eventhub or None)
     from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
 
     return EventHubSource.from_connection_string(connection_string, eventhub_name=eventhub or None)
@@ -45,20 +54,45 @@ def _kafka_source(connection_string: str, topic: str | None) -> EventSource:
     if topic is None:
         raise ConfigurationError("which Kafka topic? Give its name as --eventhub")
     servers, _, query = connection_string.removeprefix(KAFKA_SERVERS).partition("?")
-    settings = _settings(query)
+    settings = _settings(query, KAFKA_SERVERS)
     namespace = settings.pop("namespace", None)
     return KafkaEventSource(servers, topic=topic, namespace=namespace, config=settings)
 
 
-def _settings(query: str) -> dict[str, str]:
+def _stream_source(connection_string: str, stream: str | None) -> EventSource:
+    from eventproc.sources.rabbitmq.streams import (  # noqa: PLC0415 - it is an extra
+        RabbitStreams,
+        StreamOptions,
+    )
+
+    if stream is None:
+        raise ConfigurationError("which stream or super stream? Give its name as --eventhub")
+    url, _, query = connection_string.partition("?")
+    settings = _settings(query, STREAM_SERVERS[0])
+    unknown = settings.keys() - set(STREAM_SETTINGS)
+    if unknown:
+        raise ConfigurationError(
+            f"{STREAM_SERVERS[0]}... has no setting {min(unknown)!r}: give "
+            f"{', '.join(STREAM_SETTINGS)}"
+        )
+    return RabbitStreams(
+        url,
+        stream=stream,
+        streams=tuple(filter(None, settings.get("streams", "").split(","))),
+        namespace=settings.get("namespace"),
+        options=StreamOptions(key=settings["key"]) if "key" in settings else None,
+    )
+
+
+def _settings(query: str, servers: str) -> dict[str, str]:
     """Parse settings as in a URL: ``%26`` stands for ``&``, but a plus is not a blank."""
     settings = {}
     for number, part in enumerate(filter(None, query.split("&")), start=1):
         name, equals, value = part.partition("=")
         if not equals:
             raise ConfigurationError(
-                f"setting {number} after the question mark of {KAFKA_SERVERS}... must have the "
-                "form name=value"
+                f"setting {number} after the question mark of {servers}... must have the form "
+                "name=value"
             )
         settings[unquote(name)] = unquote(value)
     return settings

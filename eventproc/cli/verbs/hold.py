@@ -9,6 +9,7 @@ from eventproc.cli.arguments.address import StoreAddress
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_function, load_resource_handler
 from eventproc.cli.arguments.options import StopAtEof
+from eventproc.cli.arguments.rosters import RosterOption, make_roster
 from eventproc.cli.arguments.settings import RESOURCES
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import OK
@@ -70,6 +71,7 @@ def hold(
             "restarts, such as the name of a pod. By default a new one is generated.",
         ),
     ] = "",
+    roster: RosterOption = "",
     config: Annotated[ResourceProcessorConfig, ConfigOptions(RESOURCES, ResourceProcessorConfig())],
     log_format: Annotated[
         LogFormat,
@@ -98,6 +100,7 @@ def hold(
         group=group,
         handler=load_resource_handler(handler),
         owner_id=owner_id or None,
+        roster=make_roster(roster),
         config=config,
     )
     log_to_stderr(log_format, log_level)

@@ -11,6 +11,7 @@ from eventproc.cli.arguments.dead_letters import make_sink
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_handler
 from eventproc.cli.arguments.options import StopAtEof
+from eventproc.cli.arguments.rosters import RosterOption, make_roster
 from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
@@ -44,6 +45,7 @@ def run(
             "restarts, such as the name of a pod. By default a new one is generated.",
         ),
     ] = "",
+    roster: RosterOption = "",
     config: Annotated[EventProcessorConfig, ConfigOptions(PROCESSOR)],
     key_property: Annotated[
         str,
@@ -105,6 +107,7 @@ def run(
         ),
         consumer_group=address.consumer_group,
         owner_id=owner_id or None,
+        roster=make_roster(roster),
         config=replace(
             config,
             key_selector=delivery.key_selector(key_property, config.key_concurrency),

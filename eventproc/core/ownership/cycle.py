@@ -13,9 +13,11 @@ write can only be refused if another processor wrote in between.
 
 Rule 1: an action that relies on another write of the same cycle is made only if that write was
 won; otherwise the next poll decides again. Claims rely on the member record, and on the fencing of
-the members that owned the partitions before. A claim of what is recorded as this processor's own
-also relies on a member record that was read *after* the ownership records: the process may have
-been suspended between the two listings, and replaced by another one with its owner id.
+the members that owned the partitions before. A hand-over and the end of standby rely on that, too:
+a member that is to be fenced counts as dead in the plan, and may yet renew. A claim of what is
+recorded as this processor's own also relies on a member record that was read *after* the ownership
+records: the process may have been suspended between the two listings, and replaced by another one
+with its owner id.
 Rule 2: if this processor was fenced, or its owner id belongs to another one, it decides nothing
 else in this cycle: what it knows of its own leases is wrong.
 """
@@ -83,6 +85,12 @@ class Actions:
     backed_up: frozenset[str] = frozenset()
     """Partitions of others that this processor should be ready to take over."""
 
+    is_leader: bool = False
+    """Whether this processor leads a group that follows a published plan."""
+
+    awaited: frozenset[str] = frozenset()
+    """The members that a roster expects, and that the leader waits for."""
+
     others: tuple[str, ...] = ()
     """The other members that accept a hand-over."""
 
@@ -96,6 +104,7 @@ class Actions:
         return (
             self.moves.is_balanced
             and self.publish is None
+            and not self.awaited
             and all(lease.is_doubtful for lease in self.renewals)
         )
 
@@ -115,7 +124,8 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     standings = group.standing_by_owner
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
-    if ends_standby(own, observed.members, rules, memory.now_s, has_replaced=has_replaced):
+    not_dead = (*observed.members, *observed.silent)
+    if ends_standby(own, not_dead, rules, memory.now_s, has_replaced=has_replaced):
         own = own.changed_to(ACTIVE)
     step = member_step(
         own,
@@ -145,6 +155,8 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         owner_by_partition=planned,
         unplaced=observed.shares.unplaced,
         backed_up=observed.shares.backed_up,
+        is_leader=observed.is_leader,
+        awaited=group.awaited if observed.is_leader else frozenset(),
         others=tuple(
             sorted(
                 owner_id
@@ -156,6 +168,25 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
             owner_id not in {rules.owner_id, planned.get(p)} and standings[owner_id].lets_go
             for p, owner_id in group.live_owner_by_partition.items()
         ),
+    )
+
+
+def unfenced(actions: Actions, memory: GroupMemory) -> Actions:
+    """Return what is left of these actions if a member that was to be fenced may have renewed.
+
+    As after any change of the members, no hand-over begins. Those that have begun go on, and one
+    that leaves still gives everything up.
+    """
+    assert memory.observed is not None, "a listing was observed"
+    group = memory.observed.group
+    if group.is_leaving:
+        return actions
+    begun, moved = group.handing_over | group.vanished, actions.moves
+    hand_overs = {p: target for p, target in moved.hand_overs.items() if p in begun}
+    return replace(
+        actions,
+        moves=replace(moved, hand_overs=hand_overs),
+        transfers=tuple(claim for claim in actions.transfers if claim.partition_id in begun),
     )
 
 

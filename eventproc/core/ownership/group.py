@@ -15,7 +15,7 @@ WAITING        holds nothing        not yet                never
 The time-out is ``handoff_timeout``, from when this processor first waited for that owner.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -23,6 +23,7 @@ from typing import Final
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.standby import active_members
 from eventproc.core.placement.even import Even
+from eventproc.core.placement.names import agreed
 from eventproc.core.placement.placement import Placement
 from eventproc.core.placement.schema import Schema
 from eventproc.core.placement.state import GroupState, MemberFacts
@@ -80,6 +81,12 @@ class Group:
     schema: Schema | None = None
     """The published plan that the group follows, if its placement is ``Published``."""
 
+    expected: frozenset[str] = frozenset()
+    """The members that a roster names."""
+
+    awaited: frozenset[str] = frozenset()
+    """Those of them that have not come yet, and that the plan waits for."""
+
     facts_by_member: Mapping[str, MemberFacts] = field(default_factory=dict)
     """What the placement may know of the members that have a record."""
 
@@ -117,6 +124,7 @@ class Group:
                 )
                 for owner_id in self.sharing
             },
+            expected=self.expected,
         )
 
     @property
@@ -180,3 +188,27 @@ def standings(
         return INDEPENDENT if owner_id in member_by_owner or owner_id == me else FOREIGN
 
     return {owner_id: standing(owner_id) for owner_id in owner_ids}
+
+
+def with_placement(group: Group, members: Collection[Member], rules: Rules) -> Group:
+    """Return the group with the placement that it follows, and what that may know of members."""
+    facts_by_member = {m.owner_id: MemberFacts.of(m) for m in members} | {
+        rules.owner_id: rules.facts
+    }
+    followers = group.followers
+    names = [m.placement for m in members if m.owner_id in followers - {rules.owner_id}]
+    if rules.owner_id in followers:
+        names.append(rules.placement.name)
+    placement = agreed(names, rules.placement)
+    if placement is not None and not placement.admits_foreign and followers != group.sharing:
+        placement = Even()
+    return replace(group, placement=placement, facts_by_member=facts_by_member)
+
+
+def plan_input(group: Group) -> Hashable:
+    """What the plan depends on besides the owners."""
+    unknown = MemberFacts()
+    facts = (
+        (m, replace(group.facts_by_member.get(m, unknown), deployment_id="")) for m in group.sharing
+    )
+    return group.placement, frozenset(facts)

@@ -7,7 +7,9 @@ record as well, unless that record keeps all its leases (``lease_mode.py``).
 Rule 3: what showed that a member is alive does so for a whole expiration, also if it is there no
 more. When others take the last partition of a member, the records show it again only when it has
 read that, and has written its member record.
-Rule 4: a member with the status *dead* is not alive, however fresh its record is.
+Rule 4: after an outage of the store a member may have had no time to renew. For a while, those that
+were alive before it are alive, also if they own nothing (``spared`` in ``memory.py``).
+Rule 5: a member with the status *dead* is not alive, however fresh its record is.
 """
 
 from collections.abc import Iterable, Mapping

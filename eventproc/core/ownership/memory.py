@@ -15,6 +15,8 @@ since when          question                                             forgott
 ``waiting_since_s`` has a member had its time to let go, or to claim?    when nothing waits for it,
                                                                          and after an outage
 ``numbering``       have other members read the same schema?             when its number changes
+``expected``        has a member had its time to come?                   when the roster does not
+                                                                         name it any more
 ``observed``        can the records have changed since the last poll?    at each full poll
 ==================  ===================================================  ==========================
 """
@@ -25,18 +27,16 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from eventproc.core.ownership.balance import Moves, Shares, moves, shares
-from eventproc.core.ownership.group import Group, Wait, standings
+from eventproc.core.ownership.expected import ExpectedMembers, observe_expected
+from eventproc.core.ownership.group import Group, Wait, plan_input, standings, with_placement
 from eventproc.core.ownership.lease import Lease, contradicted
 from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, silent_members
 from eventproc.core.ownership.liveness import is_fresh, last_writes, live_members
 from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
 from eventproc.core.ownership.rules import Rules
-from eventproc.core.ownership.schemas import Publication, followed, highest, publication
+from eventproc.core.ownership.schemas import Publication, followed, highest, leads, publication
 from eventproc.core.ownership.stability import MembershipObservation, observe_members
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.names import agreed
 from eventproc.core.placement.schema import Schema, StoredSchema
-from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, Member, MembershipSnapshot, OwnershipSnapshot
 
 K = TypeVar("K", bound=Hashable)
@@ -64,6 +64,9 @@ class Listing:
 
     schema: StoredSchema | None = None
     """``None``: not read, because the group publishes no plan, or it could not be read."""
+
+    expected: frozenset[str] | None = None
+    """The members that the roster names; ``None`` if this processor has not read it."""
 
     asked_at_s: float
     """When the first of these was requested."""
@@ -106,6 +109,9 @@ class Observed:
     outsiders: frozenset[str]
     """Live owners that this processor's lease mode or placement does not admit."""
 
+    is_leader: bool
+    """Whether this processor leads a group that follows a published plan."""
+
     publication: Publication | None
     """What this processor publishes, if it leads a group that follows a published plan."""
 
@@ -134,6 +140,7 @@ class GroupMemory:
     process may still leave, and hand over; it has no member record that would show that."""
 
     membership: MembershipObservation | None = None
+    expected: ExpectedMembers = field(default_factory=ExpectedMembers)
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
     schema: Schema | None = None
     """The published plan with the highest number that was seen."""
@@ -145,6 +152,12 @@ class GroupMemory:
     def is_grace(self) -> bool:
         """Whether the store had an outage so recently that live members may look dead."""
         return self.now_s < self.grace_until_s
+
+    @property
+    def spared(self) -> set[str]:
+        """After such an outage: the members before it, which may have had no time to renew."""
+        known = self.observed.members if self.is_grace and self.observed else ()
+        return {member.owner_id for member in known}
 
     @property
     def outsiders(self) -> frozenset[str]:
@@ -182,9 +195,8 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     if owned is None:
         return memory
     me, is_session = rules.owner_id, rules.lease_mode is LeaseMode.SESSION
-    silent: tuple[Member, ...] = ()
-    if is_session and not memory.is_grace:
-        silent = silent_members(present, owned, me, rules.expiration)
+    has_to_fence = is_session and not memory.is_grace
+    silent = silent_members(present, owned, me, rules.expiration) if has_to_fence else ()
     present = _as_fenced(present, silent)
     absent_since_s = _since(memory.absent_since_s, _absent(owned, present), now_s)
     absent = _older(absent_since_s, rules.expiration, now_s)
@@ -192,7 +204,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     live.update(dict.fromkeys(listing.held - _overtaken(suspects, live, me), me))
     written_at = {} if is_session else last_writes(memory.written_at, owned, rules.expiration)
-    members = live_members(present, {*live.values(), *written_at}, rules.expiration)
+    members = live_members(present, {*live.values(), *written_at} | memory.spared, rules.expiration)
     members += _unrecorded(memory, absent_since_s.keys() - absent, live)
     is_leaving = listing.own.member.status is LEAVING
     standing_by_owner = standings(
@@ -209,17 +221,17 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         handing_over=listing.handing_over,
         late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
     )
-    group = _with_placement(group, members, rules)
-    group = replace(group, schema=followed(memory.schema, group))
-    membership = observe_members(memory.membership, _plan_input(group), rules, now_s)
+    group, expected = _with_plan(memory, listing, group, members, rules)
+    membership = observe_members(memory.membership, plan_input(group), rules, now_s)
     numbering = _observe_number(memory.numbering, group, rules, now_s)
     # Members that follow one schema have one plan, whichever members they see.
     is_unsure = (numbering or membership).is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
     )
     group = replace(group, is_unsure=is_unsure)
+    is_leader = leads(group, members, memory.schema)
     published = None
-    if not is_unsure and not membership.is_unstable(now_s, rules):
+    if is_leader and not is_unsure and not membership.is_unstable(now_s, rules):
         published = publication(group, members, memory.schema, listing.schema)
     shared = shares(group)
     outsiders = _outsiders(group, owned, present, rules)
@@ -237,13 +249,15 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
             silent=silent,
             contradicted=suspects,
             outsiders=outsiders,
+            is_leader=is_leader,
             publication=published,
-            is_at_rest=moved.is_balanced and is_quiet,
+            is_at_rest=moved.is_balanced and is_quiet and not (is_leader and group.awaited),
         ),
         absent_since_s=absent_since_s,
         written_at=written_at,
         membership=membership,
         numbering=numbering,
+        expected=expected,
         waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
     )
 
@@ -262,6 +276,20 @@ def _has_successor(before: Listing | None, listing: Listing) -> bool:
     return any(
         known.get(m.owner_id, m.incarnation) != m.incarnation for m in listing.present.members
     )
+
+
+def _with_plan(
+    memory: GroupMemory, listing: Listing, group: Group, members: Collection[Member], rules: Rules
+) -> tuple[Group, ExpectedMembers]:
+    """Return the group with what its plan depends on besides the owners."""
+    group = with_placement(group, members, rules)
+    group = replace(group, schema=followed(memory.schema, group))
+    if rules.patience is None:
+        return group, ExpectedMembers()
+    known, now_s = memory.expected, memory.now_s
+    expected = observe_expected(known, listing.expected, group.schema, members, now_s)
+    awaited = expected.awaited(rules.patience, now_s)
+    return replace(group, expected=expected.names, awaited=awaited), expected
 
 
 def _is_quiet(memory: GroupMemory, rules: Rules) -> bool:
@@ -352,30 +380,6 @@ def _outsiders(
     return found
 
 
-def _with_placement(group: Group, members: Collection[Member], rules: Rules) -> Group:
-    """Return the group with the placement that it follows, and what that may know of members."""
-    facts_by_member = {m.owner_id: MemberFacts.of(m) for m in members} | {
-        rules.owner_id: rules.facts
-    }
-    followers = group.followers
-    names = [m.placement for m in members if m.owner_id in followers - {rules.owner_id}]
-    if rules.owner_id in followers:
-        names.append(rules.placement.name)
-    placement = agreed(names, rules.placement)
-    if placement is not None and not placement.admits_foreign and followers != group.sharing:
-        placement = Even()
-    return replace(group, placement=placement, facts_by_member=facts_by_member)
-
-
-def _plan_input(group: Group) -> Hashable:
-    """What the plan depends on besides the owners."""
-    unknown = MemberFacts()
-    facts = (
-        (m, replace(group.facts_by_member.get(m, unknown), deployment_id="")) for m in group.sharing
-    )
-    return group.placement, frozenset(facts)
-
-
 def _observe_number(
     known: MembershipObservation | None, group: Group, rules: Rules, now_s: float
 ) -> MembershipObservation | None:
@@ -393,4 +397,4 @@ def _signature(listing: Listing, rules: Rules) -> Hashable:
         for m in present.members
     )
     schema = listing.schema and listing.schema.etag
-    return listing.partition_ids, listing.held, members, schema
+    return listing.partition_ids, listing.held, members, schema, listing.expected

@@ -29,3 +29,6 @@ class Rules:
     standby_timeout: timedelta
     load_balancing_interval: timedelta
     rebalance_interval: timedelta
+    patience: timedelta | None = None
+    """For how long the plan waits for a member that the roster expects, and that has not come yet;
+    ``None`` without a roster."""

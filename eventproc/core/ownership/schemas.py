@@ -13,6 +13,8 @@ Rule 4: what the schema does not cover stays as it is: the resources of a member
 any more, and new resources. The leader publishes in its next cycle.
 Rule 5: the leader plans from the schema, not from the records, so a plan that is being carried out
 does not change. It publishes only if that gives another plan.
+Rule 6: the leader also plans for members that a roster expects (``expected.py``). What is planned
+for one that has not come yet stays as it is, by rule 4.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,7 +27,7 @@ from eventproc.core.placement.loads import Loads, in_report
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.published import Published, measured_by
 from eventproc.core.placement.schema import Schema, StoredSchema
-from eventproc.core.placement.state import GroupState
+from eventproc.core.placement.state import GroupState, MemberFacts
 from eventproc.models import Member
 
 
@@ -54,12 +56,15 @@ def followed(known: Schema | None, group: Group) -> Schema | None:
 
 def published_plan(group: Group) -> dict[str, str]:
     """Return the owner that each resource should have: by the schema, or else its live one."""
-    live, schema, sharing = group.live_owner_by_partition, group.schema, group.sharing
-    planned = {} if schema is None else schema.owner_by_resource
-    return dict(live) | {
+    return _published_for(group, group.sharing)
+
+
+def _published_for(group: Group, members: Collection[str]) -> dict[str, str]:
+    planned = {} if group.schema is None else group.schema.owner_by_resource
+    return dict(group.live_owner_by_partition) | {
         p: owner_id
         for p in group.partition_ids
-        if (owner_id := planned.get(p)) is not None and owner_id in sharing
+        if (owner_id := planned.get(p)) is not None and owner_id in members
     }
 
 
@@ -83,7 +88,10 @@ def next_plan(group: Group, placement: Published, loads: Loads | None = None) ->
 
 def _planning_state(group: Group, loads: Loads | None) -> GroupState:
     """Return what the leader plans from; see rule 5."""
-    return replace(group.state, owner_by_resource=published_plan(group), loads=loads)
+    state = group.state
+    members = {name: MemberFacts.of_name(name) for name in group.awaited} | dict(state.members)
+    planned = _published_for(group, members)
+    return replace(state, members=members, owner_by_resource=planned, loads=loads)
 
 
 def _loads(group: Group, members: Collection[Member], by: str) -> Loads:
@@ -111,10 +119,25 @@ def _moved_ms(
     return (*former, *[loads.now_ms] * now_count)
 
 
+def leads(group: Group, members: Collection[Member], known: Schema | None) -> bool:
+    """Whether this processor is the leader.
+
+    Args:
+        group: The group, as every member with the same listing sees it.
+        members: The live members, this one included.
+        known: The schema with the highest number that was seen.
+    """
+    placement, me = group.placement, group.owner_id
+    if not isinstance(placement, Published) or not placement.can_lead:
+        return False
+    candidates = {m.owner_id: m for m in members if _may_lead(m, group)}
+    return me in candidates and leader(candidates, known) == me
+
+
 def publication(
     group: Group, members: Collection[Member], known: Schema | None, stored: StoredSchema | None
 ) -> Publication | None:
-    """Return what this processor publishes, if it is the leader and the plan changes.
+    """Return what the leader publishes, if the plan changes.
 
     Args:
         group: The group, as every member with the same listing sees it.
@@ -122,23 +145,23 @@ def publication(
         known: The schema with the highest number that was seen.
         stored: What is stored; ``None`` if it was not or could not be read.
     """
-    placement, me = group.placement, group.owner_id
-    if not isinstance(placement, Published) or not placement.can_lead or stored is None:
+    placement = group.placement
+    assert isinstance(placement, Published), "only such a group has a leader"
+    if stored is None:
         return None
-    candidates = {m.owner_id: m for m in members if _may_lead(m, group)}
-    if me not in candidates or leader(candidates, known) != me:
-        return None
+    me = next(m for m in members if m.owner_id == group.owner_id)
     by = measured_by(placement)
     loads = None if by is None else _loads(group, members, by)
     found = next_plan(group, placement, loads)
     planned = {p: found.get(p) for p in group.partition_ids}
     schema = Schema(
         number=_next_number(known, stored, group.as_of),
-        leader=me,
-        incarnation=candidates[me].incarnation,
+        leader=me.owner_id,
+        incarnation=me.incarnation,
         placement=placement.name,
         members=tuple(sorted(group.sharing)),
         owner_by_resource=planned,
+        expected=tuple(sorted(group.expected)),
     )
     if loads is not None:
         moved_ms = _moved_ms(_planning_state(group, loads), loads, planned)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from eventproc.core.placement.placement import Order, Placement
-from eventproc.core.placement.state import GroupState, MemberFacts
+from eventproc.core.placement.state import GroupState, MemberFacts, ordinal_in
 from eventproc.errors import ConfigurationError
 from eventproc.settings import Count, check_settings
 
@@ -23,8 +23,8 @@ class Ordinal(Placement):
     """
 
     replicas: Count | None = None
-    """How many ordinals there are. ``None``: one more than the highest present ordinal; then all
-    blocks change when the member with the highest ordinal ends."""
+    """How many ordinals there are. ``None``: as many as the roster says; without a roster, one more
+    than the highest ordinal that is present, so all blocks change when that member ends."""
 
     literal: bool = False
     """Whether the last ordinal gets the whole remainder, as in "Distributed balanced
@@ -58,7 +58,7 @@ class Ordinal(Placement):
             ordinal = state.members[name].ordinal
             if ordinal is not None:
                 names_by_ordinal.setdefault(ordinal, []).append(name)
-        count = self.replicas or max(names_by_ordinal, default=0) + 1
+        count = self.replicas or _count(state)
         number_by_resource = {resource: n for n, resource in enumerate(state.resources)}
 
         def order(resource: str) -> Iterator[str]:
@@ -79,3 +79,10 @@ class Ordinal(Placement):
             return min(number // size, min(ordinal_count, resource_count) - 1)
         longer = extra * (size + 1)  # The first blocks have one more.
         return number // (size + 1) if number < longer else extra + (number - longer) // size
+
+
+def _count(state: GroupState) -> int:
+    """Return how many ordinals the roster expects, or else how many the members make likely."""
+    expected = [n for n in map(ordinal_in, state.expected) if n is not None]
+    present = [facts.ordinal for facts in state.members.values() if facts.ordinal is not None]
+    return max(expected or present, default=0) + 1

@@ -32,7 +32,11 @@ class Schema:
     """The members that the plan is for, sorted."""
 
     owner_by_resource: Mapping[str, str | None]
-    """The planned owner of each resource; ``None`` if no member may have it."""
+    """The planned owner of each resource; ``None`` if no member may have it. The owner may be a
+    member that a roster expects, and that has not come yet."""
+
+    expected: tuple[str, ...] = ()
+    """The members that the leader's roster names, sorted."""
 
     loads: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """The load of each resource that was measured, if the group shares by load."""
@@ -46,8 +50,8 @@ class Schema:
 
     def says_as(self, other: "Schema") -> bool:
         """Whether another schema has the same plan, for the same members by the same placement."""
-        return (self.placement, self.members, self.owner_by_resource) == (
-            *(other.placement, other.members, other.owner_by_resource),
+        return (self.placement, self.members, self.expected, self.owner_by_resource) == (
+            *(other.placement, other.members, other.expected, other.owner_by_resource),
         )
 
     def as_bytes(self) -> bytes:
@@ -66,6 +70,8 @@ class Schema:
             "resources": held,
             "unplaced": free,
         }
+        if self.expected:
+            content["expected"] = self.expected
         if self.loads:
             content["loads"] = {r: float(f"{load:.3g}") for r, load in self.loads.items()}
         if self.moved_ms:
@@ -109,6 +115,7 @@ def schema_in(content: bytes) -> Schema | None:
             placement=str(found["placement"]),
             members=tuple(map(str, found["members"])),
             owner_by_resource=plan,
+            expected=tuple(map(str, found.get("expected", ()))),
             loads={str(r): float(load) for r, load in found.get("loads", {}).items()},
             moved_ms=tuple(map(int, found.get("moved_ms", ()))),
         )

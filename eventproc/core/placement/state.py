@@ -1,13 +1,16 @@
 """What a placement sees of a group: the same on every processor that reads the same records."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Final, Self
 
 from eventproc.core.placement.loads import Loads
 from eventproc.models import Member
+
+_NUMBER_AT_END: Final = re.compile(r"[0-9]+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,17 @@ class MemberFacts:
             deployment_id=member.deployment_id,
         )
 
+    @classmethod
+    def of_name(cls, owner_id: str) -> Self:
+        """Return what the name of a member says that has not come yet: its number."""
+        return cls(ordinal=ordinal_in(owner_id))
+
+
+def ordinal_in(owner_id: str) -> int | None:
+    """Return the number at the end of a name: 3 of ``consumer-3``; ``None`` without one."""
+    found = _NUMBER_AT_END.search(owner_id)
+    return int(found.group()) if found else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupState:
@@ -50,6 +64,9 @@ class GroupState:
 
     members: Mapping[str, MemberFacts]
     """The members that may get resources, by owner id, whether they own any or not."""
+
+    expected: frozenset[str] = frozenset()
+    """The members that a roster names, whether they are there or not; none without a roster."""
 
     loads: Loads | None = None
     """What the owners measured; only in the state that the leader of a group plans from."""

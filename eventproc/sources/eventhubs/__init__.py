@@ -5,7 +5,7 @@ Layers, each of which imports only those below it:
 - ``source``, ``dead_letters``
 - ``public_path``, ``producer``
 - ``direct_path``: ``path`` > ``receiver`` > ``azure_internals``, ``lazy_event``, ``credit`` >
-  ``annotations``, ``frames`` > ``sections`` > ``amqp_values``
+  ``annotations``, ``frames``
 - ``client``
 - ``event``, ``errors``, ``options``
 

@@ -1,51 +1,16 @@
-"""Convert the decoded sections of an AMQP message to the fields of a ``ReceivedEvent``.
+"""Read what Event Hubs adds to an AMQP message: an event's position, and the newest event."""
 
-The decoder returns both text and binary values as ``bytes``. Names are always decoded to text. A
-value becomes text if it is valid UTF-8, because publishers mostly attach text; otherwise it stays
-``bytes``.
-"""
-
-import json
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final
 
 from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from eventproc.sources.amqp.fields import to_text, to_time
 
 SEQUENCE_NUMBER: Final = b"x-opt-sequence-number"
 OFFSET: Final = b"x-opt-offset"
 ENQUEUED_TIME: Final = b"x-opt-enqueued-time"
 PARTITION_KEY: Final = b"x-opt-partition-key"
-
-PROPERTY_NAMES: Final = (
-    "message-id",
-    "user-id",
-    "to",
-    "subject",
-    "reply-to",
-    "correlation-id",
-    "content-type",
-    "content-encoding",
-    "absolute-expiry-time",
-    "creation-time",
-    "group-id",
-    "group-sequence",
-    "reply-to-group-id",
-)
-"""The fields of AMQP 1.0, part 3, section 3.2.4, in the order of the standard, with the names that
-Azure's Python client uses."""
-
-
-class SystemFields(NamedTuple):
-    """The event fields that come from the service's annotations and AMQP's properties."""
-
-    system_properties: Mapping[str, object]
-    content_type: str | None = None
-    correlation_id: str | None = None
-    message_id: str | None = None
 
 
 def checked_position(
@@ -65,32 +30,6 @@ def checked_position(
     return sequence_number, text, enqueued_ms
 
 
-def to_properties(application_properties: Mapping[bytes, object] | None) -> Mapping[str, object]:
-    """Return the publisher's own properties."""
-    return {_name(name): _plain(value) for name, value in (application_properties or {}).items()}
-
-
-def to_system_fields(
-    annotations: Mapping[bytes, object] | None, properties: Iterable[object] | None
-) -> SystemFields:
-    """Return the service's annotations and AMQP's properties, with the names of Azure's client.
-
-    The thirteen properties are in the order of ``PROPERTY_NAMES``.
-    """
-    found = {_name(name): _plain(value) for name, value in (annotations or {}).items()}
-    if properties is None:
-        return SystemFields(found)
-    for name, value in zip(PROPERTY_NAMES, properties, strict=False):
-        if value is not None:
-            found[name] = _plain(value)
-    return SystemFields(
-        found,
-        content_type=to_text(found.get("content-type")),
-        correlation_id=to_text(found.get("correlation-id")),
-        message_id=to_text(found.get("message-id")),
-    )
-
-
 def to_last_enqueued(annotations: Mapping[bytes, object] | None) -> LastEnqueued | None:
     """Return the newest event of the partition according to a message's delivery annotations."""
     if not annotations:
@@ -104,53 +43,3 @@ def to_last_enqueued(annotations: Mapping[bytes, object] | None) -> LastEnqueued
         offset=to_text(annotations.get(b"last_enqueued_offset")) or "",
         enqueued_time=(to_time(enqueued_ms) if isinstance(enqueued_ms, int) else None),
     )
-
-
-def to_time(milliseconds: int) -> datetime:
-    """Return the time that is this many milliseconds after the beginning of 1970."""
-    return _EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def sequence_body(sections: Iterable[object]) -> bytes:
-    """Return the body of a message of sequence sections, each a list of values, as JSON."""
-    return _json([item for section in sections for item in _items(section)])
-
-
-def value_body(value: object) -> bytes:
-    """Return the body of a message of a single value: text and bytes unchanged, others as JSON."""
-    if value is None:
-        return b""
-    return value if isinstance(value, bytes) else _json(value)
-
-
-def _items(section: object) -> Iterable[object]:
-    return section if isinstance(section, list | tuple) else (section,)
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(_plain(value), default=str, ensure_ascii=False).encode()
-
-
-def _plain(value: object) -> object:
-    """Return the value with ``bytes`` replaced by text if they are valid UTF-8."""
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return value
-    if isinstance(value, dict):
-        return {_name(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value
-
-
-def _name(name: object) -> str:
-    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
-
-
-def to_text(value: object) -> str | None:
-    """Return any value as text, and ``None`` as ``None``."""
-    if value is None:
-        return None
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -29,6 +29,15 @@ from eventproc.errors import (
 )
 from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, ReceivedEvent
 from eventproc.ports import PartitionReceiver
+from eventproc.sources.amqp.fields import (
+    PROPERTY_NAMES,
+    sequence_body,
+    to_properties,
+    to_system_fields,
+    to_text,
+    to_time,
+    value_body,
+)
 from eventproc.sources.eventhubs.client import (
     CLOSE_MAX_S,
     Client,
@@ -42,16 +51,9 @@ from eventproc.sources.eventhubs.event import (
     ENQUEUED_TIME,
     OFFSET,
     PARTITION_KEY,
-    PROPERTY_NAMES,
     SEQUENCE_NUMBER,
     checked_position,
-    sequence_body,
     to_last_enqueued,
-    to_properties,
-    to_system_fields,
-    to_text,
-    to_time,
-    value_body,
 )
 from eventproc.sources.eventhubs.options import EventHubOptions
 

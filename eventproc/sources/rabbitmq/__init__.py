@@ -1,1 +1,5 @@
-"""Events of RabbitMQ. ``queues``: partition queues, whose broker keeps what is acknowledged."""
+"""Events of RabbitMQ.
+
+``streams``: logs, whose positions a group keeps in its store. ``queues``: partition queues, whose
+broker keeps what is acknowledged.
+"""

@@ -15,7 +15,9 @@ from eventproc.ports import EventSource
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import KafkaBroker
+from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.kafka_topic import KafkaBench, KafkaTopic
+from tests.integration.sources.rabbitmq_streams import StreamBench, SuperStream
 
 GROUPS = ("$Default", "audit")
 PARTITIONS = 3
@@ -118,13 +120,27 @@ def _topic(broker: KafkaBroker) -> KafkaTopic:
     return KafkaTopic(broker, f"topic-{next(_numbers)}")
 
 
-BENCHES = ("memory", "kafka", *ReceivePath)
+@pytest.fixture(name="super_stream")
+def _super_stream(rabbitmq: RabbitMqBroker) -> SuperStream:
+    """Return a super stream for one test."""
+    hub = SuperStream(rabbitmq, f"hub{next(_numbers)}")
+    asyncio.run(hub.create())
+    return hub
 
 
-@pytest.fixture(name="bench", params=BENCHES, ids=["memory", "kafka", "direct", "public"])
-def _bench(request: pytest.FixtureRequest) -> MemoryBench | EventHubsBench | KafkaBench:
+BENCHES = ("memory", "kafka", "rabbitmq", *ReceivePath)
+
+
+@pytest.fixture(
+    name="bench", params=BENCHES, ids=["memory", "kafka", "rabbitmq", "direct", "public"]
+)
+def _bench(
+    request: pytest.FixtureRequest,
+) -> MemoryBench | EventHubsBench | KafkaBench | StreamBench:
     if request.param == "memory":
         return MemoryBench()
+    if request.param == "rabbitmq":
+        return StreamBench(request.getfixturevalue("super_stream"))
     if request.param == "kafka":
         return KafkaBench(request.getfixturevalue("topic"))
     bench: EventHubsBench = request.getfixturevalue("event_hubs")

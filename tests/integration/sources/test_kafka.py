@@ -8,14 +8,9 @@ from datetime import timedelta
 import pytest
 from confluent_kafka import Producer
 
-from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import (
-    Backoff,
-    CheckpointPolicy,
     ConfigurationError,
     EventPosition,
-    EventProcessor,
-    EventProcessorConfig,
     FailureAction,
     FailurePolicy,
     PartitionHandler,
@@ -26,73 +21,22 @@ from eventproc.dead_letters.memory import MemoryDeadLetterSink
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
 from eventproc.testing import KafkaBroker
 from tests.integration.sources.kafka_topic import KafkaTopic
+from tests.integration.sources.processors import Fleet, is_balanced, lag_of, numbered, until
 
 SOON = timedelta(seconds=10)
 BRIEF = KafkaOptions(connect_timeout=timedelta(seconds=1))
 
 
-class Fleet:
-    """Processors of one group on one topic, and what they handled."""
-
-    def __init__(self, topic):
-        self.topic = topic
-        self.account = MemoryAccount()
-        self.handled: list[tuple[str, bytes]] = []
-        self.events = []
-
-    def processor(self, owner_id, handler=None, *, source=None, sink=None, **settings):
-        fleet = self
-
-        class Noting(PartitionHandler):
-            async def process_events(self, context, events):
-                fleet.events += events
-                fleet.handled += [(context.partition_id, event.body) for event in events]
-
-        return EventProcessor(
-            source=source or self.topic.source(),
-            store=MemoryCheckpointStore(self.account),
-            handler=handler or Noting,
-            dead_letters=sink,
-            owner_id=owner_id,
-            config=EventProcessorConfig(
-                **{
-                    "uses_store_thread": False,
-                    "load_balancing_interval": timedelta(seconds=0.2),
-                    "rebalance_interval": timedelta(seconds=0.05),
-                    "ownership_expiration": timedelta(seconds=1.5),
-                    "receiver_backoff": Backoff(initial=timedelta(seconds=0.05)),
-                    "initial_position": EventPosition.earliest(),
-                    "checkpoint_policy": CheckpointPolicy(max_events=10),
-                    **settings,
-                }
-            ),
-        )
+class KafkaFleet(Fleet):
+    """Processors on one topic."""
 
     async def publish(self, partition, *bodies, **message):
-        await asyncio.to_thread(self.topic.publish, partition, *bodies, **message)
-
-    async def until(self, count):
-        await until(lambda: len(set(self.handled)) >= count)
+        await asyncio.to_thread(self.hub.publish, partition, *bodies, **message)
 
 
 @pytest.fixture(name="fleet")
 def _fleet(topic):
-    return Fleet(topic)
-
-
-def numbered(first, end):
-    return [b"%d" % number for number in range(first, end)]
-
-
-async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - threads and handlers set no events
-            await asyncio.sleep(0.01)
-
-
-def is_balanced(*processors):
-    """Return whether all three partitions are shared."""
-    return sorted(len(p.statistics().owned) for p in processors) == [1, 2]
+    return KafkaFleet(topic)
 
 
 async def test_hand_overs_repeat_no_event(fleet):
@@ -156,14 +100,14 @@ async def test_an_event_that_fails_is_stored_as_a_dead_letter(fleet):
 
 async def test_committed_transactions_are_read_and_leave_no_lag(fleet, caplog):
     """Transaction markers take offsets, which count neither as missing events nor as lag."""
-    producer = transactional(fleet.topic)
-    await asyncio.to_thread(commit, producer, fleet.topic, b"one", b"two")
+    producer = transactional(fleet.hub)
+    await asyncio.to_thread(commit, producer, fleet.hub, b"one", b"two")
     async with fleet.processor("a") as processor:
         await fleet.until(2)
-        await asyncio.to_thread(commit, producer, fleet.topic, b"three")
+        await asyncio.to_thread(commit, producer, fleet.hub, b"three")
         await fleet.until(3)
         await until(lambda: lag_of(processor, "0") == 0)
-    async with fleet.topic.source() as source:
+    async with fleet.hub.source() as source:
         properties = await source.partition_properties("0")
 
     assert [event.sequence_number for event in fleet.events] == [0, 1, 3]
@@ -191,11 +135,6 @@ def commit(producer, topic, *bodies):
     producer.commit_transaction(20)
 
 
-def lag_of(processor, partition_id):
-    pumps = {pump.partition_id: pump for pump in processor.statistics().pumps}
-    return pumps[partition_id].lag if partition_id in pumps else None
-
-
 async def test_a_slow_consumer_limits_what_is_prefetched(topic):
     """Its partition is paused at ``prefetch`` events; another partition is not affected."""
     topic.publish(0, *numbered(0, 2_500))
@@ -220,12 +159,12 @@ async def test_a_slow_consumer_limits_what_is_prefetched(topic):
 
 async def test_a_restart_continues_although_the_broker_reports_too_low_an_end(fleet, caplog):
     """The broker reports the beginning of the last batch; a checkpoint after it is valid."""
-    await asyncio.to_thread(fleet.topic.publish_batch, 0, *numbered(0, 10))
+    await asyncio.to_thread(fleet.hub.publish_batch, 0, *numbered(0, 10))
     async with fleet.processor("a"):
         await fleet.until(10)
     async with fleet.processor("a") as again:
         await until(lambda: lag_of(again, "0") == 0)
-        await asyncio.to_thread(fleet.topic.publish_batch, 0, *numbered(10, 13))
+        await asyncio.to_thread(fleet.hub.publish_batch, 0, *numbered(10, 13))
         await fleet.until(13)
 
     assert [body for _, body in fleet.handled] == numbered(0, 13)
@@ -272,7 +211,7 @@ async def own_broker():
 async def test_a_partition_is_kept_during_an_outage_of_the_broker(caplog):
     """The broker is paused, then killed and started again: no event is handled twice."""
     async with own_broker() as broker:
-        fleet = Fleet(await asyncio.to_thread(KafkaTopic, broker, "t", 1))
+        fleet = KafkaFleet(await asyncio.to_thread(KafkaTopic, broker, "t", 1))
         await fleet.publish(0, *numbered(0, 20))
         async with fleet.processor("a") as processor:
             await fleet.until(20)
@@ -342,6 +281,6 @@ async def test_no_kafka_consumer_group_is_created(fleet):
     await fleet.publish(0, b"x")
     async with fleet.processor("a"):
         await fleet.until(1)
-        groups = await asyncio.to_thread(fleet.topic.admin.list_consumer_groups().result, 20)
+        groups = await asyncio.to_thread(fleet.hub.admin.list_consumer_groups().result, 20)
 
     assert [group.group_id for group in groups.valid] == []

@@ -188,8 +188,14 @@ BALANCER = guards_in(
     Guard(
         name="nothing is claimed if a silent member renewed before it was fenced",
         without_it="a partition has two owners: the former one's session never ended",
-        words="            is_known &= await self._fence(member)\n",
-        mutated="            await self._fence(member)\n",
+        words="is_known, actions = False, unfenced(actions, self._memory)",
+        mutated="actions = unfenced(actions, self._memory)",
+    ),
+    Guard(
+        name="nothing is handed over if a silent member renewed before it was fenced",
+        without_it="a late renewal of one member moves partitions of two others",
+        words="is_known, actions = False, unfenced(actions, self._memory)",
+        mutated="is_known = False",
     ),
     suites=("moves", "safety", "planned"),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from eventproc import CloseReason
 from eventproc.models import (
     CheckpointUpdate,
     OwnershipClaim,
@@ -49,7 +50,8 @@ class SmallInvariants(MemberInvariants):
     """Invariants that hold where it is known what happens."""
 
     restart_count: int = 0
-    """How often an owner ended its pump and made another, though it owned the partition."""
+    """How often an owner ended its pump and made another, though it owned the partition; but not if
+    it drained the partition for a member that left before it was given."""
 
     moved_to: dict[str, int] = field(default_factory=dict)
     """For each partition whose checkpoint an operator moved, the position, until it is adopted."""
@@ -85,6 +87,9 @@ class SmallInvariants(MemberInvariants):
     again, or it ends, and the next one begins."""
 
     _moved: set[str] = field(default_factory=set)
+
+    _drained: set[tuple[Actor, str]] = field(default_factory=set)
+    """Partitions whose newest pump ended, with the processor of it, to be handed over."""
 
     def owned(
         self,
@@ -163,6 +168,13 @@ class SmallInvariants(MemberInvariants):
         if start is not None and start.actor is call.actor:
             start.delivered.update(numbers)
 
+    def closed(self, actor: Actor, partition_id: str, reason: CloseReason) -> None:
+        """A handler was closed. With this reason the partition is given away, if the plan is still
+        the same; a pump is made again if not."""
+        self._drained.discard((actor, partition_id))
+        if reason is CloseReason.HANDED_OVER:
+            self._drained.add((actor, partition_id))
+
     def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
         """The first checkpoint after an operator moved the position repeats it."""
         super().checkpointed(actor, update)
@@ -186,7 +198,9 @@ class SmallInvariants(MemberInvariants):
         if start is not None and start.writer == update.writer:
             return
         is_same = start is not None and start.actor is actor and start.holding is holding
-        self.restart_count += is_same and holding is not None
+        is_drained = (actor, update.partition_id) in self._drained
+        is_withdrawn = is_drained and self.has_left(self.handoff_timeout.total_seconds())
+        self.restart_count += is_same and holding is not None and not is_withdrawn
         self._cut_off.pop((actor, update.partition_id), None)
         self._starts[update.partition_id] = Start(actor, holding, update)
 

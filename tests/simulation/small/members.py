@@ -36,6 +36,9 @@ class MemberInvariants(MoveInvariants):
     announcers: dict[str, Actor] = field(default_factory=dict)
     """The process of each incarnation that wrote a member record."""
 
+    active_since_s: dict[str, float] = field(default_factory=dict)
+    """Since when each processor has had the status *active*."""
+
     _leaving_since_s: dict[str, float] = field(default_factory=dict)
 
     _given_since_s: dict[tuple[str, str | None, str], float] = field(default_factory=dict)
@@ -47,10 +50,18 @@ class MemberInvariants(MoveInvariants):
         super().announced(actor, member)
         if actor.name == member.owner_id:
             self.announcers[member.incarnation] = actor
+        if member.status is MemberStatus.ACTIVE:
+            self.active_since_s.setdefault(member.owner_id, self.now_s())
+        else:
+            self.active_since_s.pop(member.owner_id, None)
         if member.status is MemberStatus.LEAVING:
             self._leaving_since_s.setdefault(member.owner_id, self.now_s())
         else:
             self._leaving_since_s.pop(member.owner_id, None)
+
+    def has_left(self, for_s: float) -> bool:
+        """Whether a processor has begun to leave in the last *for_s* seconds."""
+        return self.now_s() - max(self._leaving_since_s.values(), default=float("-inf")) <= for_s
 
     def asked(
         self,

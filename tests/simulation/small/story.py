@@ -5,7 +5,7 @@ that happens all the time hides what happens only without it). A failed seed is 
 situations and conditions with which it still fails.
 """
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
@@ -128,8 +128,7 @@ def draw(seed: int) -> SmallStory:
         strategy = LoadBalancingStrategy.COOPERATIVE
     if strategy is LoadBalancingStrategy.COOPERATIVE:
         names = [name for name in names if name not in NEVER_COOPERATIVE]
-    needed = {condition for name in names for condition in NEEDS.get(name, ())}
-    conditions += [c for c in sorted(needed) if c not in conditions]
+    conditions += [c for c in sorted(_needed(names)) if c not in conditions]
     if "static" in conditions:
         names = [name for name in names if name not in NEVER_STATIC]
     placement, releases = draw_placement(f"small/{seed}")
@@ -148,6 +147,11 @@ def draw(seed: int) -> SmallStory:
         conditions=tuple(conditions),
         steps=tuple(enumerate(names)),
     )
+
+
+def _needed(names: Iterable[str]) -> set[str]:
+    """Return the conditions that these situations make no sense without."""
+    return {condition for name in names for condition in NEEDS.get(name, ())}
 
 
 def _config(story: SmallStory) -> EventProcessorConfig:
@@ -274,8 +278,10 @@ def _simpler(story: SmallStory) -> Iterator[SmallStory]:
         yield replace(story, steps=steps)
     if story.placement != Even():
         yield replace(story, placement=Even())
+    needed = _needed(name for _, name in story.steps)
     for conditions in _without_one(story.conditions):
-        yield replace(story, conditions=conditions)
+        if needed <= set(conditions):
+            yield replace(story, conditions=conditions)
     if story.processor_count > 1:
         yield replace(story, processor_count=story.processor_count - 1)
     if story.partition_count > 1:

@@ -7,7 +7,7 @@ import pytest
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition
-from spark_integration.positions import parse_position, parse_positions, refuse_kafka
+from spark_integration.positions import parse_position, parse_positions, refuse_other_protocol
 
 EIGHT = datetime(2026, 1, 31, 8, tzinfo=UTC)
 
@@ -96,14 +96,16 @@ def test_partitions_without_a_checkpoint_start_at_the_oldest_event():
     assert (message.is_by_checkpoints, message.otherwise) == (True, latest)
 
 
-@pytest.mark.parametrize(("offset", "is_refused"), [("kafka:7", True), ("7", False), ("-1", False)])
-def test_a_checkpoint_of_kafka_is_refused(offset, is_refused):
-    """The source reads over AMQP, where Kafka's offsets cannot be used."""
+@pytest.mark.parametrize(
+    ("offset", "is_refused"), [("kafka:7", True), ("stream:7", True), ("7", False), ("-1", False)]
+)
+def test_a_checkpoint_of_another_protocol_is_refused(offset, is_refused):
+    """The source reads over AMQP, where offsets of Kafka and of streams cannot be used."""
     checkpoint = Checkpoint(
         partition_id="0", offset=offset, sequence_number=7, etag="1", last_modified=EIGHT
     )
     if is_refused:
-        with pytest.raises(ConfigurationError, match="Kafka"):
-            refuse_kafka(checkpoint)
+        with pytest.raises(ConfigurationError, match="does not read over AMQP"):
+            refuse_other_protocol(checkpoint)
     else:
-        refuse_kafka(checkpoint)
+        refuse_other_protocol(checkpoint)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, decode, skip
-from eventproc.sources.eventhubs.direct_path.sections import MESSAGE_ANNOTATIONS, sections_of
+from eventproc.sources.amqp.sections import MESSAGE_ANNOTATIONS, sections_of
+from eventproc.sources.amqp.values import MalformedError, decode, skip
 from eventproc.sources.eventhubs.event import (
     ENQUEUED_TIME,
     OFFSET,

@@ -20,6 +20,7 @@ from azure.eventhub import __version__
 
 from eventproc.errors import SourceError, SourceUnavailableError
 from eventproc.models import EventPosition, PartitionProperties
+from eventproc.sources.amqp.fields import to_time
 from eventproc.sources.eventhubs.client import Client, start_of
 from eventproc.sources.eventhubs.direct_path.frames import FrameParser, ParsedFrames
 from eventproc.sources.eventhubs.errors import (
@@ -28,7 +29,6 @@ from eventproc.sources.eventhubs.errors import (
     error_for,
     translated,
 )
-from eventproc.sources.eventhubs.event import to_time
 
 TRIED_RELEASES: Final = ("5.15.",)
 """Prefixes of the releases of ``azure-eventhub`` that this module was tested with."""

@@ -13,7 +13,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
-from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, decode, skip
+from eventproc.sources.amqp.values import MalformedError, decode, skip
 
 FRAME_SIZE_MAX: Final = 1024 * 1024
 """A larger frame size counts as malformed: Azure's client negotiates 64 KiB."""

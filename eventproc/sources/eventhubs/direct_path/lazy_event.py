@@ -9,32 +9,28 @@ from typing import Any, Final
 
 from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued, ReceivedEvent
-from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, skip
-from eventproc.sources.eventhubs.direct_path.annotations import NO_KEY, PositionReader
-from eventproc.sources.eventhubs.direct_path.sections import (
-    APPLICATION_PROPERTIES,
-    DELIVERY_ANNOTATIONS,
-    MESSAGE_ANNOTATIONS,
-    PROPERTIES,
-    EncodedMessage,
-)
-from eventproc.sources.eventhubs.event import (
+from eventproc.sources.amqp.fields import (
     SystemFields,
-    checked_position,
-    to_last_enqueued,
     to_properties,
     to_system_fields,
     to_text,
     to_time,
 )
+from eventproc.sources.amqp.sections import (
+    APPLICATION_PROPERTIES,
+    DELIVERY_ANNOTATIONS,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    EncodedMessage,
+    body_of,
+)
+from eventproc.sources.amqp.values import MalformedError
+from eventproc.sources.eventhubs.direct_path.annotations import NO_KEY, PositionReader
+from eventproc.sources.eventhubs.event import checked_position, to_last_enqueued
 
 _UNREADABLE: Final = (MalformedError, UnicodeDecodeError, OverflowError, RecursionError)
 """What malformed messages raise: invalid bytes, text that is not UTF-8, a time out of range, and
 values that are nested too deeply."""
-
-_BEFORE_BODY: Final = (b"\x00\x53\x73", b"\x00\x53\x74")
-_DATA: Final = b"\x00\x53\x75\xa0"
-_LARGE_DATA: Final = b"\x00\x53\x75\xb0"
 
 
 class LazyEvent(ReceivedEvent):
@@ -78,7 +74,7 @@ class LazyEvent(ReceivedEvent):
 
     def _decode(self, name: str) -> object:
         if name == "body":
-            return self._decode_body()
+            return body_of(self._payload, self._after)
         if name == "enqueued_time":
             return to_time(self._enqueued_ms)
         if name == "partition_key":
@@ -90,22 +86,6 @@ class LazyEvent(ReceivedEvent):
         for field in SystemFields._fields:
             _SETTERS[field](self, getattr(system, field))
         return getattr(system, name)
-
-    def _decode_body(self) -> bytes:
-        """Cut out the body if it is a single data section at the end; else decode all sections."""
-        payload: bytes = self._payload
-        at: int = self._after
-        while payload.startswith(_BEFORE_BODY, at):
-            at = skip(payload, at + 3)
-        if payload.startswith(_DATA, at):
-            begin = at + 5
-            if begin + payload[at + 4] == len(payload):
-                return payload[begin:]
-        elif payload.startswith(_LARGE_DATA, at):
-            begin = at + 8
-            if begin + int.from_bytes(payload[at + 4 : begin]) == len(payload):
-                return payload[begin:]
-        return EncodedMessage(payload).body()
 
 
 def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method

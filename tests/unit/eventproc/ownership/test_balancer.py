@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from eventproc.core.placement.ring import Ring
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import (
     ClaimResult,
@@ -297,6 +298,43 @@ def test_nothing_is_claimed_from_a_silent_member_that_renewed_before_it_was_fenc
         assert (await fixture.poll()).claimed == ("0",)
 
     run(scenario, mode=LeaseMode.SESSION)
+
+
+def test_nothing_is_handed_over_because_of_a_silent_member_that_was_not_fenced():
+    """Without that member the ring gives a partition of this processor to a third one."""
+
+    async def scenario(fixture):
+        await fixture.enter()
+        for owner_id, partition_id in [("dead", "2"), ("other", "1")]:
+            await fixture.join(owner_id)
+            await fixture.record(partition_id, owner_id)
+        while not fixture.leases.held:
+            await fixture.poll()
+        announce = fixture.store.announce_member
+
+        async def refuse(group, member):
+            if member.status is MemberStatus.DEAD:
+                refused.append(member.owner_id)
+                return MemberResult(outcome=WriteOutcome.LOST)
+            return await announce(group, member)
+
+        async def poll():
+            await fixture.renew("other")
+            done = await fixture.poll()
+            return done.actions.moves.hand_overs
+
+        fixture.store.announce_member = refuse
+        refused: list[str] = []
+        given: dict[str, str | None] = {}
+        for _ in range(12):
+            await seconds(fixture.config.load_balancing_interval.total_seconds())
+            given |= await poll()
+        assert (set(refused), given) == ({"dead"}, {})
+
+        fixture.store.announce_member = announce
+        assert await poll() == {"0": "other"}
+
+    run(scenario, partition_count=3, mode=LeaseMode.SESSION, placement=Ring(literal=True))
 
 
 def test_a_claim_of_unknown_outcome_is_logged_with_the_stores_reason(caplog):

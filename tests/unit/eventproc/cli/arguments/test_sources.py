@@ -6,6 +6,7 @@ from eventproc import ConfigurationError
 from eventproc.cli.arguments.sources import make_source
 from eventproc.models import OffsetFormat
 from eventproc.sources.kafka import KafkaEventSource
+from eventproc.sources.rabbitmq.streams import RabbitStreams
 
 KEY = "c2VjcmV0LWtleQ=="
 HUB = f"Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey={KEY}"
@@ -37,9 +38,27 @@ def test_a_kafka_url_has_brokers_and_their_settings():
     assert source._settings == {"security.protocol": "SASL_SSL", "sasl.password": "p&+w="}
 
 
+def test_a_url_of_streams_has_a_server_and_settings():
+    """The part of a message that is its key, the streams, and the name of the broker."""
+    source = make_source(
+        "rabbitmq-stream://anna:p%2Fw@a,b/v?namespace=plant&streams=o-0,o-1&key=property:c", "o"
+    )
+
+    assert isinstance(source, RabbitStreams)
+    assert source.fully_qualified_namespace == "plant"
+    assert dict(source._given) == {"0": "o-0", "1": "o-1"}
+    assert source._options.key == "property:c"
+    assert (source._address.password, source._address.virtual_host) == ("p/w", "v")
+    assert make_source("rabbitmq-stream+tls://a", "o").offset_format is OffsetFormat.STREAM
+
+
 @pytest.mark.parametrize(
     ("text", "topic", "message"),
     [
+        ("rabbitmq-stream://b", "", "--eventhub"),
+        ("rabbitmq-stream://b?prefetch=1", "o", "no setting 'prefetch': give namespace, streams"),
+        (f"rabbitmq-stream://b?{KEY.rstrip('=')}", "o", "name=value"),
+        ("", "t", "rabbitmq-stream://USER:PASSWORD@HOST"),
         ("kafka://localhost:9092", "", "--eventhub"),
         ("kafka://localhost", "t", "host:port"),
         (f"kafka://localhost:9092?{KEY.rstrip('=')}", "t", "name=value"),

@@ -102,6 +102,18 @@ SITUATIONS = {
     ),
     # Session leases.
     "session: silent owner": ("0:b 1:me", "me b!", SESSION, "fence b, claim 0"),
+    "session: standby, and a silent owner": (
+        "0:b",
+        "me=standby@2 b!@1",
+        SESSION,
+        "fence b, claim 0",
+    ),
+    "session: standby, and a fenced owner": (
+        "0:b!",
+        "me=standby@2 b=dead@1",
+        SESSION,
+        "write active, claim 0",
+    ),
     "session: silent member without partitions": ("0:me", "me b!", SESSION, "rest"),
     "session: fenced owner": ("0:b! 1:me", "me b=dead", SESSION, "claim 0"),
     "session: claimed after it was fenced": ("0:b 1:me", "me b=dead", SESSION, "rest"),

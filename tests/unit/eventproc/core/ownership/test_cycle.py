@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc.core.ownership.cycle import decide
+from eventproc.core.ownership.cycle import decide, unfenced
 from eventproc.core.ownership.memory import GroupMemory, Listing, needs_ownership, observe
 from eventproc.core.placement.rank import rank
 from eventproc.core.placement.weighted import Weighted
@@ -40,6 +40,39 @@ def test_a_contradicted_lease_delays_other_moves_once():
 
     assert described(decide(memory, RULES)) == "renew 1"
     assert described(decide(again, RULES)) == "renew 1, drain 3 for b"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "own", "fenced", "not_fenced"),
+    [
+        ("0:me 1:me 2:me 3:b", "me", "drain 1 for c", "wait"),
+        ("0:me 1:me> 2:me 3:b", "me", "drain 1 for c", "drain 1 for c"),
+        ("0:me 1:me? 2:me 3:b", "me", "transfer 1 to c", "wait"),
+        ("0:me 1:me ~2:me 3:b", "me", "drain 2 for None", "drain 2 for None"),
+        (
+            "0:me 1:me 3:b",
+            "me=leaving",
+            "drain 0 for c, drain 1 for c",
+            "drain 0 for c, drain 1 for c",
+        ),
+    ],
+)
+def test_no_hand_over_begins_without_a_member_that_was_not_fenced(
+    partitions, own, fenced, not_fenced
+):
+    """The plan counted it as dead. What has begun goes on, and one that leaves gives all up."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    seen, memory = listing(partitions, f"{own} b! c", rules), GroupMemory()
+    for at_s in (BEGIN_S, BEGIN_S + 1):
+        memory = observe(memory, seen, rules, at_s)
+    done = decide(memory, rules)
+    assert [m.owner_id for m in done.fenced] == ["b"]
+
+    def given(done):
+        return described(replace(done, fenced=(), moves=replace(done.moves, claims=())))
+
+    assert given(done) == fenced
+    assert given(unfenced(done, memory)) == not_fenced
 
 
 @pytest.mark.parametrize("members", ["b=leaving", "b c", "b", "c"])

@@ -160,3 +160,21 @@ def test_an_outage_starts_a_grace_and_restarts_what_was_waited_for():
     after = waiting(first, "0:a 1:a 2:b", 1.1 + silent_s)
     assert after.is_grace
     assert set(after.waiting_since_s.values()) == {1.1 + silent_s}
+
+
+@pytest.mark.parametrize("mode", LeaseMode)
+def test_after_an_outage_members_that_own_nothing_have_time_to_renew(mode):
+    """Without them the plan would move what they do not own; one that had died stays dead."""
+    rules = replace(RULES, lease_mode=mode)
+
+    def poll(memory, members, at_s):
+        return observe(memory, listing("0:me", members, rules), rules, at_s)
+
+    first = poll(GroupMemory(), "me b c!", BEGIN_S)
+    outage_s = rules.expiration.total_seconds() / 2 + 1
+    during = poll(first, "me b! c!", BEGIN_S + outage_s)
+    again = poll(during, "me b! c!", BEGIN_S + outage_s + 1)
+    later = poll(again, "me b! c!", BEGIN_S + outage_s + 21)
+
+    found = [{m.owner_id for m in memory.observed.members} for memory in (during, again, later)]
+    assert found == [{"me", "b"}, {"me", "b"}, {"me"}]

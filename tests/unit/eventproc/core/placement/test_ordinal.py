@@ -106,6 +106,16 @@ def test_literal_gives_the_whole_remainder_to_the_last_one_of_the_document(resou
     assert list(found.values()) == sizes
 
 
+def test_a_roster_says_how_many_ordinals_there_are():
+    """Whoever is there; an explicit number counts more."""
+    group = numbered(12, 0, 1)
+    expecting = replace(group, expected=frozenset({"m0", "m1", "m2", "laptop"}))
+
+    assert list(counts(expecting, Ordinal()).values()) == [4, 8]
+    assert list(counts(group, Ordinal()).values()) == [6, 6]
+    assert shares(expecting, Ordinal(replicas=2)) == shares(group, Ordinal())
+
+
 def test_a_processor_without_an_ordinal_is_refused():
     """The message says how it gets one."""
     with pytest.raises(ConfigurationError, match=r"pass ordinal, or an owner_id that ends"):

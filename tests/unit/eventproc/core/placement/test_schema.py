@@ -31,6 +31,7 @@ schemas = st.builds(
     placement=names,
     members=st.lists(names).map(tuple),
     owner_by_resource=st.dictionaries(names, st.none() | names),
+    expected=st.lists(names).map(tuple),
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError
+from eventproc.sources.amqp.values import MalformedError
 from eventproc.sources.eventhubs.direct_path.frames import FRAME_SIZE_MAX, FrameParser
 from tests.unit.eventproc.sources.eventhubs.messages import frame
 

@@ -21,7 +21,7 @@ from eventproc.sources.eventhubs.direct_path.annotations import (
 )
 from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader, last_enqueued_in
 from eventproc.sources.eventhubs.public_path import to_received_event
-from tests.unit.eventproc.sources.eventhubs.direct_path.test_amqp_values import plain, texts, values
+from tests.unit.eventproc.sources.amqp.test_values import plain, texts, values
 from tests.unit.eventproc.sources.eventhubs.messages import TIME_MS, message, position, section
 
 headers = st.sampled_from([b"", section(0x70, [True, None, 5]), b"\x00\x53\x70\x45"])

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, decode, skip
-from eventproc.sources.eventhubs.event import sequence_body, value_body
+from eventproc.sources.amqp.fields import sequence_body, value_body
+from eventproc.sources.amqp.values import MalformedError, decode, skip
 
 DELIVERY_ANNOTATIONS: Final = 0x71
 MESSAGE_ANNOTATIONS: Final = 0x72
@@ -14,6 +14,10 @@ DATA: Final = 0x75
 SEQUENCE: Final = 0x76
 VALUE: Final = 0x77
 """AMQP 1.0, part 3, section 3.2: the last byte of a section's descriptor."""
+
+_BEFORE_BODY: Final = tuple(bytes([0, 0x53, section]) for section in range(0x70, DATA))
+_DATA: Final = b"\x00\x53\x75\xa0"
+_LARGE_DATA: Final = b"\x00\x53\x75\xb0"
 
 _DESCRIPTOR_SIZE: Final = 3
 _LARGE_DESCRIPTOR_SIZE: Final = 10
@@ -73,3 +77,24 @@ class EncodedMessage:
 
     def _all(self, descriptor: int) -> Iterator[Any]:
         return (decode(self._payload, begin)[0] for begin in self._bodies[descriptor])
+
+
+def body_of(payload: bytes, at: int) -> bytes:
+    """Decode the body of a message; before index *at* there are only annotations.
+
+    A body that is a single data section at the end is cut out; otherwise all sections are decoded.
+
+    Raises:
+        MalformedError: the bytes are not sections of a message.
+    """
+    while payload.startswith(_BEFORE_BODY, at):
+        at = skip(payload, at + 3)
+    if payload.startswith(_DATA, at):
+        begin = at + 5
+        if begin + payload[at + 4] == len(payload):
+            return payload[begin:]
+    elif payload.startswith(_LARGE_DATA, at):
+        begin = at + 8
+        if begin + int.from_bytes(payload[at + 4 : begin]) == len(payload):
+            return payload[begin:]
+    return EncodedMessage(payload).body()

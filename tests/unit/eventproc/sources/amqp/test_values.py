@@ -25,7 +25,7 @@ from eventproc.emulator.amqp.values import (
     ULong,
     UShort,
 )
-from eventproc.sources.eventhubs.direct_path.amqp_values import MalformedError, decode, skip
+from eventproc.sources.amqp.values import MalformedError, decode, skip
 from tests.unit.eventproc.sources.eventhubs.messages import section
 
 INTEGERS = (

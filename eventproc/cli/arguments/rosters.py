@@ -1,0 +1,50 @@
+"""``--roster``: which processors the group should have."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from eventproc.cli.arguments.modules import import_module
+from eventproc.errors import ConfigurationError
+from eventproc.ports import Roster
+
+KUBERNETES = {"statefulset": "StatefulSetRoster", "replicaset": "ReplicaSetRoster"}
+
+RosterOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="EVENTPROC_ROSTER",
+        metavar="ROSTER",
+        help="Which processes the group should have, whether they run yet or not: statefulset or "
+        "replicaset, read from Kubernetes for this pod, or MODULE:NAME for a Roster of your own. "
+        "With --placement Published:...; --owner-id is then the name of the pod.",
+    ),
+]
+
+
+def make_roster(text: str) -> Roster | None:
+    """Return the roster that ``--roster`` names; ``None`` for an empty text.
+
+    Raises:
+        ConfigurationError: there is no such roster; the message says what is possible.
+    """
+    if not text:
+        return None
+    module_name, _, name = text.partition(":")
+    if text in KUBERNETES:
+        module_name, name = "eventproc.rosters.kubernetes", KUBERNETES[text]
+    found = getattr(import_module(module_name), name, None) if name else None
+    if isinstance(found, type) and issubclass(found, Roster):
+        try:
+            found = found()
+        except TypeError as error:
+            raise ConfigurationError(
+                f"--roster is {text!r}, a class that cannot be called without arguments ({error}): "
+                "name an instance of it instead"
+            ) from error
+    if not isinstance(found, Roster):
+        raise ConfigurationError(
+            f"--roster is {text!r}, which is no roster: give {' or '.join(KUBERNETES)}, or "
+            "MODULE:NAME of a class that inherits from Roster, or of an instance of one"
+        )
+    return found

@@ -1,0 +1,18 @@
+"""Rosters that are read from Kubernetes.
+
+Layers, each of which imports only those below it:
+
+- ``stateful_set``, ``replica_set``
+- ``pod``
+- ``api``
+
+Only ``api`` imports ``kubernetes``.
+"""
+
+from eventproc.extras import needing
+
+with needing("kubernetes"):
+    from eventproc.rosters.kubernetes.replica_set import ReplicaSetRoster
+    from eventproc.rosters.kubernetes.stateful_set import StatefulSetRoster
+
+__all__ = ["ReplicaSetRoster", "StatefulSetRoster"]

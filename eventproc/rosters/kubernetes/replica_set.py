@@ -1,0 +1,88 @@
+"""``ReplicaSetRoster``: the pods of one's own ReplicaSet."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from eventproc.errors import ConfigurationError
+from eventproc.rosters.kubernetes.pod import REQUEST_TIMEOUT, Interval, PodRoster
+from eventproc.settings import PositiveSpan, Span, checked
+
+TEMPLATE_LABEL: Final = "pod-template-hash"
+"""A Deployment gives this label to the pods of each of its ReplicaSets."""
+
+OVER: Final = frozenset({"Succeeded", "Failed"})
+"""The phases of pods that will not run again."""
+
+
+class ReplicaSetRoster(PodRoster):
+    """Names the pods of the ReplicaSet to which this pod belongs, whether they run yet or not.
+
+    The first read is two requests, each further one is one. Pods that are being deleted are left
+    out. During a rolling deployment each ReplicaSet has a roster of its own.
+
+    Args:
+        namespace: of the pods; by default the pod's own.
+        pod_name: of this pod; by default ``$POD_NAME``, or else the host name.
+        interval: the least time between two requests; a second or more.
+        patience: for how long the share of a pod that has not come yet is left to it.
+        timeout: the longest time for a request.
+        kubeconfig: a file of ``kubectl`` that says where the API server is, for processes outside
+            of the cluster.
+
+    Raises:
+        ConfigurationError: an argument is not valid.
+    """
+
+    @checked
+    def __init__(
+        self,
+        *,
+        namespace: str | None = None,
+        pod_name: str | None = None,
+        interval: Interval = timedelta(seconds=10),
+        patience: Span = timedelta(seconds=30),
+        timeout: PositiveSpan = REQUEST_TIMEOUT,
+        kubeconfig: str | None = None,
+    ) -> None:
+        super().__init__(
+            namespace=namespace,
+            pod_name=pod_name,
+            interval=interval,
+            patience=patience,
+            timeout=timeout,
+            kubeconfig=kubeconfig,
+        )
+        self._owner_uid: str | None = None
+        self._labels: Mapping[str, str] = {}
+
+    async def owner_ids(self) -> frozenset[str]:
+        """Read the pods."""
+        if self._owner_uid is None:
+            await self._find_own_set()
+        pods = await self._api.pods(self._labels)
+        return frozenset(
+            str(pod["metadata"]["name"])
+            for pod in pods
+            if _owner_uid(pod["metadata"]) == self._owner_uid
+            and "deletionTimestamp" not in pod["metadata"]
+            and pod.get("status", {}).get("phase") not in OVER
+        )
+
+    async def _find_own_set(self) -> None:
+        """Read this pod, to learn which ReplicaSet it belongs to."""
+        metadata = await self._api.pod(self.own_id)
+        self._owner_uid = _owner_uid(metadata)
+        if self._owner_uid is None:
+            raise ConfigurationError(
+                f"the pod {self.own_id!r} belongs to no ReplicaSet: use ReplicaSetRoster in the "
+                "pods of a Deployment, and StatefulSetRoster in those of a StatefulSet"
+            )
+        labels = metadata.get("labels", {})
+        self._labels = {TEMPLATE_LABEL: labels[TEMPLATE_LABEL]} if TEMPLATE_LABEL in labels else {}
+
+
+def _owner_uid(metadata: Mapping[str, Any]) -> str | None:
+    """Return the uid of the ReplicaSet that a pod belongs to."""
+    owners = metadata.get("ownerReferences", ())
+    return next((str(o["uid"]) for o in owners if o.get("kind") == "ReplicaSet"), None)

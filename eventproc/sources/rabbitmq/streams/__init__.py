@@ -1,0 +1,21 @@
+"""RabbitMQ streams: a partition is a stream, and the position is ours.
+
+Layers, each of which imports only those below it:
+
+- ``source``
+- ``receiver``, ``connections``
+- ``client``
+- ``feed``
+- ``credit``, ``event``, ``errors``, ``position``
+- ``address``, ``chunk``, ``options``, ``partitions``
+
+Only ``client`` imports ``rstream``.
+"""
+
+from eventproc.extras import needing
+
+with needing("rabbitmq"):
+    from eventproc.sources.rabbitmq.streams.options import StreamOptions
+    from eventproc.sources.rabbitmq.streams.source import RabbitStreams
+
+__all__ = ["RabbitStreams", "StreamOptions"]

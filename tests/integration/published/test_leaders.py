@@ -1,0 +1,189 @@
+"""Real processes that follow a published plan: a leader is killed, and another one suspended."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from eventproc.admin import live_owners
+from eventproc.core.placement.schema import SCHEMA_RECORD, Schema, schema_in
+from eventproc.models import ConsumerGroup
+from tests.integration.published.worker import EXPIRATION, GROUP, NAMES, make_store
+
+ROOT: Final = Path(__file__).parents[3]
+SOON_S: Final = 25.0
+"""Within this time each step of the story is done, on a busy machine."""
+
+
+class Process:
+    """One process, and what it said."""
+
+    def __init__(self, owner_id: str, *arguments: str) -> None:
+        """Start it."""
+        self.owner_id = owner_id
+        self.said: list[tuple[str, Any]] = []
+        module = "tests.integration.published.worker"
+        store, lease_mode, armed = arguments
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", module, store, owner_id, lease_mode, armed],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            if line.endswith(b"\n"):  # The last line of a killed process may be incomplete.
+                what, value = json.loads(line)
+                self.said.append((what, value))
+
+    def values(self, what: str) -> list[Any]:
+        """Return what it said under this name, in order."""
+        return [value for name, value in list(self.said) if name == what]
+
+    def end(self) -> None:
+        """Kill it, if it still runs."""
+        self.popen.kill()
+        self.popen.wait()
+        self.reader.join()
+        for pipe in (self.popen.stdin, self.popen.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+class Story:
+    """A group of real processes, and what an onlooker reads in the store."""
+
+    def __init__(self, store: str, lease_mode: str, place: Path) -> None:
+        """Start nothing yet."""
+        self.armed = place / "armed"
+        self.arguments = (store, lease_mode, str(self.armed))
+        self.processes: dict[str, Process] = {}
+        self.numbers: list[int] = []
+        """Of the stored schema, at each look."""
+
+        self.schema: Schema | None = None
+        self.owners: dict[str, str] = {}
+        self._store = make_store(store)
+        self._runner = asyncio.Runner()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Open the store for looks; in the end nothing is left running."""
+        try:
+            self._runner.run(self._store.open())
+            try:
+                yield
+            finally:
+                self._runner.run(self._store.close())
+        finally:
+            self._runner.close()
+            for process in self.processes.values():
+                process.end()
+
+    def start(self, *owner_ids: str) -> None:
+        """Start processes."""
+        for owner_id in owner_ids:
+            self.processes[owner_id] = Process(owner_id, *self.arguments)
+
+    async def _look(self) -> None:
+        group = ConsumerGroup.of_resources(GROUP)
+        record = await self._store.read_record(group, SCHEMA_RECORD)
+        self.schema = schema_in(record.content) if record else None
+        if self.schema is not None:
+            self.numbers.append(self.schema.number)
+        live = await live_owners(self._store, group, EXPIRATION)
+        self.owners = {name: held.owner_id for name, held in live.items() if held.owner_id}
+
+    def until(self, what: str, condition: Callable[[], bool]) -> None:
+        """Look again and again until a condition holds."""
+        until_s = time.monotonic() + SOON_S
+        while not condition():
+            assert time.monotonic() < until_s, f"{what}: {self.schema}, {self.owners}"
+            time.sleep(0.1)
+            self._runner.run(self._look())
+
+    def is_shared_by(self, *owner_ids: str) -> bool:
+        """Whether the schema is for these, and each name has one of them as its live owner."""
+        counts = Counter(self.owners.values())
+        return (
+            self.schema is not None
+            and self.schema.members == tuple(sorted(owner_ids))
+            and self.owners.keys() == set(NAMES)
+            and counts.keys() == set(owner_ids)
+            and max(counts.values()) - min(counts.values()) <= 1
+        )
+
+    @property
+    def leader(self) -> str:
+        """The leader that the schema names."""
+        assert self.schema is not None
+        return self.schema.leader
+
+    def withheld(self) -> dict[str, int]:
+        """The number that a process was about to publish when it was suspended."""
+        found = ((name, process.values("withheld")) for name, process in self.processes.items())
+        return {name: values[0] for name, values in found if values}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("kind", "lease_mode"), [("sqlite", "PARTITION"), ("azurite", "SESSION")])
+def test_no_older_schema_is_followed_when_leaders_are_killed_and_suspended(
+    kind, lease_mode, request, tmp_path
+):
+    """One is killed, the next one suspended at its write, and woken after a third has published."""
+    store = str(tmp_path / "store.db")
+    if kind == "azurite":
+        connection, container = map(request.getfixturevalue, ("storage", "container"))
+        store = f"{container} {connection}"
+    story = Story(store, lease_mode, tmp_path)
+    with story.watched():
+        story.start("p0", "p1", "p2", "p3")
+        story.until("all share", lambda: story.is_shared_by("p0", "p1", "p2", "p3"))
+
+        killed = story.leader
+        story.processes[killed].popen.kill()
+        rest = {*story.processes} - {killed}
+        story.until("the others share", lambda: story.is_shared_by(*rest))
+        assert story.leader != killed
+
+        story.armed.touch()
+        story.start("p4")
+        story.until("a leader is suspended", lambda: bool(story.withheld()))
+        ((frozen, number),) = story.withheld().items()
+        others = {*rest, "p4"} - {frozen}
+        story.until("those that run share", lambda: story.is_shared_by(*others))
+        assert story.leader != frozen
+        assert story.processes[frozen].values("late write") == []
+
+        woken = story.processes[frozen]
+        woken.popen.send_signal(signal.SIGCONT)
+        story.until("its write has ended", lambda: bool(woken.values("late write")))
+        story.until("it has a share again", lambda: story.is_shared_by(*others, frozen))
+
+        for name in (*others, frozen):
+            story.processes[name].popen.terminate()
+        codes = {name: process.popen.wait(SOON_S) for name, process in story.processes.items()}
+
+    followed = {name: process.values("followed") for name, process in story.processes.items()}
+    assert woken.values("late write") == ["LOST"]
+    assert codes == dict.fromkeys((*others, frozen), 0) | {killed: -signal.SIGKILL}
+    assert all(followed.values())
+    for numbers in (story.numbers, *followed.values()):
+        assert all(former <= later for former, later in pairwise(numbers))
+    assert not any(number in numbers for numbers in (story.numbers, *followed.values()))

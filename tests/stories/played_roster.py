@@ -1,0 +1,58 @@
+"""A roster whose members and answers a story decides."""
+
+from datetime import timedelta
+
+from eventproc import Roster, RosterUnavailableError
+
+
+class PlayedRoster(Roster):
+    """Names what the story has put into a list that all processors share."""
+
+    interval = timedelta(seconds=10)
+    patience = timedelta(seconds=60)
+
+    def __init__(self, world: "PlayedCluster", own_id: str) -> None:
+        self.world = world
+        self.name = own_id
+        self.is_open = False
+
+    @property
+    def own_id(self) -> str:
+        """As given."""
+        return self.name
+
+    async def open(self) -> None:
+        """Note that it is open."""
+        self.is_open = True
+
+    async def close(self) -> None:
+        """Note that it is closed."""
+        self.is_open = False
+
+    async def owner_ids(self) -> frozenset[str]:
+        """Answer what the story says, and count the request."""
+        self.world.requests.append(self.name)
+        if self.world.error is not None:
+            raise self.world.error
+        return frozenset(self.world.names)
+
+
+class PlayedCluster:
+    """What all rosters of a story read."""
+
+    def __init__(self, names) -> None:
+        self.names = list(names)
+        self.requests: list[str] = []
+        self.error: Exception | None = None
+
+    def goes_away(self) -> None:
+        """From now on there is no answer."""
+        self.error = RosterUnavailableError("the API server is away")
+
+    def comes_back(self) -> None:
+        """From now on there are answers again."""
+        self.error = None
+
+    def roster(self, own_id: str) -> PlayedRoster:
+        """Return the roster of one processor."""
+        return PlayedRoster(self, own_id)

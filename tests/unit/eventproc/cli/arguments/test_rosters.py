@@ -1,0 +1,67 @@
+"""``--roster`` as text."""
+
+import pytest
+
+from eventproc import ConfigurationError, FixedRoster
+from eventproc.cli.arguments.rosters import make_roster
+from eventproc.rosters.kubernetes import ReplicaSetRoster, StatefulSetRoster
+
+MODULE = """
+from eventproc import FixedRoster, Roster
+
+class Mine(FixedRoster):
+    def __init__(self):
+        super().__init__(["a", "b"], own_id="b")
+
+class Needy(FixedRoster):
+    pass
+
+ready = FixedRoster(["c"], own_id="c")
+number = 7
+"""
+
+
+@pytest.fixture(name="module", autouse=True)
+def _module(tmp_path, monkeypatch):
+    (tmp_path / "machines_of_test_rosters.py").write_text(MODULE, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("POD_NAME", "consumer-3")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "own_id"),
+    [
+        ("statefulset", StatefulSetRoster, "consumer-3"),
+        ("replicaset", ReplicaSetRoster, "consumer-3"),
+        ("machines_of_test_rosters:Mine", FixedRoster, "b"),
+        ("machines_of_test_rosters:ready", FixedRoster, "c"),
+    ],
+)
+def test_a_text_names_a_roster(text, kind, own_id):
+    """One of Kubernetes, a class or an instance."""
+    roster = make_roster(text)
+
+    assert isinstance(roster, kind)
+    assert roster.own_id == own_id
+
+
+def test_no_text_is_no_roster():
+    """The group then shares among those that are there."""
+    assert make_roster("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pods", "which is no roster: give statefulset or replicaset, or MODULE:NAME"),
+        ("machines_of_test_rosters:number", "which is no roster"),
+        ("machines_of_test_rosters:missing", "which is no roster"),
+        ("machines_of_test_rosters:Needy", "cannot be called without arguments"),
+        ("no_such_module:Mine", "there is no module 'no_such_module'"),
+    ],
+)
+def test_a_text_that_names_no_roster_is_refused(text, message):
+    """The message says what is possible."""
+    with pytest.raises(ConfigurationError, match=message):
+        make_roster(text)
