@@ -46,7 +46,7 @@ async def leave_served(world: SmallWorld, rng: Random) -> None:
     polled_s = POLL_FACTOR_MAX * world.interval_s + GIVEN_S
     is_sticky = world.config.placement.is_sticky
     for p, for_s in unserved_s.items() if world.is_quick and is_alone else ():
-        most_s = noticed_s if is_sticky or owners[p] == left.owner_id else polled_s
+        most_s = noticed_s if is_sticky or owners.get(p) == left.owner_id else polled_s
         world.expect(for_s <= most_s, f"{p} was not served for {for_s} s")
     if world.is_quick:
         _expect_none_released(world, released_count)
@@ -176,7 +176,7 @@ def _have_share(world: SmallWorld, staying: set[str]) -> bool:
 
     Whichever membership each of them reads, it then has something to claim. Otherwise all may be
     planned for members that have gone before they claim, if there are few partitions, or if those
-    have more points or a greater weight; and who has nothing to claim polls seldom.
+    have more points or a greater weight; and one that has nothing to claim polls seldom.
     """
     return not staying.isdisjoint(world.planned({}).values())
 

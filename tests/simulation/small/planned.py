@@ -218,7 +218,7 @@ async def deploy(world: SmallWorld, rng: Random) -> None:
 def _late(world: SmallWorld, first: list[CheckedNode]) -> list[str]:
     """Return the standby processor that joined so late that others may have acted before.
 
-    They join when they poll. Nobody acts until two of its polls, each of two requests, have shown
+    They join when they poll. No processor acts until two of its polls, each of two requests, show
     the change of the members.
     """
     stable_s = STABLE_AFTER_CYCLES * world.config.rebalance_interval.total_seconds()
