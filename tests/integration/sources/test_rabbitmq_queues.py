@@ -23,6 +23,7 @@ from eventproc.sources.rabbitmq.queues import (
     RabbitQueues,
 )
 from eventproc.sources.rabbitmq.queues.event import DELIVERIES
+from eventproc.sources.rabbitmq.queues.names import QueueNames
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.bench import EARLIEST, GROUP, SOON, bodies, numbered, take
 from tests.integration.sources.rabbitmq_queues import Queues
@@ -111,6 +112,7 @@ async def test_a_key_has_one_queue_and_stays_in_order(queues, how):
             for event in await take(receiver, depth):
                 assert event.properties == {"colour": "red"}
                 assert datetime.now(UTC) - event.enqueued_time < timedelta(minutes=1)
+                assert event.enqueued_time.microsecond == 0, "by AMQP, the publisher's"
                 by_key.setdefault(event.partition_key, []).append((partition_id, event.body))
 
     assert set(by_key) == {f"k{number}" for number in range(15)}
@@ -320,9 +322,11 @@ async def test_a_killed_broker_ends_every_link_and_keeps_every_message(tmp_path)
 
 async def letter_of(queues: Queues) -> DeadLetter:
     """Return the dead letter of a message."""
-    await queues.publish("0", b"bad")
+    async with queues.publisher() as publisher:
+        await publisher.publish(b"bad", key="k", message_id="m-1")
+    partition = QueueNames(queues.prefix, queues.count).number_of("k", QueueHash.JUMP)
     async with queues.source() as source:
-        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        receiver = await source.open_receiver(GROUP, str(partition), EARLIEST)
         (event,) = await take(receiver, 1)
     return DeadLetter(
         event=event,
@@ -354,6 +358,7 @@ async def test_a_dead_letter_goes_to_an_exchange_or_a_queue(queues):
 
             assert message is not None
             assert json.loads(message.body) == json.loads(letter.to_json())
+            assert message.message_id == "m-1"
             assert message.delivery_mode is aio_pika.DeliveryMode.PERSISTENT
 
 

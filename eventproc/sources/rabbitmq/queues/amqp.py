@@ -347,10 +347,10 @@ class Broker:
         except OSError as error:
             is_name = "Name or service" in str(error) or "nodename" in str(error)
             kind = SuspectSettingError if is_name else SourceUnavailableError
-            raise kind(f"{what} at {self.shown}: {error}") from error
-        except _FAILED as error:
             said = str(error) or f"no answer in {self._timeout_s:g} s"
-            raise SourceUnavailableError(f"{what} at {self.shown}: {said}") from error
+            raise kind(f"{what} at {self.shown}: {said}") from error
+        except _FAILED as error:
+            raise SourceUnavailableError(f"{what} at {self.shown}: {error!r}") from error
 
     async def close(self) -> None:
         """Close the connection. Never raises."""
