@@ -20,6 +20,7 @@ ARGS ?=
 SEEDS ?= 10000
 MINUTES ?= 10
 EVENTS ?= 1000
+ORDERS ?= 100000
 
 # Spark is half a gigabyte: it is installed only for the tests, or by `make spark`.
 extras := --extra demo $(if $(wildcard .tools/spark/.done),--extra spark)
@@ -38,11 +39,15 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help
 help: ## show this list
 	@echo 'eventproc: make <target>'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a group process a real data set, without cloud or Docker (two minutes)
 	@$(run)/eventproc demo $(ARGS)
+
+.PHONY: demo-rabbitmq
+demo-rabbitmq: venv .tools/rabbitmq/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch pods share RabbitMQ's queues, and lose no order (RabbitMQ: 60 MB; two minutes)
+	@$(run)/eventproc demo-rabbitmq $(ARGS)
 
 .PHONY: demo-spark
 demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch Spark lose an executor, and no event (Spark: 500 MB; two minutes)
@@ -99,12 +104,16 @@ storm: venv azurite ## run real processes through kills, freezes, outages and wr
 fence: venv azurite ## show that no former holder of a resource passes a fence, and how long names are closed (EVENTS=1000)
 	@$(run)/python -m tests.integration.resources --events $(EVENTS) $(ARGS)
 
+.PHONY: queues
+queues: venv rabbitmq ## scale, kill and freeze pods on RabbitMQ's partition queues, and count every order (ORDERS=100000)
+	@$(run)/python -m tests.integration.rabbitmq_pods --orders $(ORDERS) $(ARGS)
+
 .PHONY: mutants
 mutants: venv azurite ## remove each guard in turn, and check that a test fails (minutes)
 	@$(run)/python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: venv azurite .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
+bench: venv azurite rabbitmq .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
 	@$(run)/python benchmarks/_run.py $(ARGS)
 
 .PHONY: docs

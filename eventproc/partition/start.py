@@ -5,7 +5,7 @@ adoption is retried; a refused or damaged checkpoint is also reported to the han
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from eventproc.core.checkpoint_rules import (
@@ -16,7 +16,7 @@ from eventproc.core.checkpoint_rules import (
 from eventproc.core.offset_format import offset_format_in
 from eventproc.errors import StoreError
 from eventproc.logs import ConditionLogger
-from eventproc.models import Checkpoint, CloseReason, EventPosition, OffsetFormat
+from eventproc.models import Checkpoint, CloseReason, EventPosition, OffsetFormat, SequenceRange
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionScope
@@ -56,10 +56,12 @@ async def begin(
         wait_s=wait_s,
         report=report,
     )
+    numbered: Sequence[SequenceRange] = ()
     if checkpoint is not None:
         _check_offset_format(checkpoint, reader.offset_format, scope)
         if reader.unsettled_max is not None:
-            # Completed events were settled one by one; the numbers of the others are new.
+            # Completed events were settled one by one; the others get new numbers above theirs.
+            numbered = checkpoint.completed
             checkpoint = replace(checkpoint, completed=())
         checkpointer.progress.restore(checkpoint)
         if checkpoint.state and checkpoint.state_sequence_number != checkpoint.sequence_number:
@@ -72,6 +74,8 @@ async def begin(
     if position.is_latest:
         position = await _pin_latest(checkpointer, reader, scope)
     reader.newest_received = checkpointer.progress.sequence_number
+    if numbered:
+        reader.newest_received = numbered[-1].last
     return position
 
 

@@ -223,7 +223,7 @@ def test_messages_done_above_a_slow_one_are_settled_one_by_one():
 
 
 def test_after_a_stop_the_next_owner_gets_only_what_was_not_done():
-    """The numbers in the former owner's completed ranges are given to other messages."""
+    """The numbers in the former owner's completed ranges are given to no other messages."""
 
     async def story():
         scene = QueueScene(prefetch=10)
@@ -236,12 +236,13 @@ def test_after_a_stop_the_next_owner_gets_only_what_was_not_done():
         scene.queue.put(*range(8, 12))
         async with scene.member("b"):
             await seconds(60)
-        return before, scene.messages[len(before) :]
+        return before, scene.messages[len(before) :], scene.stored
 
-    before, after = run_virtual(story())
+    before, after, stored = run_virtual(story())
 
     assert before == list(range(1, 8))
     assert after == [0, 8, 9, 10, 11]
+    assert stored.sequence_number == 12
 
 
 def test_after_a_lost_connection_no_message_is_taken_for_one_that_was_done():

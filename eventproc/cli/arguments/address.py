@@ -60,8 +60,8 @@ class HubAddress(StoreAddress):
         typer.Option(
             envvar="EVENTPROC_EVENTHUB",
             metavar="NAME",
-            help="The event hub, the Kafka topic, or RabbitMQ's super stream. Not needed if the "
-            "connection string has EntityPath=NAME.",
+            help="The event hub, the Kafka topic, RabbitMQ's super stream, or the prefix of its "
+            "partition queues. Not needed if the connection string has EntityPath=NAME.",
         ),
     ] = ""
     consumer_group: Annotated[
@@ -79,9 +79,10 @@ class HubAddress(StoreAddress):
             metavar="TEXT",
             help="The connection string of the Event Hubs namespace or hub. With the prefix "
             "kafka+, the hub is read through its Kafka endpoint. For a Kafka broker, "
-            "kafka://HOST:PORT; for RabbitMQ's streams, rabbitmq-stream://USER:PASSWORD@HOST. It "
-            "is a secret: prefer the environment variable, because other users of the machine can "
-            "see the arguments of a process.",
+            "kafka://HOST:PORT; for RabbitMQ's streams, rabbitmq-stream://USER:PASSWORD@HOST, and "
+            "for its partition queues, amqp://USER:PASSWORD@HOST/?queues=COUNT. It is a secret: "
+            "prefer the environment variable, because other users of the machine can see the "
+            "arguments of a process.",
         ),
     ] = ""
 

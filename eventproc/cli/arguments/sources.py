@@ -1,6 +1,6 @@
-"""Make the source of an event hub, a Kafka topic or streams from a connection string."""
+"""Make a source from a connection string: event hub, Kafka topic, streams or partition queues."""
 
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 from eventproc.errors import ConfigurationError
 from eventproc.ports import EventSource
@@ -21,6 +21,9 @@ STREAM_SERVERS = ("rabbitmq-stream://", "rabbitmq-stream+tls://")
 
 STREAM_SETTINGS = ("namespace", "streams", "key")
 
+QUEUE_SCHEMES = ("amqp://", "amqps://")
+"""Prefixes of the address of a RabbitMQ broker; ``queues=COUNT`` has to follow as a setting."""
+
 
 def make_source(connection_string: str | None, eventhub: str | None) -> EventSource:
     """Make the source of an event hub or a topic, without connecting it.
@@ -32,13 +35,16 @@ def make_source(connection_string: str | None, eventhub: str | None) -> EventSou
         raise ConfigurationError(
             "which Event Hubs namespace? Set the environment variable "
             f"{HUB_VARIABLE} to its connection string (`eventproc emulator` prints one), or to "
-            "kafka://HOST:PORT of a Kafka broker, or to rabbitmq-stream://USER:PASSWORD@HOST of "
-            "RabbitMQ's streams"
+            "kafka://HOST:PORT of a Kafka broker, to rabbitmq-stream://USER:PASSWORD@HOST of "
+            "RabbitMQ's streams, or to amqp://USER:PASSWORD@HOST/?queues=COUNT of its partition "
+            "queues"
         )
     if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
         return _kafka_source(connection_string, eventhub or None)
     if connection_string.startswith(STREAM_SERVERS):
         return _stream_source(connection_string, eventhub or None)
+    if connection_string.startswith(QUEUE_SCHEMES):
+        return _queue_source(connection_string, eventhub or None)
     from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
 
     return EventHubSource.from_connection_string(connection_string, eventhub_name=eventhub or None)
@@ -57,6 +63,35 @@ def _kafka_source(connection_string: str, topic: str | None) -> EventSource:
     settings = _settings(query, KAFKA_SERVERS)
     namespace = settings.pop("namespace", None)
     return KafkaEventSource(servers, topic=topic, namespace=namespace, config=settings)
+
+
+def _queue_source(address: str, prefix: str | None) -> EventSource:
+    from eventproc.sources.rabbitmq.queues import (  # noqa: PLC0415 - it is an extra
+        QueueOptions,
+        RabbitQueues,
+    )
+
+    if prefix is None:
+        raise ConfigurationError("which queues? Give the first part of their names as --eventhub")
+    url, _, query = address.partition("?")
+    settings = _settings(query, QUEUE_SCHEMES[0])
+    count = _count(settings, "queues", None)
+    options = QueueOptions(prefetch=_count(settings, "prefetch", QueueOptions().prefetch))
+    others = f"?{urlencode(settings)}" if settings else ""  # Of the client, such as ``cafile``.
+    return RabbitQueues(url + others, prefix=prefix, count=count, options=options)
+
+
+def _count(settings: dict[str, str], name: str, default: int | None) -> int:
+    """Take a setting of ours out of those of the client."""
+    text = settings.pop(name, None)
+    if text is None and default is not None:
+        return default
+    if text is None or not text.isdecimal():
+        raise ConfigurationError(
+            f"the address of a RabbitMQ broker needs {name}=COUNT after the question mark"
+            + ("" if text is None else f": {text!r} is no number")
+        )
+    return int(text)
 
 
 def _stream_source(connection_string: str, stream: str | None) -> EventSource:

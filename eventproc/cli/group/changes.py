@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventproc.admin import CheckpointMove, CheckpointMoved, live_owners, move_checkpoint
-from eventproc.cli.group.connection import Connection
+from eventproc.cli.group.connection import NO_POSITIONS, Connection
 from eventproc.cli.group.lookup import event_at_or_before, first_event
 from eventproc.cli.group.records import (
     Record,
@@ -36,7 +36,7 @@ from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.errors import ConfigurationError, EventProcError
-from eventproc.models import Checkpoint, ConsumerGroup, PartitionProperties
+from eventproc.models import Checkpoint, ConsumerGroup, OffsetFormat, PartitionProperties
 from eventproc.ownership.compatibility import NAMES
 from eventproc.ports import EventSource
 
@@ -79,6 +79,9 @@ class GroupState:
 
     def _refuse_mixing(self, move: CheckpointMove) -> None:
         mine = offset_format_of(move.offset)
+        formats = {mine, *(offset_format_in(record.checkpoint) for record in self.records.values())}
+        if OffsetFormat.QUEUE in formats:
+            raise ConfigurationError(NO_POSITIONS)
         for record in self.records.values():
             other = offset_format_in(record.checkpoint)
             if mine is not None and other not in {None, mine}:
@@ -114,7 +117,12 @@ class GroupState:
 
 
 async def read_group_state(connection: Connection, expiration: timedelta) -> GroupState:
-    """Read the checkpoints, owners and members of a group."""
+    """Read the checkpoints, owners and members of a group, to change it.
+
+    Raises:
+        ConfigurationError: Its positions cannot be moved.
+    """
+    connection.refuse_queues()
     present = await connection.store.list_members(connection.group)
     held = await live_owners(connection.store, connection.group, expiration)
     return GroupState(

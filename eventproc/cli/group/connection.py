@@ -10,6 +10,12 @@ from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, EventSource
 
+NO_POSITIONS = (
+    "partition queues have no positions to move or to compare: the broker keeps what is done. To "
+    "skip messages, purge their queue (`rabbitmqctl purge_queue NAME`); to handle messages again, "
+    "publish them again. `eventproc status` shows how many messages wait"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
@@ -19,6 +25,15 @@ class Connection:
     store: CheckpointStore
     source: EventSource | None
     """``None`` if no connection string was given."""
+
+    def refuse_queues(self) -> None:
+        """Refuse a source whose service keeps the position.
+
+        Raises:
+            ConfigurationError: It is one; the message has the remedy.
+        """
+        if self.source is not None and self.source.unsettled_max is not None:
+            raise ConfigurationError(NO_POSITIONS)
 
     async def partition_ids(self, wanted: Sequence[str], known: Sequence[str]) -> list[str]:
         """Return the wanted partitions in order, or all of them if *wanted* is empty.

@@ -11,6 +11,7 @@ from typing import Final
 
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import pump_owner
+from eventproc.core.offset_format import offset_format_in
 from eventproc.core.ownership.liveness import live_members, live_partitions
 from eventproc.core.ownership.schemas import leader
 from eventproc.core.ownership.standby import active_members
@@ -25,6 +26,7 @@ from eventproc.models import (
     Member,
     MembershipSnapshot,
     MemberStatus,
+    OffsetFormat,
     OwnershipSnapshot,
     PartitionProperties,
 )
@@ -247,7 +249,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                     None if checkpoint is None else _age(checkpoint.last_modified, now)
                 ),
                 checkpoint_error=readings.damage.get(partition_id),
-                lag=lag_of(readings.ends[partition_id], position)
+                lag=lag_of(readings.ends[partition_id], _counted_from(checkpoint))
                 if partition_id in readings.ends
                 else None,
             )
@@ -262,6 +264,13 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
         partitions=tuple(rows),
         members=_members(readings.present, rows, expiration),
     )
+
+
+def _counted_from(checkpoint: Checkpoint | None) -> int | None:
+    """Return the position that a lag counts from; a queue has only what is not done."""
+    if checkpoint is None or offset_format_in(checkpoint) is OffsetFormat.QUEUE:
+        return None
+    return checkpoint.sequence_number
 
 
 def _age(then: datetime, now: datetime) -> timedelta:

@@ -125,6 +125,7 @@ def lag(
 
     async def show() -> int:
         async with connect(address) as connection:
+            connection.refuse_queues()
             lags = await read_lags(
                 connection,
                 partition,

@@ -187,13 +187,18 @@ class RabbitMqBroker(ChildServer):
 
     def _wait_until_it_listens(self) -> None:
         until_s = time.monotonic() + self._start_timeout_s
-        for port in (self._port, self._stream_port):
-            while not _listens(port):
-                if time.monotonic() > until_s or not self.is_running:
-                    said = self._said()
-                    self.kill()
-                    raise RuntimeError(f"RabbitMQ did not start. Its last output: {said}")
-                time.sleep(0.05)
+        pid = self._folder / "pid"  # It may be written after the broker listens.
+        while not (
+            _listens(self._port)
+            and _listens(self._stream_port)
+            and pid.exists()
+            and pid.read_text().strip()
+        ):
+            if time.monotonic() > until_s or not self.is_running:
+                said = self._said()
+                self.kill()
+                raise RuntimeError(f"RabbitMQ did not start. Its last output: {said}")
+            time.sleep(0.05)
 
     def _said(self) -> str:
         files = [self._folder / "log/output", *self._folder.glob("log/*.log")]

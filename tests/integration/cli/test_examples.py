@@ -24,11 +24,14 @@ LAST_LINES = {
 IN_SPARK = {"spark_fleet.py", "spark_sink.py", "spark_source.py"}
 """Run by ``tests/spark``, in its session."""
 
+WITH_RABBITMQ = {"partition_queues.py"}
+"""Run by ``tests/integration/rabbitmq_pods``, where RabbitMQ can be had."""
+
 
 def test_every_example_is_tested():
     """The tables above have every file in ``examples``."""
     assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(
-        LAST_LINES.keys() | IN_SPARK
+        LAST_LINES.keys() | IN_SPARK | WITH_RABBITMQ
     )
 
 
@@ -48,7 +51,7 @@ def test_an_example_runs_without_warnings(name):
     assert done.stdout.rstrip().endswith(LAST_LINES[name])
 
 
-@pytest.mark.parametrize("name", sorted(LAST_LINES.keys() | IN_SPARK))
+@pytest.mark.parametrize("name", sorted(LAST_LINES.keys() | IN_SPARK | WITH_RABBITMQ))
 def test_an_example_is_short(name):
     """Each example has at most 60 lines."""
     assert len((EXAMPLES / name).read_text("utf-8").splitlines()) <= LINES_MAX

@@ -52,9 +52,14 @@ class SqliteStore:
         self.end_outage()
 
     def begin_outage(self, *, is_silent: bool) -> None:
-        """Take the lock that every write needs."""
-        self._lock = sqlite3.connect(self._path, isolation_level=None, timeout=10)
-        self._lock.execute("BEGIN IMMEDIATE")
+        """Take the lock of every write, unless a frozen process has it: that is the same."""
+        lock = sqlite3.connect(self._path, isolation_level=None, timeout=2)
+        try:
+            lock.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            lock.close()
+        else:
+            self._lock = lock
 
     def end_outage(self) -> None:
         """Release the lock."""

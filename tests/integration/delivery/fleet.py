@@ -39,9 +39,15 @@ class Fleet:
     """Processes with one emulator and one store."""
 
     def __init__(
-        self, emulator: EventHubsEmulator, place: Path, store: str = "", **settings: object
+        self,
+        emulator: EventHubsEmulator | str,
+        place: Path,
+        store: str = "",
+        **settings: object,
     ) -> None:
-        self._conn_str = emulator.connection_string_for("hub")
+        self._conn_str = (
+            emulator if isinstance(emulator, str) else emulator.connection_string_for("hub")
+        )
         self._place = place
         self._store = store or str(place / "store.db")
         self._settings = settings

@@ -1,25 +1,27 @@
 """A storm: real processes of ``eventproc run`` under faults, and checks of what they did.
 
-Processes are killed, frozen and replaced, their wall clocks are off, and the store has outages.
+Processes are killed, frozen and replaced, their wall clocks are off, the store has outages, and a
+hub that keeps its events is killed or stopped, and started again.
 """
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
 
-from azure.eventhub import EventHubProducerClient
-
-from eventproc.emulator import EventHubsEmulator
+from eventproc.cli.arguments.sources import make_source
+from eventproc.cli.arguments.stores import open_store
+from eventproc.models import ConsumerGroup
 from tests.integration.delivery import storm_checks
 from tests.integration.delivery.environment import Store
-from tests.integration.delivery.fleet import send
+from tests.integration.delivery.hubs import NAME, PARTITIONS, Hub
 from tests.integration.delivery.storm_fleet import CHECKPOINT_S, EXPIRATION_S, StormFleet
 
-PARTITIONS: Final = 8
 PROCESSES: Final = ("a", "b", "c", "d")
 RATE: Final = 20
 """Events published to each partition in a second."""
@@ -30,7 +32,7 @@ CALM: Final = 100
 STORED_WITHIN_S: Final = CHECKPOINT_S + 2.5
 """More than the checkpoint interval: on two cores, a write of one of four processes may wait."""
 
-FAULTS: Final = ("kill", "kill", "freeze", "freeze", "outage", "replace", "replace")
+FAULTS: Final = ("kill", "kill", "freeze", "freeze", "outage", "replace", "replace", "restart")
 FAULT_EVERY_S: Final = (1.0, 6.0)
 FREEZE_S: Final = (0.5, 2 * EXPIRATION_S)
 OUTAGE_S: Final = (0.5, 1.5 * EXPIRATION_S)
@@ -52,36 +54,41 @@ class Storm:
         self,
         fleet: StormFleet,
         store: Store,
-        producer: EventHubProducerClient,
+        hub: Hub,
         rng: Random,
         say: Callable[[str], None],
     ) -> None:
         """Inject nothing yet."""
         self._fleet = fleet
         self._store = store
-        self._producer = producer
+        self._hub = hub
         self._rng = rng
         self._say = say
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._begun_s = self._reported_s = time.monotonic()
         self._published = 0
         self._outage_since_s: float | None = None
+        self._hub_away_since_s: float | None = None
         self._restarts = True
 
     def inject_faults(self, seconds: float) -> None:
         """Inject faults for so many seconds, then restart all processes."""
         for owner_id in PROCESSES:
             self._start(owner_id)
+        first = ["restart"] if self._hub.has_outages else []  # a short storm has one, too
         over_s = time.monotonic() + seconds
         fault_at_s = time.monotonic() + EXPIRATION_S
         while (now_s := time.monotonic()) < over_s:
             self._publish_until(round((now_s - self._begun_s) * RATE))
             if now_s >= fault_at_s:
                 fault_at_s = now_s + self._rng.uniform(*FAULT_EVERY_S)
-                self._inject(self._rng.choice(FAULTS))
+                self._inject(first.pop() if first else self._rng.choice(FAULTS))
             self._tick()
         self._wait(
-            "the last fault has ended", lambda: not self._later and not self._is_any_stopping
+            "the last fault has ended",
+            lambda: (
+                not self._later and not self._is_any_stopping and self._hub_away_since_s is None
+            ),
         )
         self._restarts = False
         for owner_id in PROCESSES:
@@ -117,6 +124,10 @@ class Storm:
         if kind == "outage":
             if self._outage_since_s is None:
                 self._begin_outage()
+        elif kind == "restart":
+            if self._hub.has_outages and self._hub_away_since_s is None:
+                self._hub_away_since_s = time.monotonic()
+                self._hub.restart(is_killed=self._rng.random() < 0.5)
         elif ready:
             owner_id = self._rng.choice(ready)
             if kind == "kill":
@@ -148,9 +159,8 @@ class Storm:
 
     def _publish_until(self, count: int) -> None:
         numbers = range(self._published, count)
-        if numbers:
-            for partition in range(PARTITIONS):
-                send(self._producer, numbers, str(partition))
+        if numbers and self._hub_away_since_s is None:
+            self._hub.publish(numbers)
             self._published = count
 
     def _tick(self) -> None:
@@ -159,6 +169,9 @@ class Storm:
         self._later = [(at_s, action) for at_s, action in self._later if at_s > now_s]
         for action in due:
             action()
+        if self._hub_away_since_s is not None and not self._hub.is_away:
+            self._fleet.end_outage(self._hub_away_since_s, "restart")
+            self._hub_away_since_s = None
         for owner_id in self._fleet.reap():
             if self._restarts:
                 self._after(RESTART_AFTER_S, partial(self._start, owner_id))
@@ -211,23 +224,37 @@ def violations(
     yield from storm_checks.error_lines(fleet.outputs())
 
 
+async def stored_states(store: Store, hub: Hub) -> dict[str, bytes | None]:
+    """Read the state of each partition."""
+    source = make_source(hub.env["EVENTPROC_CONNECTION_STRING"], NAME)
+    group = ConsumerGroup(
+        fully_qualified_namespace=source.fully_qualified_namespace,
+        eventhub_name=source.eventhub_name,
+        name="$Default",
+    )
+    secret = store.env.get("EVENTPROC_STORAGE_CONNECTION_STRING", "")
+    async with open_store(store.spec, storage_connection_string=secret) as opened:
+        ids = [str(number) for number in range(PARTITIONS)]
+        found = {number: await opened.read_checkpoint(group, number) for number in ids}
+    return {number: None if one is None else one.state for number, one in found.items()}
+
+
 def storm(
-    store: Store, place: Path, *, seconds: float, rng: Random, say: Callable[[str], None]
+    store: Store, hub: Hub, place: Path, *, seconds: float, rng: Random, say: Callable[[str], None]
 ) -> list[str]:
     """Run a storm for so many seconds; return its violations."""
-    with EventHubsEmulator({"hub": PARTITIONS}) as emulator:
-        hub = emulator.connection_string_for("hub")
-        fleet = StormFleet(emulator, place, store, pace_s=0.5 / RATE / PARTITIONS)
-        store.open()
-        try:
-            with EventHubProducerClient.from_connection_string(hub) as producer:
-                running = Storm(fleet, store, producer, rng, say)
-                running.inject_faults(seconds)
-                calm_from = running.calm()
-            found = list(violations(fleet, running.published, calm_from))
-        finally:
-            fleet.end()
-            store.close()
+    fleet = StormFleet(hub, place, store, pace_s=0.5 / RATE / PARTITIONS)
+    with ExitStack() as stack:
+        for part in (hub, store):
+            stack.callback(part.close)
+            part.open()
+        stack.callback(fleet.end)
+        running = Storm(fleet, store, hub, rng, say)
+        running.inject_faults(seconds)
+        calm_from = running.calm()
+        found = list(violations(fleet, running.published, calm_from))
+        states = asyncio.run(stored_states(store, hub))
+        found += storm_checks.wrong_states(states, running.published)
     handled = fleet.handled()
     again = len(handled) - len({(one.partition_id, one.number) for one in handled})
     faults = Counter(fault.kind for fault in fleet.faults)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from eventproc.emulator import EventHubsEmulator
 from tests.integration.delivery.environment import Store, shifted
 from tests.integration.delivery.fleet import JOURNAL, ROOT, Fleet
+from tests.integration.delivery.hubs import Hub
 from tests.integration.delivery.storm_checks import Exit, Fault, Handled
 
 EXPIRATION_S: Final = 6.0
@@ -35,10 +35,10 @@ class _Run:
 class StormFleet(Fleet):
     """Processes of the command, each with its output in a file; their exits are recorded."""
 
-    def __init__(self, emulator: EventHubsEmulator, place: Path, store: Store, pace_s: float):
+    def __init__(self, hub: Hub, place: Path, store: Store, pace_s: float):
         """Start no process yet."""
-        super().__init__(emulator, place, store.spec)
-        self._hub = emulator.connection_string_for("hub")
+        super().__init__("", place, store.spec)
+        self._hub = hub
         self._storage = store
         self._pace_s = pace_s
         self.runs: dict[str, _Run] = {}
@@ -60,7 +60,6 @@ class StormFleet(Fleet):
         self, command: list[str], env: dict[str, str], owner_id: str, output: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         given = {
-            "EVENTPROC_CONNECTION_STRING": self._hub,
             "EVENTPROC_OWNER_ID": owner_id,
             "STORM_JOURNAL": str(self._place / JOURNAL),
             "STORM_PACE_S": str(self._pace_s),
@@ -77,7 +76,7 @@ class StormFleet(Fleet):
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
-            env=os.environ | given | dict(self._storage.env) | env,
+            env=os.environ | given | dict(self._hub.env) | dict(self._storage.env) | env,
         )
 
     def ready(self) -> list[str]:
@@ -119,9 +118,9 @@ class StormFleet(Fleet):
         run.terminated_s = time.monotonic()
         run.process.terminate()
 
-    def end_outage(self, begun_s: float) -> None:
-        """Record an outage of the store, which affected all processes."""
-        self._note("outage", "", begun_s)
+    def end_outage(self, begun_s: float, kind: str = "outage") -> None:
+        """Record an outage of the store or of the hub, which affected all processes."""
+        self._note(kind, "", begun_s)
 
     def reap(self) -> list[str]:
         """Record the exits of processes that have ended; return their owner ids."""

@@ -5,6 +5,7 @@ event takes), ``EVENTPROC_OWNER_ID``.
 """
 
 import asyncio
+import json
 import os
 import time
 
@@ -16,10 +17,13 @@ record = journal_writer(os.environ["STORM_JOURNAL"], os.environ["EVENTPROC_OWNER
 
 
 class Handler(PartitionHandler):
-    """Takes a while for each event, and records it with the monotonic clock, which processes
-    share."""
+    """Takes a while for each event, counts it in the state, and records it with the monotonic
+    clock, which processes share."""
 
     async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
         """Record the event when it is done."""
         await asyncio.sleep(PACE_S)
-        record("handled", context.partition_id, event.sequence_number, time.monotonic())
+        number = int(event.body)
+        count, total = json.loads(context.state or b"[0, 0]")
+        context.state = json.dumps([count + 1, total + number]).encode()
+        record("handled", context.partition_id, number, time.monotonic())

@@ -15,6 +15,7 @@ from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, ConsumerGroup
 from tests.integration.delivery.environment import SqliteStore
 from tests.integration.delivery.fleet import KEYS, Fleet
+from tests.integration.delivery.hubs import EmulatorHub
 from tests.integration.delivery.storm import storm
 
 PARTITIONS = ("0", "1", "2")
@@ -117,7 +118,12 @@ def test_a_short_storm_on_sqlite_has_no_violations(tmp_path):
     """Processes of the command are killed, frozen and replaced, and their wall clocks are off."""
     progress: list[str] = []
     found = storm(
-        SqliteStore(tmp_path), tmp_path, seconds=12, rng=random.Random(3), say=progress.append
+        SqliteStore(tmp_path),
+        EmulatorHub(tmp_path),
+        tmp_path,
+        seconds=12,
+        rng=random.Random(3),
+        say=progress.append,
     )
 
     assert found == [], progress

@@ -21,9 +21,9 @@ class QueueOptions:
     """Longest time for one request to the broker, connecting included."""
 
     heartbeat: PositiveSpan | None = None
-    """After this time without any traffic the broker ends a connection, and gives the queues of a
-    frozen process to the next one; whole seconds. By default a third of ``ownership_expiration``,
-    so that a queue is free before its lease has expired."""
+    """The broker ends a connection two to three times this long after its last sign of life, and
+    gives the queues of a frozen process to the next one; whole seconds. By default a fifth of
+    ``ownership_expiration``, so that a queue is free before its lease has expired."""
 
     def __post_init__(self) -> None:
         """Check the values; a ``ConfigurationError`` says how to correct them."""

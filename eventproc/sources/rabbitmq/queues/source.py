@@ -22,9 +22,10 @@ from eventproc.sources.rabbitmq.queues.names import QueueNames
 from eventproc.sources.rabbitmq.queues.options import QueueOptions
 from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
 
-HEARTBEATS_PER_EXPIRATION: Final = 3
-"""The broker ends a silent connection between one and one and a half heartbeats after its last
-sign of life, so well before the leases of a frozen process expire."""
+HEARTBEATS_PER_EXPIRATION: Final = 5
+"""The broker ends a silent connection two to three heartbeats after its last sign of life. The
+leases of a frozen process expire two thirds of the expiration after it froze at the earliest, so by
+then its queues are free."""
 
 HEARTBEAT_DEFAULT: Final = timedelta(seconds=10)
 """For a source that no processor has told its expiration."""
@@ -70,7 +71,8 @@ class RabbitQueues(EventSource):
 
     @property
     def fully_qualified_namespace(self) -> str:
-        return self._shown.replace("/", "-")
+        address, _, virtual_host = self._shown.partition("/")
+        return f"{virtual_host}@{address}" if virtual_host else address
 
     @property
     def eventhub_name(self) -> str:

@@ -6,6 +6,7 @@ from eventproc import ConfigurationError
 from eventproc.cli.arguments.sources import make_source
 from eventproc.models import OffsetFormat
 from eventproc.sources.kafka import KafkaEventSource
+from eventproc.sources.rabbitmq.queues import RabbitQueues
 from eventproc.sources.rabbitmq.streams import RabbitStreams
 
 KEY = "c2VjcmV0LWtleQ=="
@@ -38,6 +39,18 @@ def test_a_kafka_url_has_brokers_and_their_settings():
     assert source._settings == {"security.protocol": "SASL_SSL", "sasl.password": "p&+w="}
 
 
+@pytest.mark.parametrize("scheme", ["amqp", "amqps"])
+def test_an_amqp_url_has_the_number_of_partition_queues(scheme):
+    """Settings of the client follow it, too."""
+    source = make_source(f"{scheme}://u:p@b:5672/v?queues=12&prefetch=50&name=shop", "Orders")
+
+    assert isinstance(source, RabbitQueues)
+    assert source.fully_qualified_namespace == "v@b:5672"
+    assert (source.eventhub_name, source.unsettled_max) == ("Orders", 50)
+    assert source._url == f"{scheme}://u:p@b:5672/v?name=shop"
+    assert source._names.count == 12
+
+
 def test_a_url_of_streams_has_a_server_and_settings():
     """The part of a message that is its key, the streams, and the name of the broker."""
     source = make_source(
@@ -64,6 +77,11 @@ def test_a_url_of_streams_has_a_server_and_settings():
         (f"kafka://localhost:9092?{KEY.rstrip('=')}", "t", "name=value"),
         ("kafka://localhost:9092?group.id=x", "t", "consumer_group"),
         ("", "t", "kafka://HOST:PORT"),
+        ("", "t", "amqp://USER:PASSWORD@HOST/"),
+        ("amqp://u:p@localhost/?queues=3", "", "--eventhub"),
+        ("amqp://u:p@localhost/", "t", "needs queues=COUNT"),
+        ("amqp://u:p@localhost/?queues=many", "t", "'many' is no number"),
+        ("amqp://u:p@localhost/?queues=0", "t", "count is 0"),
     ],
 )
 def test_a_source_that_cannot_work_is_refused(text, topic, message):

@@ -21,10 +21,11 @@ def test_the_names_of_its_records_have_no_password():
     """The broker with its virtual host is the namespace, the prefix is the hub."""
     source = RabbitQueues(URL, prefix="OrderEvents", count=12)
 
-    assert source.fully_qualified_namespace == "broker:5672-orders"
+    assert source.fully_qualified_namespace == "orders@broker:5672"
     assert source.eventhub_name == "OrderEvents"
     assert source.offset_format is OffsetFormat.QUEUE
     assert "secret" not in repr(source)
+    assert RabbitQueues("amqp://a:b@h:1/", prefix="q", count=1).fully_qualified_namespace == "h:1"
 
 
 @pytest.mark.parametrize(
@@ -81,17 +82,18 @@ async def test_a_closed_source_says_how_to_open_it():
 @pytest.mark.parametrize(
     ("options", "expiration_s", "heartbeat_s"),
     [
-        (QueueOptions(), 60, 20),
-        (QueueOptions(), 10, 3),
+        (QueueOptions(), 60, 12),
+        (QueueOptions(), 12, 2),
         (QueueOptions(), 1, 1),
         (QueueOptions(heartbeat=timedelta(seconds=7)), 60, 7),
+        (QueueOptions(heartbeat=timedelta(seconds=7)), None, 7),
         (QueueOptions(), None, 10),
     ],
 )
 async def test_a_frozen_process_loses_its_queues_before_its_leases(
     options, expiration_s, heartbeat_s
 ):
-    """The heartbeat is a third of the expiration, in whole seconds, and at least one."""
+    """The heartbeat is a fifth of the expiration, in whole seconds, and at least one."""
     source = RabbitQueues(URL, prefix="q", count=1, options=options)
     if expiration_s is not None:
         source.suit(timedelta(seconds=expiration_s))

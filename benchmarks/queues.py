@@ -1,0 +1,212 @@
+"""The cost of a message of partition queues: RabbitQueues beside bare aio-pika, on one broker.
+
+    python benchmarks/queues.py                     # a table
+    python benchmarks/queues.py --format json       # for programs
+
+The broker is a process of its own, and so is each reader. *bare* is aio-pika's ``Queue.consume``
+with the same prefetch, which reads tag and body of each message, acknowledges every 500th with all
+before it, and does nothing else; *source* is ``RabbitQueues`` with a receiver for each queue, which
+reads the same of each event and settles every 500; *processor* is a whole ``EventProcessor`` with a
+store in memory. Only a backlog is read: processor time of the reading process for each message, how
+many times that of *bare* it is, and messages per second.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import aio_pika
+from aio_pika.abc import AbstractIncomingMessage
+
+from benchmarks._rows import Cell, Row, options, print_progress, print_rows
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.sources.rabbitmq.queues import QueueOptions, QueuePublisher, RabbitQueues
+from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+
+PREFIX: Final = "Bench"
+PREFETCH: Final = QueueOptions().prefetch
+ACKNOWLEDGED: Final = PREFETCH // 2
+CANDIDATES: Final = ("bare", "source", "processor")
+
+
+# --- the readers: each in a process of its own ---------------------------------------------------
+
+
+async def read_bare(url: str, queues: int, messages: int) -> int:
+    """Read a backlog with aio-pika alone; return a sum, as a proof that it was read."""
+    total = seen = 0
+    done = asyncio.Event()
+
+    async def add(message: AbstractIncomingMessage) -> None:
+        nonlocal total, seen
+        tag = message.delivery_tag or 0
+        total += len(message.body)
+        seen += 1
+        if tag % ACKNOWLEDGED == 0:
+            await message.ack(multiple=True)
+        if seen == messages:
+            done.set()
+
+    async with await aio_pika.connect(url) as connection:
+        for number in range(queues):
+            channel = await connection.channel()
+            await channel.set_qos(prefetch_count=PREFETCH)
+            queue = await channel.get_queue(f"{PREFIX}-P{number}")
+            await queue.consume(add)
+        await done.wait()
+    return total
+
+
+async def read_source(url: str, queues: int, messages: int) -> int:
+    """Do the same with ``RabbitQueues``."""
+    total = 0
+
+    async def read(source: RabbitQueues, partition: int) -> None:
+        nonlocal total
+        receiver = await source.open_receiver("g", str(partition), EventPosition.earliest())
+        left, settled = messages // queues, 0
+        while left > 0:
+            events = await receiver.receive(events_max=PREFETCH, wait_max=timedelta(seconds=5))
+            for event in events:
+                total += len(event.body)
+                left -= 1
+                if event.sequence_number + 1 - settled >= ACKNOWLEDGED:
+                    settled = event.sequence_number + 1
+                    receiver.settle(event.sequence_number)
+
+    async with RabbitQueues(url, prefix=PREFIX, count=queues) as source:
+        await asyncio.gather(*(read(source, partition) for partition in range(queues)))
+    return total
+
+
+async def read_processor(url: str, queues: int, wanted: int) -> int:
+    """Do the same with a whole processor."""
+    total = seen = 0
+    done = asyncio.Event()
+
+    class Adding(PartitionHandler):
+        async def process_events(
+            self,
+            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
+            events: Sequence[ReceivedEvent],
+        ) -> None:
+            nonlocal total, seen
+            total += sum(len(event.body) for event in events)
+            seen += len(events)
+            if seen >= wanted:
+                done.set()
+
+    processor = EventProcessor(
+        source=RabbitQueues(url, prefix=PREFIX, count=queues),
+        store=MemoryCheckpointStore(),
+        handler=Adding,
+        config=EventProcessorConfig(),
+    )
+    async with processor:
+        await done.wait()
+    return total
+
+
+def read(candidate: str, url: str, queues: int, messages: int) -> dict[str, Cell]:
+    """Read all messages; return the cost."""
+    reader = {"bare": read_bare, "source": read_source, "processor": read_processor}[candidate]
+    begun_s, begun_cpu_s = time.monotonic(), time.process_time()
+    total = asyncio.run(reader(url, queues, messages))
+    return {
+        "cpu_us_per_event": 1e6 * (time.process_time() - begun_cpu_s) / messages,
+        "events_per_s": messages / (time.monotonic() - begun_s),
+        "sum": total,
+    }
+
+
+# --- the parent ----------------------------------------------------------------------------------
+
+
+async def fill(url: str, queues: int, messages: int, body: int) -> None:
+    """Publish the backlog to new queues, evenly."""
+    async with await aio_pika.connect(url) as connection:
+        channel = await connection.channel()
+        for number in range(queues):
+            await channel.queue_delete(f"{PREFIX}-P{number}")
+        async with QueuePublisher(url, prefix=PREFIX, count=queues):
+            message = aio_pika.Message(b"x" * body)
+            for first in range(0, messages, 1000):
+                await asyncio.gather(
+                    *(
+                        channel.default_exchange.publish(message, f"{PREFIX}-P{number % queues}")
+                        for number in range(first, min(first + 1000, messages))
+                    )
+                )
+
+
+def child(candidate: str, url: str, queues: int, messages: int) -> dict[str, Cell]:
+    """Run a reader in a new process."""
+    what = json.dumps([candidate, url, queues, messages])
+    found: dict[str, Cell] = json.loads(
+        subprocess.run(
+            [sys.executable, __file__, "--reader", what], stdout=subprocess.PIPE, check=True
+        ).stdout
+    )
+    return found
+
+
+def measure(broker: RabbitMqBroker, queues: int, messages: int, body: int) -> list[Row]:
+    """Read a new backlog with each candidate in turn."""
+    rows: list[Row] = []
+    messages -= messages % queues
+    for candidate in CANDIDATES:
+        print_progress(f"{candidate}: {queues} queues, {messages} messages of {body} bytes")
+        asyncio.run(fill(broker.url, queues, messages, body))
+        found = child(candidate, broker.url, queues, messages)
+        size: Row = {"queues": queues, "body": body, "events": messages}
+        rows.append({"candidate": candidate, **size, **found})
+    assert len({row["sum"] for row in rows}) == 1, "not all read the same"
+    bare_us = float(rows[0]["cpu_us_per_event"] or 0)
+    return [
+        {
+            **{name: cell for name, cell in row.items() if name != "sum"},
+            "times_bare": float(row["cpu_us_per_event"] or 0) / bare_us,
+        }
+        for row in rows
+    ]
+
+
+def parsed() -> argparse.Namespace:
+    parser = options(__doc__)
+    parser.add_argument("--queues", nargs="+", type=int, default=[1, 12])
+    parser.add_argument("--bodies", nargs="+", type=int, default=[100, 1000], help="bytes")
+    parser.add_argument("--events", type=int, default=48_000, help="in the backlog")
+    parser.add_argument("--reader", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = parsed()
+    if given.reader:
+        print(json.dumps(read(*json.loads(given.reader))))
+        return
+    rows: list[Row] = []
+    sizes = [(queues, body) for queues in given.queues for body in given.bodies]
+    sizes, messages = ([(1, 100)], 6_000) if given.quick else (sizes, given.events)
+    with RabbitMqBroker() as broker:
+        for queues, body in sizes:
+            rows += measure(broker, queues, messages, body)
+    print_rows(rows, given.format, "Partition queues: the cost of a message")
+
+
+if __name__ == "__main__":
+    main()

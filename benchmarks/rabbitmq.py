@@ -1,0 +1,227 @@
+"""The cost of an event of a stream: RabbitStreams beside a bare rstream consumer, on one broker.
+
+    python benchmarks/rabbitmq.py                     # a table
+    python benchmarks/rabbitmq.py --format json       # for programs
+
+The broker is a process of its own, and so is each reader. *bare* is rstream's ``Consumer`` with a
+subscription for each stream, which is given the encoded bytes of each message and counts them;
+*bare, decoded* the same with rstream's own decoder, which finds the body. *source* is
+``RabbitStreams`` with a receiver for each stream, which reads number and body of each event;
+*processor* a whole ``EventProcessor`` with a store in memory. Only a backlog is read: processor
+time of the reading process for each event, and events per second.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from rstream import AMQPMessage, Consumer, Producer, amqp_decoder
+from rstream.client import Client
+
+from benchmarks._rows import Cell, Row, options, print_progress, print_rows
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.sources.rabbitmq.streams import RabbitStreams
+from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+
+NAME: Final = "bench"
+BATCH: Final = 1000
+CANDIDATES: Final = ("bare", "bare, decoded", "source", "processor")
+
+
+def streams(partitions: int) -> list[str]:
+    return [f"{NAME}-{number}" for number in range(partitions)]
+
+
+def server(url: str) -> dict[str, Any]:
+    """Return the settings of rstream's clients."""
+    parts = urlsplit(url)
+    return {
+        "host": parts.hostname,
+        "port": parts.port,
+        "username": parts.username,
+        "password": parts.password,
+    }
+
+
+def source_of(url: str, partitions: int) -> RabbitStreams:
+    return RabbitStreams(url, stream=NAME, streams=streams(partitions))
+
+
+# --- the readers: each in a process of its own ---------------------------------------------------
+
+
+async def read_bare(url: str, partitions: int, events: int, *, is_decoded: bool) -> int:
+    """Read a backlog with rstream alone; return a sum, as a proof that it was read."""
+    total = seen = 0
+    done = asyncio.Event()
+
+    def on_message(message: Any, context: Any) -> None:  # noqa: ANN401 - as rstream has it
+        nonlocal total, seen
+        total += context.offset + (len(message.body) if is_decoded else len(message))
+        seen += 1
+        if seen == events:
+            done.set()
+
+    async with Consumer(**server(url)) as consumer:
+        for stream in streams(partitions):
+            await consumer.subscribe(
+                stream, on_message, decoder=amqp_decoder if is_decoded else None
+            )
+        await done.wait()
+    return total
+
+
+async def read_source(url: str, partitions: int, events: int) -> int:
+    """Do the same with ``RabbitStreams``."""
+    total = 0
+
+    async def read(source: RabbitStreams, partition: int) -> None:
+        nonlocal total
+        receiver = await source.open_receiver("g", str(partition), EventPosition.earliest())
+        left = events // partitions
+        while left > 0:
+            for event in await receiver.receive(events_max=BATCH, wait_max=timedelta(seconds=5)):
+                total += event.sequence_number + len(event.body)
+                left -= 1
+
+    async with source_of(url, partitions) as source:
+        await asyncio.gather(*(read(source, partition) for partition in range(partitions)))
+    return total
+
+
+async def read_processor(url: str, partitions: int, wanted: int) -> int:
+    """Do the same with a whole processor."""
+    total = seen = 0
+    done = asyncio.Event()
+
+    class Adding(PartitionHandler):
+        async def process_events(
+            self,
+            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
+            events: Sequence[ReceivedEvent],
+        ) -> None:
+            nonlocal total, seen
+            total += sum(event.sequence_number + len(event.body) for event in events)
+            seen += len(events)
+            if seen >= wanted:
+                done.set()
+
+    processor = EventProcessor(
+        source=source_of(url, partitions),
+        store=MemoryCheckpointStore(),
+        handler=Adding,
+        config=EventProcessorConfig(initial_position=EventPosition.earliest()),
+    )
+    async with processor:
+        await done.wait()
+    return total
+
+
+def read(candidate: str, url: str, partitions: int, events: int) -> dict[str, Cell]:
+    """Read all events; return the cost."""
+    begun_s, begun_cpu_s = time.monotonic(), time.process_time()
+    if candidate == "source":
+        total = asyncio.run(read_source(url, partitions, events))
+    elif candidate == "processor":
+        total = asyncio.run(read_processor(url, partitions, events))
+    else:
+        is_decoded = candidate != "bare"
+        total = asyncio.run(read_bare(url, partitions, events, is_decoded=is_decoded))
+    return {
+        "cpu_us_per_event": 1e6 * (time.process_time() - begun_cpu_s) / events,
+        "events_per_s": events / (time.monotonic() - begun_s),
+        "sum": None if candidate == "bare" else total,
+    }
+
+
+# --- the parent ----------------------------------------------------------------------------------
+
+
+async def fill(url: str, partitions: int, events: int, body: int) -> None:
+    """Create the streams, and publish the backlog."""
+    given = server(url)
+    client = Client(given["host"], given["port"], frame_max=1 << 20, heartbeat=60)
+    await client.start()
+    await client.authenticate("/", given["username"], given["password"])
+    for stream in streams(partitions):
+        await client.create_stream(stream)
+    await client.close()
+    async with Producer(**given) as producer:
+        for stream in streams(partitions):
+            for _ in range(events // partitions // 100):
+                batch = [AMQPMessage(body=b"x" * body) for _ in range(100)]
+                await producer.send_batch(stream, batch)
+    async with source_of(url, partitions) as source:
+        for number in range(partitions):
+            wanted = events // partitions - 1
+            while True:
+                found = await source.partition_properties(str(number))
+                if found.last_enqueued_sequence_number >= wanted:
+                    break
+                await asyncio.sleep(0.1)
+
+
+def child(candidate: str, url: str, partitions: int, events: int) -> dict[str, Cell]:
+    """Run a reader in a new process."""
+    what = json.dumps([candidate, url, partitions, events])
+    found: dict[str, Cell] = json.loads(
+        subprocess.run(
+            [sys.executable, __file__, "--reader", what], stdout=subprocess.PIPE, check=True
+        ).stdout
+    )
+    return found
+
+
+def measure(partitions: int, events: int, body: int) -> list[Row]:
+    """Fill a new broker, and read it with each candidate in turn."""
+    rows: list[Row] = []
+    with RabbitMqBroker() as broker:
+        url = broker.stream_url
+        events -= events % (100 * partitions)
+        asyncio.run(fill(url, partitions, events, body))
+        for candidate in CANDIDATES:
+            print_progress(f"{candidate}: {partitions} partitions, {events} events of {body} bytes")
+            found = child(candidate, url, partitions, events)
+            size: Row = {"partitions": partitions, "body": body, "events": events}
+            rows.append({"candidate": candidate, **size, **found})
+    assert len({row.get("sum") for row in rows} - {None}) == 1, "not all read the same"
+    return [{name: cell for name, cell in row.items() if name != "sum"} for row in rows]
+
+
+def parsed() -> argparse.Namespace:
+    parser = options(__doc__)
+    parser.add_argument("--partitions", nargs="+", type=int, default=[1, 32])
+    parser.add_argument("--body", nargs="+", type=int, default=[100, 1000], help="bytes")
+    parser.add_argument("--events", type=int, default=192_000, help="in the backlog")
+    parser.add_argument("--reader", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = parsed()
+    if given.reader:
+        print(json.dumps(read(*json.loads(given.reader))))
+        return
+    sizes = [(p, b) for p in given.partitions for b in given.body]
+    sizes, events = ([(1, 100)], 6_400) if given.quick else (sizes, given.events)
+    rows = [row for partitions, body in sizes for row in measure(partitions, events, body)]
+    print_rows(rows, given.format, "RabbitMQ streams: the cost of an event")
+
+
+if __name__ == "__main__":
+    main()
