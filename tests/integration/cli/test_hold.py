@@ -119,7 +119,7 @@ def test_the_table_of_an_unknown_group_says_that_it_has_no_records(command):
 def test_status_shows_which_process_has_a_lease(command, tmp_path, is_of_hub):
     """Each group has leases of its own; the name is the one that the program gave."""
     group = ConsumerGroup.of_resources("keys")
-    options = ("--resources", "keys")
+    options: tuple[str, ...] = ("--resources", "keys")
     if is_of_hub:
         group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
         options = ("--namespace", "ns", "--eventhub", "orders")
