@@ -26,7 +26,7 @@ from eventproc.sources.amqp.values import MalformedError
 from eventproc.sources.lazy_event import LazyEvent
 from eventproc.sources.rabbitmq.streams.chunk import Chunk
 from eventproc.sources.rabbitmq.streams.options import ANNOTATION, PROPERTY
-from eventproc.sources.rabbitmq.streams.position import offset_text
+from eventproc.sources.rabbitmq.streams.position import OFFSETS
 
 NOT_AMQP: Final = "rabbitmq-not-amqp"
 """System property: true if the message is not AMQP 1.0; the body is then the whole message."""
@@ -56,7 +56,7 @@ class StreamEvent(LazyEvent):
         if name == "body":
             return {name: _body(self._message)}
         if name == "offset":
-            return {name: offset_text(self.sequence_number)}
+            return {name: OFFSETS.text(self.sequence_number)}
         if name == "enqueued_time":
             return {name: to_time(self._chunk.time_ms)}
         if name == "partition_key":
