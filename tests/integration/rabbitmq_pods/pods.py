@@ -22,6 +22,9 @@ ROOT: Final = Path(__file__).parents[3]
 QUEUES: Final = 12
 KEYS: Final = 480
 PUBLISHING_TASKS: Final = 48
+PLANNED_EXPIRATION_S: Final = 20
+"""Where nothing dies: long enough for a machine that other work keeps busy."""
+
 IDLE_MAX_S: Final = 90.0
 """A run without any progress for so long has failed."""
 
@@ -238,7 +241,8 @@ def planned(
     place: Path, broker: RabbitMqBroker, count: int, rate: float, say: Say, **settings: Any
 ) -> tuple[Pods, Publisher]:
     """Scale 2-4-1-3 while orders come."""
-    pods = Pods(place, broker, settings.pop("prefix", "Planned"), **settings)
+    prefix = settings.pop("prefix", "Planned")
+    pods = Pods(place, broker, prefix, expiration_s=PLANNED_EXPIRATION_S, **settings)
     publisher = Publisher(broker.url, pods.prefix, count, rate)
     publisher.start()
     try:

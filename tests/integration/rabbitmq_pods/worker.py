@@ -40,6 +40,10 @@ PREFETCH = SETTINGS.get("prefetch", 200)
 WORK_S = SETTINGS.get("work_s")
 """How long a message takes on average; by default some take a moment and most take none."""
 
+EXPIRATION_S = SETTINGS.get("expiration_s", 4)
+"""The heartbeat follows from it: a broker or a pod that gets no processor for longer than two or
+three of them loses its connections, which is no planned change."""
+
 LETTERS = SETTINGS.get("letters")
 """The queue for dead letters: then a message whose body is ``poison`` kills the process."""
 
@@ -92,14 +96,16 @@ async def main() -> None:
             URL,
             prefix=PREFIX,
             count=int(COUNT),
-            options=QueueOptions(prefetch=PREFETCH, connect_timeout=timedelta(seconds=5)),
+            options=QueueOptions(
+                prefetch=PREFETCH, connect_timeout=timedelta(seconds=max(5, EXPIRATION_S))
+            ),
         ),
         store=SqliteCheckpointStore(STORE),
         handler=Orders,
         owner_id=OWNER_ID,
         dead_letters=RabbitDeadLetterSink(URL, routing_key=LETTERS) if LETTERS else None,
         config=EventProcessorConfig(
-            ownership_expiration=timedelta(seconds=4),
+            ownership_expiration=timedelta(seconds=EXPIRATION_S),
             load_balancing_interval=timedelta(seconds=0.5),
             rebalance_interval=timedelta(seconds=0.2),
             shutdown_timeout=timedelta(seconds=15),
