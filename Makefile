@@ -39,11 +39,15 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help
 help: ## show this list
 	@echo 'eventproc: make <target>'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a group process a real data set, without cloud or Docker (two minutes)
 	@$(run)/eventproc demo $(ARGS)
+
+.PHONY: demo-rabbitmq
+demo-rabbitmq: venv .tools/rabbitmq/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch pods share RabbitMQ's queues, and lose no order (RabbitMQ: 60 MB; two minutes)
+	@$(run)/eventproc demo-rabbitmq $(ARGS)
 
 .PHONY: demo-spark
 demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch Spark lose an executor, and no event (Spark: 500 MB; two minutes)

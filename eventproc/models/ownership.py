@@ -74,6 +74,9 @@ def _refuse_name(kind: str, value: str) -> None:
 _RESOURCES: Final = ("eventproc", "resources")
 """What groups of resources have in place of a namespace and a hub."""
 
+_LEASE: Final = ":lease:"
+"""Between the name of a group and the id of a lease, in the name of the lease's group."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroup:
@@ -110,7 +113,13 @@ class ConsumerGroup:
 
         No consumer group has a colon in its name.
         """
-        return replace(self, name=f"{self.name}:lease:{resource_id}")
+        return replace(self, name=f"{self.name}{_LEASE}{resource_id}")
+
+    @property
+    def lease_id(self) -> str | None:
+        """The id of the lease that this group is for; ``None`` if it is for none."""
+        _, mark, resource_id = self.name.partition(_LEASE)
+        return resource_id if mark else None
 
     @property
     def key(self) -> tuple[str, str, str]:

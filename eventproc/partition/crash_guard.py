@@ -9,6 +9,7 @@ from math import inf
 
 from eventproc.core.deliveries import (
     AMONG_MANY,
+    NO_MARK,
     Care,
     care_after,
     care_at_first,
@@ -35,6 +36,7 @@ class CrashGuard:
         last_enqueued: Callable[[], LastEnqueued | None],
         until_settled: Callable[[], Awaitable[None]],
         unsettled_max: int | None,
+        was_delivered: Callable[[ReceivedEvent], bool],
         deliveries_max: int | None,
     ) -> None:
         """Create the guard of one pump; nothing is stored before ``hand``.
@@ -47,6 +49,7 @@ class CrashGuard:
                 Before, a next process might receive an earlier event first, and blame it.
             unsettled_max: How many events a process can have received that come again, if it is
                 the service that keeps the position.
+            was_delivered: Whether a process may have received an event before.
             deliveries_max: An event is given up after this many deliveries; ``None``: not counted.
         """
         self._checkpointer = checkpointer
@@ -56,6 +59,7 @@ class CrashGuard:
         self._last_enqueued = last_enqueued
         self._until_settled = until_settled
         self._unsettled_max = unsettled_max
+        self._was_delivered = was_delivered
         self._deliveries_max = deliveries_max
         self.is_forced = False
         """Whether to deliver the first event once more, although its count is at the limit."""
@@ -75,8 +79,8 @@ class CrashGuard:
         The first event goes to *give_up* if its count has reached the limit.
         """
         if self._care is None:
-            care = self._begin(events)
-            deliveries = deliveries_of(self._progress.delivery_count)
+            found, care = self._begin(events)
+            deliveries = deliveries_of(found)
             if deliveries >= (self._deliveries_max or inf) and not self.is_forced:
                 await give_up(events[0], deliveries)  # Its count stays stored if that fails.
                 care, events = care_after(care, 1), events[1:]
@@ -95,15 +99,21 @@ class CrashGuard:
         care = self._care if reached is None else care_for(self._care, reached + 1)
         self._progress.count_delivery(mark_at_rest(care))
 
-    def _begin(self, events: Sequence[ReceivedEvent]) -> Care:
+    def _begin(self, events: Sequence[ReceivedEvent]) -> tuple[int, Care]:
+        """Return the delivery count of the first event, and the care for it."""
         found, newest = self._progress.delivery_count, self._last_enqueued()
+        first_new = next((e for e in events if not self._was_delivered(e)), None) if found else None
+        if first_new is events[0]:
+            found = NO_MARK  # What the dead process had is gone, for example purged.
         if found:
             self._log.warning("poison_isolation_started", delivery_count=deliveries_of(found))
         # Events that arrive together may have been delivered together before.
         last = inf if newest is None else max(newest.sequence_number, events[-1].sequence_number)
         if self._unsettled_max is not None:
             last = events[0].sequence_number - 1 + self._unsettled_max
-        return care_at_first(found, last)
+        if first_new is not None:  # After it all are new.
+            last = min(last, first_new.sequence_number - 1)
+        return found, care_at_first(found, last)
 
     async def _cover(self, sequence_number: int, count: int) -> int:
         """Store the delivery count if needed; return how many of *count* events it covers."""

@@ -122,6 +122,7 @@ class PartitionPump:
             last_enqueued=self._last_enqueued,
             until_settled=self._reader.until_settled,
             unsettled_max=source.unsettled_max,
+            was_delivered=source.was_delivered,
             deliveries_max=policy.deliveries_max,
         )
         self._watchdog = self._make_watchdog()

@@ -108,6 +108,13 @@ class EventSource(AsyncResource):
         """
         return None
 
+    def was_delivered(self, event: ReceivedEvent) -> bool:  # noqa: ARG002
+        """Whether a processor may have received an event before; if not, it has killed none.
+
+        Not ``True`` for a service that counts deliveries and sends events again before new ones.
+        """
+        return True
+
     def suit(self, expiration: timedelta) -> None:
         """Learn the group's ``ownership_expiration``; called once, before ``open``.
 

@@ -10,6 +10,7 @@ from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, EventSource
+from eventproc.resources.names import id_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +125,15 @@ class GroupAddress(HubAddress):
         Raises:
             ConfigurationError: There is no connection string, and a name is missing.
         """
-        if self.connection_string:
-            return super().group()
+        found = super().group() if self.connection_string else self._named_group()
+        if found.is_of_resources:
+            raise ConfigurationError(
+                f"group {found.name!r} shares named resources, which have no checkpoints: "
+                f"`eventproc status --resources {found.name}` shows what it has"
+            )
+        return found
+
+    def _named_group(self) -> ConsumerGroup:
         if not self.namespace:
             raise ConfigurationError(
                 "which Event Hubs namespace? Give --namespace, or set the environment variable "
@@ -142,7 +150,7 @@ class GroupAddress(HubAddress):
 
 @dataclass(frozen=True, kw_only=True)
 class ShownAddress(GroupAddress):
-    """A consumer group, or a group of resources."""
+    """A consumer group, a group of resources, or the members that want one lease."""
 
     resources: Annotated[
         str,
@@ -153,10 +161,20 @@ class ShownAddress(GroupAddress):
         ),
     ] = ""
 
+    lease: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Show which process of the group has this lease, and which ones wait for it: the "
+            "name as given to `processor.lease`.",
+        ),
+    ] = ""
+
     def source(self) -> EventSource | None:
         """Make the source, without connecting it; ``None`` if there is none to ask."""
-        return None if self.resources else super().source()
+        return None if self.resources or self.lease else super().source()
 
     def group(self) -> ConsumerGroup:
         """Return the group, without connecting to anything."""
-        return ConsumerGroup.of_resources(self.resources) if self.resources else super().group()
+        found = ConsumerGroup.of_resources(self.resources) if self.resources else super().group()
+        return found.for_lease(id_of(self.lease)) if self.lease else found

@@ -1,4 +1,4 @@
-"""What the verbs ``demo`` and ``demo-spark`` share: options, signals, report and exit code."""
+"""What the verbs of the demos share: options, signals, report and exit code."""
 
 import asyncio
 import json
@@ -7,13 +7,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import StrEnum
-from typing import Annotated, TextIO, TypeVar
+from typing import Annotated, Protocol, TextIO, TypeVar
 
 import typer
 from rich.console import Console, RenderableType
 
 from eventproc.cli.demo.live import Scene, Screen, TextScreen, open_screen
-from eventproc.cli.demo.report import DemoReport
 from eventproc.cli.demo.stage import Stage, StoreChoice
 from eventproc.cli.terminal.exits import FAILED, INTERRUPTED, OK
 
@@ -25,7 +24,19 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
-Report = TypeVar("Report", bound=DemoReport)
+class Outcome(Protocol):
+    """What a demo reports."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the demo showed what it promises."""
+
+    def as_json(self) -> dict[str, object]:
+        """Return the report as JSON."""
+
+
+Report = TypeVar("Report", bound=Outcome)
+SomeStage = TypeVar("SomeStage", bound=Stage)
 
 Store = Annotated[
     StoreChoice,
@@ -42,25 +53,23 @@ Format = Annotated[
 
 
 def run_demo(
-    play: Callable[[Stage, Screen[Scene]], Awaitable[Report]],
+    make_stage: Callable[[Callable[[str], None]], SomeStage],
+    play: Callable[[SomeStage, Screen[Scene]], Awaitable[Report]],
     lines: Callable[[TextIO], TextScreen[Scene]],
     draw: Callable[[Scene], RenderableType],
     print_report: Callable[[Report, Console], None],
     *,
-    partitions: int,
-    store: StoreChoice,
     output: ReportFormat,
 ) -> int:
     """Run a demo, print its report, and return the exit code.
 
     Args:
+        make_stage: Makes the stage, given a function that prints a line.
         play: The demo. The first SIGINT, SIGTERM or SIGHUP cancels it, and it must then end all
             processes that it started without the stage.
         lines: Shows the demo where the output is not a terminal.
         draw: Draws the demo on a terminal.
         print_report: Prints the report for people.
-        partitions: The number of partitions of the hub.
-        store: Where the group keeps its records.
         output: The format of the report.
     """
     is_json = output is ReportFormat.JSON
@@ -68,7 +77,7 @@ def run_demo(
     async def until_signal() -> Report:
         _cancel_on_signals()
         with open_screen(lines, draw, sys.stderr if is_json else sys.stdout) as screen:
-            stage = Stage(partition_count=partitions, store=store, print_line=screen.print_line)
+            stage = make_stage(screen.print_line)
             async with stage:
                 return await play(stage, screen)
 

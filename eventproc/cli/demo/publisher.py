@@ -70,13 +70,13 @@ def publish(flights: Iterator[Flight], limiter: RateLimiter, progress: Path) -> 
                 )
                 published += len(group)
                 if time.monotonic() - written_s > PROGRESS_INTERVAL_S:
-                    _write_progress(progress, published)
+                    write_progress(progress, published)
                     written_s = time.monotonic()
                 limiter.wait(published)
-        _write_progress(progress, published)
+        write_progress(progress, published)
 
 
-def _write_progress(progress: Path, published: int) -> None:
+def write_progress(progress: Path, published: int) -> None:
     """Replace the file as a whole, so that a reader never sees half of a number."""
     written = progress.with_suffix(".new")
     written.write_text(str(published), encoding="ascii")

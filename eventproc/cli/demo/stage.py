@@ -1,14 +1,14 @@
-"""The environment of a demo: an event hub, a store, and the processes that use them.
+"""Where a demo happens: a folder, a store, and the processes that use them.
 
 All files are in one temporary folder and all ports are free ones, so several demos can run on one
 machine at the same time.
 """
 
 import asyncio
-import json
 import sqlite3
 import tempfile
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
@@ -16,21 +16,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from eventproc.cli.arguments.sources import HUB_VARIABLE, make_source
 from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
-from eventproc.cli.demo.children import POLL_S, Child
-from eventproc.cli.demo.flights import Logbook
+from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.journal import JOURNAL_VARIABLE
 from eventproc.concurrency.resource import AsyncResource
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.errors import ConfigurationError
-from eventproc.models import ConsumerGroup
-from eventproc.ports import CheckpointStore, EventSource
+from eventproc.ports import CheckpointStore
 from eventproc.testing.servers.azurite import Azurite, find_azurite
 
-HUB: Final = "flights"
-EMULATOR_START_S: Final = 30.0
-HANDLER: Final = "eventproc.cli.demo.processors.handler:FlightLog"
 SQLITE_FILE: Final = "group.db"
 LOCK_WAIT_S: Final = 0.3
 """How long to wait for the lock of SQLite's file; a write takes less."""
@@ -58,12 +52,9 @@ class StoreInfo:
 
 
 class Stage(AsyncResource):
-    """Starts the hub, the store and the processes of a demo; an async context manager."""
+    """Starts the store of a demo, and what its events come from; an async context manager."""
 
-    def __init__(
-        self, *, partition_count: int, store: StoreChoice, print_line: Callable[[str], None]
-    ) -> None:
-        self.partition_ids = [str(number) for number in range(partition_count)]
+    def __init__(self, *, store: StoreChoice, print_line: Callable[[str], None]) -> None:
         self._choice = store
         self._print_line = print_line
         self._stack = AsyncExitStack()
@@ -75,8 +66,6 @@ class Stage(AsyncResource):
         self.folder: Path
         self.note: StoreInfo
         self.store: CheckpointStore
-        self.source: EventSource
-        self.group: ConsumerGroup
 
     @property
     def elapsed_s(self) -> float:
@@ -84,7 +73,7 @@ class Stage(AsyncResource):
         return time.monotonic() - self._begun_s
 
     async def open(self) -> None:
-        """Start the hub and the store."""
+        """Start everything."""
         try:
             await self._open()
         except BaseException:
@@ -101,27 +90,34 @@ class Stage(AsyncResource):
         self.folder = Path(made.name)
         self.note, connection_string = await self._start_store()
         self._print_line(f"the group's records are kept in {self.note.name}")
-        self._stack.callback(self._end_children)
-        hub = await self._start_hub()
         self.environment = {
-            HUB_VARIABLE: f"{hub}EntityPath={HUB}",
             STORAGE_VARIABLE: connection_string,
             JOURNAL_VARIABLE: str(self.folder),
         }
+        self._stack.callback(self._end_children)
+        await self._start_source()
         self.store = open_store(
             self.note.spec, storage_connection_string=connection_string, create_container=True
         )
         await self._stack.enter_async_context(self.store)
-        self.source = make_source(self.environment[HUB_VARIABLE], HUB)
-        await self._stack.enter_async_context(self.source)
-        self.group = ConsumerGroup(
-            fully_qualified_namespace=self.source.fully_qualified_namespace,
-            eventhub_name=self.source.eventhub_name,
-        )
+
+    @abstractmethod
+    async def _start_source(self) -> None:
+        """Start what events come from, and add to the environment how it is reached."""
 
     def _end_children(self) -> None:
         for child in self.children:
             child.close()
+
+    async def _finish_start(self, start: Callable[[], None]) -> None:
+        """Run a blocking start; if this task is cancelled, it finishes before it can be undone."""
+        starting = asyncio.ensure_future(asyncio.to_thread(start))
+        starting.add_done_callback(retrieve_outcome)
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait([starting])
+            raise
 
     async def _start_store(self) -> tuple[StoreInfo, str]:
         """Start the store; return it and the storage account's connection string, if any."""
@@ -149,33 +145,11 @@ class Stage(AsyncResource):
         self._print_line("starting Azurite, the blob storage emulator")
         azurite = Azurite()
         self._stack.callback(azurite.stop)
-        # If this task is cancelled, Azurite must finish its start before it can be stopped.
-        starting = asyncio.ensure_future(asyncio.to_thread(azurite.start))
-        starting.add_done_callback(retrieve_outcome)
         try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await asyncio.wait([starting])
-            raise
+            await self._finish_start(azurite.start)
         except RuntimeError as error:
             raise ConfigurationError(f"{error}; --store sqlite does not need Azurite") from error
         return azurite.connection_string
-
-    async def _start_hub(self) -> str:
-        self._print_line("starting the Event Hubs emulator")
-        hub = f"{HUB}:{len(self.partition_ids)}"
-        child = self.start(
-            "emulator",
-            f"-m eventproc.cli emulator --hub {hub} --port 0 --format json --stop-at-eof".split(),
-        )
-        waited_s = 0.0
-        while not (output := child.output.read_text("utf-8")).endswith("\n"):
-            child.check()
-            if waited_s > EMULATOR_START_S:
-                raise ConfigurationError(f"the emulator did not start in {EMULATOR_START_S:.0f} s")
-            await asyncio.sleep(POLL_S)
-            waited_s += POLL_S
-        return str(json.loads(output)["connection_string"])
 
     def start(self, name: str, arguments: list[str]) -> Child:
         """Start a Python process that ends when this one does."""
@@ -183,22 +157,12 @@ class Stage(AsyncResource):
         self.children.append(child)
         return child
 
-    def start_processor(self, name: str) -> Child:
-        """Start a processor, by the command that a user would type."""
-        options = (
-            f"--owner-id {name} --interval {INTERVAL_S}s --expiration {EXPIRATION_S}s "
-            "--checkpoint-interval 1s --shutdown-timeout 10s --log-format json --stop-at-eof"
-        )
-        command = ["-m", "eventproc.cli", "run", HANDLER, "--store", self.note.spec]
-        return self.start(name, [*command, *options.split()])
-
-    def start_publisher(self, count: int, *, backlog: int, rate: float) -> Child:
-        """Start the publisher: ``backlog`` events at once, the rest at ``rate`` events a second."""
-        progress = str(self.folder / "published")
-        return self.start(
-            "publisher",
-            ["-m", "eventproc.cli.demo.publisher", str(count), str(backlog), str(rate), progress],
-        )
+    def published(self) -> int:
+        """Return how many events were published so far, by the publisher's count."""
+        try:
+            return int((self.folder / "published").read_text("ascii"))
+        except FileNotFoundError:
+            return 0
 
     def is_file_locked(self) -> bool:
         """Whether a process is writing to the SQLite file.
@@ -216,27 +180,3 @@ class Stage(AsyncResource):
                 return True
             file.execute("ROLLBACK")
             return False
-
-    def published(self) -> int:
-        """Return how many events were published so far, by the publisher's count."""
-        try:
-            return int((self.folder / "published").read_text("ascii"))
-        except FileNotFoundError:
-            return 0
-
-    async def positions(self) -> dict[str, int]:
-        """Read the positions of the group's checkpoints, by partition id."""
-        return {
-            checkpoint.partition_id: checkpoint.sequence_number
-            for checkpoint in await self.store.list_checkpoints(self.group)
-            if checkpoint.sequence_number is not None
-        }
-
-    async def stored_logbook(self) -> Logbook:
-        """Read the handlers' states from the checkpoints, and join them to one logbook."""
-        logbook = Logbook()
-        for partition_id in self.partition_ids:
-            checkpoint = await self.store.read_checkpoint(self.group, partition_id)
-            if checkpoint is not None and checkpoint.state:
-                logbook.take_in(checkpoint.state)
-        return logbook

@@ -20,6 +20,7 @@ from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import is_moved_by_operator, starting_position
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
+from eventproc.resources.names import name_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,9 @@ async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> di
 
 def title_of(group: ConsumerGroup, remark: str = "") -> Text:
     """Lines that name a group, with a remark after them."""
+    if group.lease_id is not None:
+        lease = f"lease {name_of(group.lease_id)} of group {group.name.partition(':')[0]}"
+        return Text(f"{lease}{remark}\n", overflow="fold")
     if group.is_of_resources:
         return Text(f"resources of group {group.name}{remark}\n", overflow="fold")
     return Text(

@@ -13,9 +13,12 @@ from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import pump_owner
 from eventproc.core.offset_format import offset_format_in
 from eventproc.core.ownership.liveness import live_members, live_partitions
+from eventproc.core.ownership.schemas import leader
 from eventproc.core.ownership.standby import active_members
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import most_named
+from eventproc.core.placement.published import PREFIX
+from eventproc.core.placement.schema import SCHEMA_RECORD, Schema, schema_in
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
@@ -82,6 +85,20 @@ class MemberRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaRow:
+    """The published plan of a group."""
+
+    leader: str | None
+    """The member that publishes the next schema; ``None`` if no member can."""
+
+    number: int | None
+    """Of the schema that is stored; ``None`` if there is none yet, or it cannot be read."""
+
+    error: str | None
+    """Why it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
     """A group at one moment."""
 
@@ -91,6 +108,9 @@ class GroupView:
 
     placement: str | None
     """The name of the placement that the group follows; ``None`` if no member has a share."""
+
+    schema: SchemaRow | None
+    """What is published, if the group follows a published plan."""
 
     partitions: tuple[PartitionRow, ...]
     members: tuple[MemberRow, ...]
@@ -114,6 +134,10 @@ class Readings:
 
     damage: Mapping[str, str]
     """Errors of the checkpoints that cannot be read, by partition id."""
+
+    schema: Schema | None = None
+    schema_error: str | None = None
+    """Why the schema cannot be read."""
 
 
 async def read_group(
@@ -145,7 +169,25 @@ async def read_group(
         ids = await source.partition_ids()
         properties = await together(*(source.partition_properties(p) for p in ids))
         ends = {found.partition_id: found for found in properties}
-    return Readings(owned=owned, present=present, checkpoints=checkpoints, ends=ends, damage=damage)
+    schema, schema_error = await _schema(store, group)
+    return Readings(
+        owned=owned,
+        present=present,
+        checkpoints=checkpoints,
+        ends=ends,
+        damage=damage,
+        schema=schema,
+        schema_error=schema_error,
+    )
+
+
+async def _schema(store: CheckpointStore, group: ConsumerGroup) -> tuple[Schema | None, str | None]:
+    """Return the schema that is stored, and why it cannot be read."""
+    try:
+        record = await store.read_record(group, SCHEMA_RECORD)
+        return schema_in(record.content) if record else None, None
+    except StoreCorruptError as error:
+        return None, str(error)
 
 
 async def _damage(
@@ -212,10 +254,13 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 else None,
             )
         )
+    sharing = _sharing(readings.present, rows, expiration)
+    placement = _placement(sharing)
     return GroupView(
         group=group,
         as_of=now,
-        placement=_placement(readings.present, rows, expiration),
+        placement=placement,
+        schema=_schema_row(placement, sharing, readings),
         partitions=tuple(rows),
         members=_members(readings.present, rows, expiration),
     )
@@ -270,14 +315,10 @@ def _member(owner_id: str, record: Member | None, partition_count: int) -> Membe
     )
 
 
-def _placement(
+def _sharing(
     present: MembershipSnapshot, rows: Sequence[PartitionRow], expiration: timedelta
-) -> str | None:
-    """Return the name of the placement that the processors follow, by the rule that they use.
-
-    Of a placement that is the user's own only the name is known, so it is taken as one that does
-    not admit foreign members, which is the default.
-    """
+) -> dict[str, Member | None]:
+    """Return the members that have a share; a foreign one has no record."""
     owners = {row.partition_id: row.owner_id for row in rows if row.owner_id and not row.is_expired}
     members = live_members(present, owners.values(), expiration)
     leaving = {member.owner_id for member in members if member.is_leaving}
@@ -287,11 +328,38 @@ def _placement(
         {*owners.values(), *(member.owner_id for member in members)} - leaving,
         {member.owner_id for member in members if member.status is MemberStatus.STANDBY},
     )
-    names = [member.placement for member in members if member.owner_id in sharing]
+    return dict.fromkeys(sharing) | {m.owner_id: m for m in members if m.owner_id in sharing}
+
+
+def _placement(sharing: Mapping[str, Member | None]) -> str | None:
+    """Return the name of the placement that the processors follow, by the rule that they use.
+
+    Of a placement that is the user's own only the name is known, so it is taken as one that does
+    not admit foreign members, which is the default.
+    """
+    names = [member.placement for member in sharing.values() if member is not None]
     if not names:
         return None
     has_foreign = len(names) < len(sharing)
     return Even().name if has_foreign else most_named(names)
+
+
+def _schema_row(
+    placement: str | None, sharing: Mapping[str, Member | None], readings: Readings
+) -> SchemaRow | None:
+    """Return what is published, and the leader by the rule that the processors use."""
+    if placement is None or not placement.startswith(PREFIX):
+        return None
+    candidates = {
+        owner_id: member
+        for owner_id, member in sharing.items()
+        if member is not None and member.placement == placement
+    }
+    return SchemaRow(
+        leader=leader(candidates, readings.schema),
+        number=None if readings.schema is None else readings.schema.number,
+        error=readings.schema_error,
+    )
 
 
 def in_order(partition_ids: Collection[str]) -> list[str]:

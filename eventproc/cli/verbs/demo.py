@@ -1,19 +1,21 @@
 """``eventproc demo``: run a group of processors on a real data set, and check the result."""
 
 import importlib
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from eventproc.cli.demo.command import Format, ReportFormat, Store, run_demo
 from eventproc.cli.demo.flights import FLIGHT_COUNT_MAX, find_data_file
+from eventproc.cli.demo.hub import HubStage
 from eventproc.cli.demo.live import Screen
 from eventproc.cli.demo.processors.report import Report
 from eventproc.cli.demo.processors.scene import Scene
 from eventproc.cli.demo.processors.screen import Lines, draw
 from eventproc.cli.demo.processors.story import DemoRun
 from eventproc.cli.demo.processors.summary import print_summary
-from eventproc.cli.demo.stage import Stage, StoreChoice
+from eventproc.cli.demo.stage import StoreChoice
 from eventproc.extras import needing
 
 
@@ -51,10 +53,11 @@ def demo(
         # Imported here as well, so that a missing package is reported before a child needs it.
         importlib.import_module("eventproc.cli.demo.publisher")
 
-    async def play(stage: Stage, screen: Screen[Scene]) -> Report:
+    async def play(stage: HubStage, screen: Screen[Scene]) -> Report:
         run = DemoRun(stage, event_count=events, processor_count=processors, show=screen.show)
         return await run.play()
 
-    return run_demo(
-        play, Lines, draw, print_summary, partitions=partitions, store=store, output=output
-    )
+    def make_stage(print_line: Callable[[str], None]) -> HubStage:
+        return HubStage(partition_count=partitions, store=store, print_line=print_line)
+
+    return run_demo(make_stage, play, Lines, draw, print_summary, output=output)

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -9,11 +10,12 @@ import typer
 
 from eventproc.cli.demo.command import Format, ReportFormat, Store, run_demo
 from eventproc.cli.demo.flights import FLIGHT_COUNT_MAX, find_data_file
+from eventproc.cli.demo.hub import HubStage
 from eventproc.cli.demo.live import Screen
 from eventproc.cli.demo.spark.report import Report, print_report
 from eventproc.cli.demo.spark.scene import Scene
 from eventproc.cli.demo.spark.screen import Lines, draw
-from eventproc.cli.demo.stage import Stage, StoreChoice
+from eventproc.cli.demo.stage import StoreChoice
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.extras import needing
 
@@ -51,15 +53,16 @@ def demo_spark(
         with needing(extra):
             importlib.import_module(module)
 
-    async def play(stage: Stage, screen: Screen[Scene]) -> Report:
+    async def play(stage: HubStage, screen: Screen[Scene]) -> Report:
         return await _play(events, stage, screen)
 
-    return run_demo(
-        play, Lines, draw, print_report, partitions=partitions, store=store, output=output
-    )
+    def make_stage(print_line: Callable[[str], None]) -> HubStage:
+        return HubStage(partition_count=partitions, store=store, print_line=print_line)
+
+    return run_demo(make_stage, play, Lines, draw, print_report, output=output)
 
 
-async def _play(events: int, stage: Stage, screen: Screen[Scene]) -> Report:
+async def _play(events: int, stage: HubStage, screen: Screen[Scene]) -> Report:
     from eventproc.cli.demo.spark.cluster import open_cluster  # noqa: PLC0415 - Spark is an extra
     from eventproc.cli.demo.spark.story import DemoRun  # noqa: PLC0415 - as above
 

@@ -20,7 +20,14 @@ from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.arguments.values import format_duration
 from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.group.records import group_json, title_of
-from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, read_group, view_of
+from eventproc.cli.group.view import (
+    GroupView,
+    MemberRow,
+    PartitionRow,
+    SchemaRow,
+    read_group,
+    view_of,
+)
 from eventproc.cli.terminal.exits import OK
 from eventproc.core.placement.even import Even
 from eventproc.resources.names import name_of
@@ -38,7 +45,7 @@ def status(
 ) -> int:
     """Show the owner and the checkpoint of each partition, and the members of a group.
 
-    With --resources it shows the holder of each resource.
+    With --resources it shows the holder of each resource, and with --lease that of one lease.
 
     This only reads, and does not disturb the group. With a connection string it asks the event hub
     as well, and shows the lag of each partition, in events.
@@ -96,9 +103,10 @@ def as_json(view: GroupView) -> dict[str, object]:
         **group_json(view.group),
         "as_of": view.as_of.isoformat(),
         "placement": view.placement,
+        **({} if view.schema is None else {"schema": asdict(view.schema)}),
         **(
             {"resources": [_resource_json(row) for row in _by_name(view)]}
-            if view.group.is_of_resources
+            if _has_names(view)
             else {
                 "lag": view.lag,
                 "partitions": [_partition_json(row) for row in view.partitions],
@@ -143,10 +151,14 @@ def as_tables(view: GroupView) -> RenderableType:
     remark = f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
     if view.placement is not None:
         remark += f", placement {view.placement}"
+    if view.schema is not None:
+        remark += f"\n{_schema_text(view.schema)}, leader {view.schema.leader or 'none'}"
     title = title_of(view.group, remark)
     if not view.partitions and not view.members:
         empty = "This group has no ownership records, checkpoints or members in this store."
-        if view.group.is_of_resources:
+        if view.group.lease_id is not None:
+            empty = "No process of this group has had or wants this lease, in this store."
+        elif view.group.is_of_resources:
             empty = "This group has no resources and no members in this store."
         return Group(title, Text(empty))
     damage = [
@@ -154,9 +166,22 @@ def as_tables(view: GroupView) -> RenderableType:
         for row in view.partitions
         if row.checkpoint_error is not None
     ]
-    if view.group.is_of_resources:
-        return Group(title, _resource_table(view), Text(), _member_table(view))
+    if view.schema is not None and view.schema.error is not None:
+        damage.append(Text(f"the schema cannot be read: {view.schema.error}", style="red"))
+    if _has_names(view):
+        return Group(title, _resource_table(view), *damage, Text(), _member_table(view))
     return Group(title, _partition_table(view), *damage, Text(), _member_table(view))
+
+
+def _schema_text(schema: SchemaRow) -> str:
+    if schema.number is not None:
+        return f"schema {schema.number}"
+    return "no schema yet" if schema.error is None else "damaged schema"
+
+
+def _has_names(view: GroupView) -> bool:
+    """Whether the group shares names: resources, or a lease."""
+    return view.group.is_of_resources or view.group.lease_id is not None
 
 
 def _by_name(view: GroupView) -> list[PartitionRow]:
@@ -208,7 +233,7 @@ def _owner(row: PartitionRow) -> Text:
 def _member_table(view: GroupView) -> Table:
     """The members; what their placements regard has columns where it is not the default."""
     table = Table("member", box=None, pad_edge=False, header_style="bold")
-    table.add_column("resources" if view.group.is_of_resources else "partitions", justify="right")
+    table.add_column("resources" if _has_names(view) else "partitions", justify="right")
     extra = _placement_columns(view.members)
     for name in extra:
         table.add_column(name, justify="left" if name == "placement" else "right")

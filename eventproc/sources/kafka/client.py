@@ -17,7 +17,7 @@ from eventproc.errors import ConfigurationError, SourceRejectedError
 from eventproc.sources.kafka.errors import ClientError, error_for
 from eventproc.sources.kafka.event import Message
 from eventproc.sources.kafka.options import DEFAULTS, FIXED
-from eventproc.sources.kafka.position import Bounds
+from eventproc.sources.log_offsets import Bounds
 
 READ_MAX: Final = 1000
 """Most messages of one read. A partition may exceed its ``prefetch`` by this many."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
-from eventproc.sources.kafka.position import offset_text
+from eventproc.sources.kafka.position import OFFSETS
 from eventproc.sources.lazy_event import LazyEvent
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,7 +70,7 @@ class KafkaEvent(LazyEvent):
         if name == "body":
             return {name: self._message.value() or b""}
         if name == "offset":
-            return {name: offset_text(self.sequence_number)}
+            return {name: OFFSETS.text(self.sequence_number)}
         if name == "enqueued_time":
             return {name: enqueued_time(self._message)}
         return _attached(self._message)

@@ -11,7 +11,7 @@ from typing import Final
 from eventproc.errors import SourceError
 from eventproc.models import LastEnqueued
 from eventproc.sources.kafka.event import Message, enqueued_time
-from eventproc.sources.kafka.position import offset_text
+from eventproc.sources.kafka.position import OFFSETS
 
 OVERHEAD_BYTES: Final = 500
 """Estimated memory of a queued message besides its value: the object, its key and its headers."""
@@ -115,6 +115,6 @@ class Feed:
         is_newest = newest is not None and newest.offset() == number
         return LastEnqueued(
             sequence_number=number,
-            offset=offset_text(number),
+            offset=OFFSETS.text(number),
             enqueued_time=enqueued_time(newest) if newest is not None and is_newest else None,
         )

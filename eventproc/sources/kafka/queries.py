@@ -20,7 +20,8 @@ from eventproc.sources.kafka.errors import (
     error_for,
 )
 from eventproc.sources.kafka.event import Message, enqueued_time
-from eventproc.sources.kafka.position import Bounds, offset_text
+from eventproc.sources.kafka.position import OFFSETS
+from eventproc.sources.log_offsets import Bounds
 
 T = TypeVar("T")
 
@@ -138,7 +139,7 @@ def _properties(partition: int, bounds: Bounds, newest: Message | None) -> Parti
         partition_id=str(partition),
         beginning_sequence_number=bounds.low,
         last_enqueued_sequence_number=last,
-        last_enqueued_offset=offset_text(last) if last >= 0 else "",
+        last_enqueued_offset=OFFSETS.text(last) if last >= 0 else "",
         last_enqueued_time=None if newest is None else enqueued_time(newest),
         is_empty=newest is None,
     )

@@ -17,6 +17,8 @@ LAST_LINES = {
     "orders.py": "",
     "poison.py": "b'twelve': ValueError: invalid literal for int() with base 10: b'twelve'",
     "running_totals.py": "150 deliveries of 100 events, total 5050",
+    "scheduled_job.py": "3 reports of 3 nights",
+    "tenant_pollers.py": "polled: anz, apac, latam",
     "testing_a_handler.py": "2 tests of a handler, passed",
 }
 """The last line that each example prints; a handler alone prints nothing."""

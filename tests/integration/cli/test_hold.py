@@ -1,9 +1,21 @@
 """``eventproc hold`` and ``eventproc status --resources``, each in a process of its own."""
 
+import asyncio
 import json
 import signal
 
 import pytest
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc import (
+    EventProcessor,
+    PartitionHandler,
+    ResourceHandler,
+    ResourceProcessor,
+    Resources,
+)
+from eventproc.models import ConsumerGroup
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
 HANDLER = """
 import asyncio
@@ -21,6 +33,22 @@ names = ["a"]
 """
 
 GROUP = ("--group", "keys", "--store", "sqlite:group.db")
+JSON = ("--format", "json")
+
+
+class Idle(PartitionHandler):
+    """Does nothing with events."""
+
+    async def process_event(self, context, event):
+        """Do nothing."""
+
+
+class Held(ResourceHandler):
+    """Does nothing with resources."""
+
+    async def hold(self, held):
+        """Wait for the cancellation."""
+        await asyncio.Event().wait()
 
 
 @pytest.fixture(name="module", autouse=True)
@@ -85,3 +113,66 @@ def test_the_table_of_an_unknown_group_says_that_it_has_no_records(command):
     _, out, _ = command.run("status", "--resources", "others", "--store", "sqlite:group.db")
 
     assert "no resources and no members" in out
+
+
+@pytest.mark.parametrize("is_of_hub", [False, True])
+def test_status_shows_which_process_has_a_lease(command, tmp_path, is_of_hub):
+    """Each group has leases of its own; the name is the one that the program gave."""
+    group = ConsumerGroup.of_resources("keys")
+    options: tuple[str, ...] = ("--resources", "keys")
+    if is_of_hub:
+        group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
+        options = ("--namespace", "ns", "--eventhub", "orders")
+    asked = ("status", *options, "--lease", "nightly/report", "--store", "sqlite:group.db")
+
+    def make(owner_id):
+        store = SqliteCheckpointStore(tmp_path / "group.db")
+        if is_of_hub:
+            source = MemoryEventSource(MemoryHub(1, name="orders", namespace="ns"))
+            return EventProcessor(source=source, store=store, handler=Idle, owner_id=owner_id)
+        return ResourceProcessor(
+            resources=Resources(["a"]), store=store, group="keys", handler=Held, owner_id=owner_id
+        )
+
+    async def story():
+        async with make("x") as first, first.lease("nightly/report") as held:
+            shown = [await asyncio.to_thread(command.run, *asked, *more) for more in ((), JSON)]
+        return held.epoch, shown
+
+    epoch, ((code, table, _), (_, text, _)) = asyncio.run(story())
+    found = json.loads(text)
+    (row,) = found["resources"]
+
+    assert code == 0
+    assert f"lease nightly/report of group {group.name}," in table
+    assert (row["name"], row["epoch"], row["is_expired"]) == ("nightly/report", epoch, False)
+    assert row["owner_id"].startswith("x-")
+
+
+def test_status_says_that_a_lease_was_never_wanted(command):
+    """Instead of two empty tables."""
+    holding = command.start("hold", "keys:Key", "--resources", "a", *GROUP)
+    holding.stdout.readline()
+    asked = ("status", "--resources", "keys", "--lease", "b", "--store", "sqlite:group.db")
+    _, out, _ = command.run(*asked)
+    holding.send_signal(signal.SIGTERM)
+    holding.communicate(timeout=40)
+
+    assert "lease b of group keys" in out
+    assert "No process of this group has had or wants this lease" in out
+
+
+@pytest.mark.parametrize("verb", ["list", "export", "set"])
+def test_checkpoints_of_a_group_of_resources_are_refused(command, tmp_path, verb):
+    """It has none; nothing is opened."""
+    group = ("--namespace", "eventproc", "--eventhub", "resources", "--consumer-group", "keys")
+    given = {
+        "list": (),
+        "export": ("-",),
+        "set": ("--partition", "0", "--sequence-number", "1", "--offset", "1", "--yes"),
+    }[verb]
+    code, _, errors = command.run("checkpoints", verb, *given, *group, "--store", "sqlite:group.db")
+
+    assert code == 2
+    assert not (tmp_path / "group.db").exists()
+    assert "`eventproc status --resources keys` shows what it has" in errors

@@ -1,49 +1,21 @@
 """The demo with few events: nothing is lost, its result is right, and no process is left."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from eventproc.testing.servers.azurite import PROGRAM_VARIABLE
-
-DEMO = [sys.executable, "-m", "eventproc.cli", "demo", "--events", "3000", "--processors", "2"]
+from tests.integration.demo import demos
+from tests.integration.demo.demos import processes_of, wait_for
 
 
 def start(*options, folder, **env):
-    """Start a demo that keeps its files in *folder*."""
-    return subprocess.Popen(
-        [*DEMO, *options],
-        env={**os.environ, "TMPDIR": str(folder), **env},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait_for(demo, text):
-    """Read what a demo prints until a line has *text* in it."""
-    for line in demo.stdout:
-        if text in line:
-            return
-    raise AssertionError(f"the demo ended before it said {text!r}: {demo.stderr.read()}")
-
-
-def processes_of(folder):
-    """Return the command lines of processes whose environment names *folder*."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if str(folder).encode() in (path / "environ").read_bytes():
-                found.append((path / "cmdline").read_text())
-        except OSError:
-            continue  # it ended meanwhile, or is not ours
-    return found
+    """Start a demo with few events."""
+    small = ("--events", "3000", "--processors", "2")
+    return demos.start("demo", *small, *options, folder=folder, **env)
 
 
 @pytest.mark.timeout(120)

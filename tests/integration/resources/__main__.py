@@ -1,14 +1,18 @@
 """Show that a fence holds, and for how long names are closed: ``make fence EVENTS=1000``.
 
 The events are shared by four groups that run at the same time: both stores, both lease modes.
+Ctrl+C ends them in order, and shows what was found so far.
 """
 
 import argparse
+import gc
+import json
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -17,71 +21,100 @@ from azure.storage.blob import ContainerClient
 
 from eventproc import LeaseMode
 from eventproc.testing.servers.azurite import Azurite
-from tests.integration.resources.fence import EXPIRATION, INTERVAL, REBALANCE
-from tests.integration.resources.findings import Findings, find, row
+from tests.integration.resources.bounds import Bounds
+from tests.integration.resources.findings import find
+from tests.integration.resources.report import tables, violations
 from tests.integration.resources.story import Story
 
 CONTAINER = "fenced"
+PROGRESS_S = 15.0
+SHOWN_MAX = 20
+INTERRUPTED = 130
 
 
 @contextmanager
-def _stores(place: Path) -> Iterator[dict[str, str]]:
-    """Yield the stores of the four groups."""
+def _stories(place: Path, seed: int) -> Iterator[dict[str, Story]]:
+    """Yield the four groups, while there is a storage."""
     with Azurite(location=place) as azurite:
-        stores = {}
+        connection = azurite.connection_string
+        stories = {}
         for mode in LeaseMode:
             name = f"{CONTAINER}-{mode.name.lower()}"
-            stores[f"sqlite {mode.name}"] = str(place / f"{name}.db")
-            stores[f"azurite {mode.name}"] = f"{name} {azurite.connection_string}"
-            with ContainerClient.from_connection_string(azurite.connection_string, name) as client:
+            with ContainerClient.from_connection_string(connection, name) as client:
                 client.create_container()
-        yield stores
+            for kind, store in (
+                ("sqlite", str(place / f"{name}.db")),
+                ("azurite", f"{name} {connection}"),
+            ):
+                group = f"{kind} {mode.name}"
+                folder = place / group.replace(" ", "-")
+                folder.mkdir()
+                stories[group] = Story(folder, store, mode, Random(f"{seed} {group}"))
+        yield dict(sorted(stories.items()))
 
 
-def _play(group: str, store: str, place: Path, count: int, seed: int) -> tuple[Story, Findings]:
-    folder = place / group.replace(" ", "-")
-    folder.mkdir()
-    story = Story(folder, store, group.split()[1], Random(f"{seed} {group}"))
-    story.play(count, lambda line: print(f"{group}: {line}", flush=True))
-    return story, find(story.fence.messages, story.processes)
+def _await(runs: Mapping[str, Future[None]], stories: Mapping[str, Story]) -> bool:
+    """Wait until all stories have ended, and print how far they are; return whether by Ctrl+C."""
+    began_s, is_interrupted, pending = time.monotonic(), False, set(runs.values())
+    while pending:
+        try:
+            pending = wait(pending, PROGRESS_S).not_done
+        except KeyboardInterrupt:
+            if is_interrupted:
+                raise
+            is_interrupted = True
+            print("stopping all processes, in order", flush=True)
+            for story in stories.values():
+                story.stop()
+        logs = [story.fence.messages for story in stories.values()]
+        print(
+            f"{time.monotonic() - began_s:5.0f} s: "
+            f"{sum(story.events.total() for story in stories.values())} events, "
+            f"{sum(map(len, logs))} messages",
+            flush=True,
+        )
+    return is_interrupted
 
 
 def main() -> int:
-    """Return 1 if there are violations."""
+    """Return 1 if there are violations, or a group failed."""
     parser = argparse.ArgumentParser(prog="make fence", description=__doc__)
     parser.add_argument("--events", type=int, default=1000, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (not of the timing)")
     arguments = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="eventproc-fence-"))
-    began_s = time.monotonic()
-    with _stores(place) as stores, ThreadPoolExecutor(len(stores)) as pool:
-        count = -(-arguments.events // len(stores))
+    print(f"seed {arguments.seed}", flush=True)
+    gc.disable()  # The log of messages grows without cycles; a collection would stop the servers.
+    with _stories(place, arguments.seed) as stories, ThreadPoolExecutor(len(stories)) as pool:
+        count, more = divmod(arguments.events, len(stories))
         runs = {
-            group: pool.submit(_play, group, store, place, count, arguments.seed)
-            for group, store in stores.items()
+            group: pool.submit(story.play, count + (number < more))
+            for number, (group, story) in enumerate(stories.items())
         }
+        is_interrupted = _await(runs, stories)
     # A group that failed must not hide what the others found.
-    errors = {group: error for group, run in runs.items() if (error := run.exception())}
-    done = {group: run.result() for group, run in runs.items() if group not in errors}
-    for group, error in errors.items():
-        print(f"{group} failed: {error!r}", file=sys.stderr)
-    print(
-        f"expiration {EXPIRATION.total_seconds()} s, interval {INTERVAL.total_seconds()} s, "
-        f"rebalance interval {REBALANCE.total_seconds()} s; {time.monotonic() - began_s:.0f} s"
-    )
-    for group, (story, found) in done.items():
-        print(f"\n{group}: {dict(story.events)}, slack {story.slack_s:.2f} s")
-        print(f"accepted {found.accepted_count}, refused {len(found.refused)}", end="")
-        print(f", at most {max(found.after_wake_s, default=0):.3f} s after a wake")
-        print("| closed by | changes | median | p99 | max |\n|---|---|---|---|---|")
-        for cause, times_s in sorted(found.closed_s.items()):
-            print(row(cause, times_s))
-        for violation in found.violations[:20]:
-            print(violation, file=sys.stderr)
-    violations = sum(len(found.violations) for _, found in done.values())
-    events = sum(story.events.total() for story, _ in done.values())
-    print(f"\n{events} events, {violations} violations, {len(errors)} groups failed")
-    return 1 if violations or errors else 0
+    failures = [f"{g} failed: {error!r}" for g, run in runs.items() if (error := run.exception())]
+    groups = {}
+    for group, story in stories.items():
+        bounds = Bounds(story.is_on_blobs, story.lease_mode)
+        found = find(story.fence.messages, story.processes, bounds, story.settled_s)
+        groups[group] = story, found, bounds
+        wrong = violations(story, found, bounds)
+        failures += [f"{group}: {violation}" for violation in wrong[:SHOWN_MAX]]
+        if len(wrong) > SHOWN_MAX:
+            failures.append(f"{group}: and {len(wrong) - SHOWN_MAX} more")
+        if wrong:
+            log = (json.dumps(message) + "\n" for message in story.fence.messages)
+            story.place.joinpath("messages.jsonl").write_text("".join(log))
+    print("", tables(groups), "", sep="\n", flush=True)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    print(f"{sum(s.events.total() for s in stories.values())} events, {len(failures)} failures")
+    if failures:
+        print(f"diaries, logs and messages are kept in {place}", file=sys.stderr)
+        return 1
+    shutil.rmtree(place)
+    return INTERRUPTED if is_interrupted else 0
 
 
 if __name__ == "__main__":

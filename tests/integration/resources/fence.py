@@ -17,7 +17,9 @@ from eventproc import HeldResource
 HOST: Final = "127.0.0.1"
 EXPIRATION: Final = timedelta(seconds=2)
 INTERVAL: Final = timedelta(seconds=0.5)
-REBALANCE: Final = timedelta(seconds=0.2)
+REBALANCE: Final = timedelta(seconds=0.25)
+"""The default."""
+
 PACE: Final = timedelta(seconds=0.02)
 
 

@@ -1,17 +1,39 @@
 """What the log of a fence shows: violations, overlaps, and for how long each name was closed."""
 
-import math
-from collections import defaultdict
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
 
-from tests.integration.resources.fence import EXPIRATION, Message
+from tests.integration.resources.bounds import AWAKE_S, OUTAGE_S, Bounds
+from tests.integration.resources.diary import length_s
+from tests.integration.resources.fence import Message
 from tests.integration.resources.story import Process
 
-QUIET_S: Final = 2 * EXPIRATION.total_seconds()
-"""A change is planned if nothing was killed or frozen for so long before, or meanwhile."""
+AFTER_CRASH = "crash"
+CRASH_BESIDE_OTHERS = "crash, beside other events"
+PLANNED = "planned"
+PLANNED_BESIDE_OTHERS = "planned, beside others"
+PLANNED_BESIDE_FAULT = "planned, beside a fault"
+AFTER_OUTAGE = "either, and slow store"
+
+UNSETTLED_S = 1.0
+"""For how long an event before the group was settled still counts as beside the next one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A name that went from one holder to the next."""
+
+    name: str
+    cause: str
+    at_s: float
+    closed_s: float
+    """From the last message of the one, or what struck it, to the first message of the other."""
+
+    protocol_s: float
+    """Of these: without the handlers' own time to close and open, and without the time in which
+    they waited for the store, or for processor time on a busy machine."""
 
 
 @dataclass(slots=True)
@@ -25,24 +47,46 @@ class Findings:
     after_wake_s: list[float] = field(default_factory=list)
     """For each refused message: how long after the wake of its sender it came."""
 
-    closed_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """For how long a name was closed, by what happened to its holder."""
-
+    changes: list[Change] = field(default_factory=list)
     accepted_count: int = 0
 
+    @property
+    def overlap_count(self) -> int:
+        """How often a former holder still sent."""
+        return len({(m.name, m.epoch) for m in self.refused})
 
-def find(messages: Sequence[Message], processes: Sequence[Process]) -> Findings:
-    """Judge a log."""
+    def changes_by(self, *causes: str) -> list[Change]:
+        """Return the changes of these causes, the longest last."""
+        return sorted((c for c in self.changes if c.cause in causes), key=lambda c: c.protocol_s)
+
+
+def find(
+    messages: Sequence[Message],
+    processes: Sequence[Process],
+    bounds: Bounds,
+    settled_s: Sequence[float] = (),
+) -> Findings:
+    """Judge a log; *settled_s* are the times at which the group had done all that it had to do."""
     found = Findings()
     process_by_pid = {p.popen.pid: p for p in processes}
-    for name in sorted({m.name for m in messages}):
-        log = [m for m in messages if m.name == name]
+    log_by_name: dict[str, list[Message]] = {}
+    for message in messages:
+        log_by_name.setdefault(message.name, []).append(message)
+    for log in log_by_name.values():
         _check_order(log, process_by_pid, found)
-        _measure(log, process_by_pid, found)
+        accepted = [m for m in log if m.is_accepted]
+        for last, first in pairwise(accepted):
+            if last.epoch != first.epoch:
+                known_s = settled_s[: bisect_right(settled_s, last.at_s)]
+                near_s = known_s[-1] - UNSETTLED_S if known_s else 0.0
+                found.changes.append(_change(last, first, process_by_pid, bounds, near_s))
+                _check_holds(last, first, process_by_pid, found)
     return found
 
 
-def _check_order(log: list[Message], process_by_pid: dict[int, Process], found: Findings) -> None:
+def _check_order(
+    log: list[Message], process_by_pid: Mapping[int, Process], found: Findings
+) -> None:
     """Check each message of a name against those before it, whatever the server said of them."""
     highest, first_s = 0, dict[int, float]()
     holder_by_epoch: dict[int, tuple[str, int]] = {}
@@ -63,53 +107,89 @@ def _check_order(log: list[Message], process_by_pid: dict[int, Process], found: 
         found.refused.append(message)
         freezes = process_by_pid[message.pid].frozen
         woke = [until for at, until in freezes if first_s[message.epoch] <= at <= message.at_s]
-        if woke:
-            found.after_wake_s.append(message.at_s - woke[-1])
-        else:
+        if not woke:
             found.violations.append(f"overlap without a freeze: {message}")
+            continue
+        after_s = message.at_s - woke[-1]
+        found.after_wake_s.append(after_s)
+        if after_s > AWAKE_S:
+            found.violations.append(f"overlap {after_s:.1f} s after the wake: {message}")
 
 
-def _measure(log: list[Message], process_by_pid: dict[int, Process], found: Findings) -> None:
-    """Measure the time from the last message of each holder to the first one of the next."""
-    accepted = [m for m in log if m.is_accepted]
-    for last, first in pairwise(accepted):
-        if last.epoch != first.epoch:
-            cause, since_s = _cause(last, first, process_by_pid)
-            found.closed_s[cause].append(first.at_s - since_s)
+def _check_holds(
+    last: Message, first: Message, process_by_pid: Mapping[int, Process], found: Findings
+) -> None:
+    """Check that a hold which ended by itself had ended before the next one began."""
+    former, next_ = process_by_pid[last.pid], process_by_pid[first.pid]
+    ended = former.diary.ended_s.get((last.name, last.epoch))
+    began_s = next_.diary.began_s.get((first.name, first.epoch))
+    if ended is None or began_s is None or ended[1] <= began_s:
+        return
+    if not any(last.at_s - AWAKE_S <= until and at <= ended[1] for at, until in former.frozen):
+        found.violations.append(
+            f"{last.name}: hold began {ended[1] - began_s:.3f} s before the one of {last} had ended"
+        )
 
 
-def _cause(last: Message, first: Message, process_by_pid: dict[int, Process]) -> tuple[str, float]:
-    """Return why a name changed its holder, and since when it was closed.
+def _change(
+    last: Message,
+    first: Message,
+    process_by_pid: Mapping[int, Process],
+    bounds: Bounds,
+    near_s: float,
+) -> Change:
+    """Return why a name changed its holder, and for how long it was closed.
 
-    If several processes were killed or frozen, what counts is the last of them: it may have been
-    the one that was about to take the name, or that let the plan change again.
+    Events since *near_s* count. If several processes were killed or frozen, the last of them does:
+    it may have been the one that was about to take the name.
     """
-    faults = [
-        (at_s, kind, process)
-        for process in process_by_pid.values()
-        for kind, at_s in _faults(process)
-        if last.at_s - QUIET_S <= at_s <= first.at_s
-    ]
-    own = [(at_s, kind) for at_s, kind, p in faults if p.popen.pid == last.pid]
-    others = [at_s for at_s, _, p in faults if p.popen.pid != last.pid]
-    struck = [(at_s, kind) for at_s, kind in own if at_s >= last.at_s - 0.1]
-    if not struck:
-        return ("planned, beside a fault" if faults else "planned"), last.at_s
-    at_s, kind = struck[-1]
-    return (f"{kind}, and other faults", max(at_s, *others)) if others else (kind, at_s)
+    former, next_ = process_by_pid[last.pid], process_by_pid[first.pid]
+    near_count, own_s, others_s = 0, list[float](), list[float]()
+    for process in process_by_pid.values():
+        joins_s, faults_s = _events(process, last.at_s)
+        near_count += sum(near_s < at_s <= first.at_s for at_s in joins_s + faults_s)
+        faults_s = [at_s for at_s in faults_s if near_s < at_s <= first.at_s]
+        if process is not former:
+            others_s += faults_s
+        elif faults_s and faults_s[0] > last.at_s - 0.1:
+            own_s = faults_s
+    began_s = next_.diary.began_s.get((first.name, first.epoch), first.at_s)
+    if own_s or others_s:
+        cause = CRASH_BESIDE_OTHERS if own_s else PLANNED_BESIDE_FAULT
+        if own_s and near_count == 1:
+            cause = AFTER_CRASH
+        since_s = max([last.at_s, *own_s, *others_s])
+        if next_.diary.had_outage(OUTAGE_S, since_s, began_s):
+            cause = AFTER_OUTAGE
+        # Before the record has expired, no wait delays anything.
+        waited_s = length_s(next_.diary.waits_within(since_s + bounds.expired_s, began_s))
+        return _measured(first, cause, since_s, began_s - since_s - waited_s)
+    _, ended_s = former.diary.ended_s.get((last.name, last.epoch), (last.at_s, last.at_s))
+    waits = [d.waits_within(ended_s, began_s) for d in (former.diary, next_.diary)]
+    waited_s = length_s([span for spans in waits for span in spans])
+    cause = PLANNED_BESIDE_OTHERS if near_count > 1 else PLANNED
+    return _measured(first, cause, last.at_s, began_s - ended_s - waited_s)
 
 
-def _faults(process: Process) -> list[tuple[str, float]]:
-    """Return the crash and the freezes of a process."""
-    killed = [] if process.killed_s is None else [("SIGKILL", process.killed_s)]
-    return killed + [("SIGSTOP", at_s) for at_s, _ in process.frozen]
-
-
-def row(cause: str, times_s: Sequence[float]) -> str:
-    """Return a line of the table: count, median, p99 and the longest, in seconds."""
-    ordered = sorted(times_s)
-    p99 = ordered[math.ceil(0.99 * len(ordered)) - 1]
-    return (
-        f"| {cause} | {len(ordered)} | {ordered[len(ordered) // 2]:.2f} | {p99:.2f} "
-        f"| {ordered[-1]:.2f} |"
+def _measured(first: Message, cause: str, since_s: float, protocol_s: float) -> Change:
+    return Change(
+        name=first.name,
+        cause=cause,
+        at_s=first.at_s,
+        closed_s=first.at_s - since_s,
+        protocol_s=protocol_s,
     )
+
+
+def _events(process: Process, now_s: float) -> tuple[list[float], list[float]]:
+    """Return when a process joined, left or woke up, and when it was killed or frozen.
+
+    One that has woken up before *now_s* was not frozen then: it has joined again.
+    """
+    joins_s = [process.started_s, *(woke_s for _, woke_s in process.frozen)]
+    if process.terminated_s is not None:
+        joins_s.append(process.terminated_s)
+    faults_s = [at_s for at_s, woke_s in process.frozen if woke_s >= now_s]
+    if process.killed_s is not None:
+        faults_s.append(process.killed_s)
+    return joins_s, faults_s

@@ -1,17 +1,25 @@
-"""Processes that join, leave, are killed and frozen, by a seed, while they send to a fence."""
+"""Processes that join, leave, are killed and frozen, by a seed, while they send to a fence.
+
+The first event is always a freeze of a process whose sender is careless: what it still sends when
+it wakes up has to be refused.
+"""
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Final
 
+from eventproc import LeaseMode
+from tests.integration.resources.diary import Diary
 from tests.integration.resources.fence import EXPIRATION, FenceServer, Message
 
 ROOT: Final = Path(__file__).parents[3]
@@ -19,15 +27,25 @@ NAMES: Final = ("a", "b/1", "c", "d", "e", "f")
 COUNT_MIN, COUNT_MAX = 2, 4
 """How many processes may run, of which one at most is frozen."""
 
-BLOCKING_FRACTION: Final = 0.25
+WEIGHTS: Final = {"join": 4, "leave": 4, "kill": 4, "freeze": 3, "nap": 2}
+"""How often each event is drawn, relative to the others. A *freeze* lasts until others hold all
+that the process held; it wakes up from a *nap* while they are about to take it, or before."""
+
+FREEZE_S: Final = EXPIRATION.total_seconds() + 3
+NAP_MIN_S: Final = EXPIRATION.total_seconds() * 0.9
+
 UNSETTLED_FRACTION: Final = 0.3
 """The part of the events that come while the group still reacts to the one before."""
 
 FRESH_S: Final = 0.4
 """A name is held if its newest message is not older, and its sender runs."""
 
+LOCK_S: Final = 0.5
+"""A transaction is shorter, unless its process is frozen."""
+
 MOMENT_S: Final = 0.05
 TIMEOUT_S: Final = 60.0
+START_TIMEOUT_S: Final = 30.0
 
 
 @dataclass(slots=True)
@@ -42,38 +60,46 @@ class Process:
     frozen: list[tuple[float, float]] = field(default_factory=list)
     """When it was frozen, and when it woke up."""
 
-    frozen_s: float | None = None
+    diary: Diary = field(default_factory=Diary)
 
 
 class Story:
     """A group with one store and one server."""
 
-    def __init__(self, place: Path, store: str, lease_mode: str, rng: Random) -> None:
-        """Start nothing yet."""
+    def __init__(self, place: Path, store: str, lease_mode: LeaseMode, rng: Random) -> None:
+        """Start nothing yet. *store* is an SQLite file, or a container and a connection string."""
         self._store = store
-        self._place = place
-        self._lease_mode = lease_mode
+        self.place = place
         self._rng = rng
+        self._stopping = threading.Event()
+        self.is_on_blobs = " " in store
+        self.lease_mode = lease_mode
         self.processes: list[Process] = []
         self.events: Counter[str] = Counter()
         self.fence = FenceServer()
+        self.settled_s: list[float] = []
+        """When the group had done all that it had to do."""
+
         self.slack_s = 0.0
         """By how much a short sleep of this process was too long at most: the machine's load."""
 
-    def play(self, count: int, say: Callable[[str], None] = lambda _: None) -> None:
+    def play(self, count: int) -> None:
         """Let so many events happen, and stop every process in order."""
         with self.fence:
             try:
                 for _ in range(COUNT_MIN + 1):
-                    self._join()
+                    self.join()
                 self._settle()
                 for number in range(count):
-                    self._next()
+                    if self._stopping.is_set():
+                        break
+                    if number == 0:
+                        self._freeze(self.processes[0])
+                    else:
+                        self._next()
                     if self._rng.random() > UNSETTLED_FRACTION:
                         self._settle()
-                    time.sleep(self._rng.uniform(0, 0.6))
-                    if number % 50 == 49:
-                        say(f"{number + 1} of {count}: {dict(self.events)}")
+                    self._stopping.wait(self._rng.uniform(0, 0.6))
                 self._settle()
                 self._end()
             finally:
@@ -81,17 +107,24 @@ class Story:
                     if process.popen.poll() is None:
                         process.popen.kill()
                     process.popen.communicate()
+                    process.diary = Diary.read(self._diary(process.owner_id))
+
+    def stop(self) -> None:
+        """From another thread: end after the event that is under way."""
+        self._stopping.set()
 
     def _next(self) -> None:
         """Draw an event, and do it."""
         ready = self._ready()
-        kinds = {"join": 2 if len(ready) < COUNT_MAX else 0}
-        for kind in ("leave", "kill", "freeze"):
-            kinds[kind] = 2 if len(ready) > COUNT_MIN else 0
-        (kind,) = self._rng.choices(list(kinds), list(kinds.values()))
-        self.events[kind] += 1
+        kinds = [
+            kind
+            for kind in WEIGHTS
+            if (len(ready) < COUNT_MAX if kind == "join" else len(ready) > COUNT_MIN)
+        ]
+        (kind,) = self._rng.choices(kinds, [WEIGHTS[kind] for kind in kinds])
         if kind == "join":
-            self._join()
+            self.join()
+            self.events[kind] += 1
             return
         process = self._rng.choice(ready)
         match kind:
@@ -101,38 +134,84 @@ class Story:
             case "kill":
                 process.killed_s = time.monotonic()
                 process.popen.kill()
+            case "nap":
+                self._suspend(process, self._rng.uniform(NAP_MIN_S, FREEZE_S))
             case _:
                 self._freeze(process)
+                return
+        self.events[kind] += 1
 
-    def _join(self) -> None:
+    def join(self) -> Process:
+        """Start a process, and return when it is a member."""
         number = len(self.processes)
-        kind = "blocking" if self._rng.random() < BLOCKING_FRACTION else "async"
+        kind = "async" if number % 2 else "blocking"
         owner_id = f"p{number}-{kind}"
-        settings = {"kind": kind, "lease_mode": self._lease_mode}
-        with (self._place / "output").open("ab") as output:
+        settings = {"kind": kind, "lease_mode": self.lease_mode.name}
+        with (self.place / "output").open("ab") as output:
             popen = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "tests.integration.resources.worker"),
                     *(str(self.fence.port), self._store, owner_id, ",".join(NAMES)),
-                    json.dumps(settings),
+                    *(str(self._diary(owner_id)), json.dumps(settings)),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
                 cwd=ROOT,
+                process_group=0,  # Ctrl+C is for the program that tells the story.
             )
+        process = Process(owner_id, popen, time.monotonic())
+        self.processes.append(process)
         assert popen.stdout is not None
-        assert popen.stdout.readline() == b"ready\n", f"{owner_id} did not start"
-        self.processes.append(Process(owner_id, popen, time.monotonic()))
+        late = threading.Timer(START_TIMEOUT_S, popen.kill)
+        late.start()
+        try:
+            assert popen.stdout.readline() == b"ready\n", f"{owner_id} did not start"
+        finally:
+            late.cancel()
+        return process
+
+    def _diary(self, owner_id: str) -> Path:
+        return self.place / f"{owner_id}.jsonl"
 
     def _freeze(self, process: Process) -> None:
-        """Suspend a process for longer than the expiration."""
-        process.frozen_s = time.monotonic()
+        """Suspend a process until others hold its names."""
+        self._suspend(process, FREEZE_S + self._rng.uniform(0.0, 1.0))
+        if not self._stopping.is_set():
+            self.events["freeze"] += 1
+
+    def _suspend(self, process: Process, seconds: float) -> None:
+        """Suspend a process for so long; if that is a freeze, until it holds nothing more."""
+        frozen_s = time.monotonic()
         process.popen.send_signal(signal.SIGSTOP)
-        time.sleep(EXPIRATION.total_seconds() + self._rng.uniform(0.2, 1.0))
-        process.frozen.append((process.frozen_s, time.monotonic()))
+        while self._is_locked():
+            process.popen.send_signal(signal.SIGCONT)
+            self._doze()
+            frozen_s = time.monotonic()
+            process.popen.send_signal(signal.SIGSTOP)
+        self._stopping.wait(seconds)
+        until_s = time.monotonic() + TIMEOUT_S
+        while seconds >= FREEZE_S and not self._stopping.is_set():
+            if process.popen.pid not in {m.pid for m in self.fence.newest.values()}:
+                break
+            assert time.monotonic() < until_s, f"{process.owner_id} is frozen, but not replaced"
+            self._doze()
+        process.frozen.append((frozen_s, time.monotonic()))
         process.popen.send_signal(signal.SIGCONT)
-        process.frozen_s = None
+
+    def _is_locked(self) -> bool:
+        """Whether a process was frozen inside a transaction of SQLite.
+
+        Then no process can write until it wakes up (``docs/stores.md``), so no name could move.
+        """
+        if self.is_on_blobs:
+            return False
+        with closing(sqlite3.connect(self._store, timeout=LOCK_S, isolation_level=None)) as file:
+            try:
+                file.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+        return False
 
     def _ready(self) -> list[Process]:
         return [p for p in self.processes if p.terminated_s is None and p.killed_s is None]
@@ -140,9 +219,11 @@ class Story:
     def _settle(self) -> None:
         """Wait until every name has a holder that runs, and every processor holds one."""
         until_s = time.monotonic() + TIMEOUT_S
-        while not self._is_settled():
+        while not (self._stopping.is_set() or self._is_settled()):
             assert time.monotonic() < until_s, f"not settled: {self.fence.newest}"
             self._doze()
+        if not self._stopping.is_set():
+            self.settled_s.append(time.monotonic())
 
     def _doze(self) -> None:
         """Sleep for a moment, and note by how much too long that was."""

@@ -12,6 +12,7 @@ from eventproc import EventPosition, SourceUnavailableError
 from eventproc.sources.rabbitmq.streams import StreamOptions
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.processors import events_named, numbered, until
+from tests.integration.sources.rabbitmq_queues import Queues
 from tests.integration.sources.rabbitmq_streams import StreamFleet, SuperStream
 
 EARLIEST = EventPosition.earliest()
@@ -88,3 +89,24 @@ async def test_a_silent_broker_fails_requests_and_receivers_in_bounded_time(own_
     assert asked_s < 1.5
     assert silent_s < 5
     assert closed_s < 2
+
+
+@pytest.mark.long
+async def test_a_connection_that_the_client_ends_cancels_no_request(own_broker):
+    """The client ends a connection without heartbeats, and cancels what waits for an answer: here
+    that is an answer that did not come, or an end.
+    """
+    queues = Queues(own_broker, 1)
+    async with queues.source(heartbeat=timedelta(seconds=1)) as source:
+        await source.check_consumer_group("g")
+        receiver = await source.open_receiver("g", "0", EARLIEST)
+        own_broker.pause()
+        stopping = asyncio.create_task(receiver.stop())
+        asking = asyncio.create_task(source.partition_properties("0"))
+        done, _ = await asyncio.wait([stopping, asking], timeout=15)
+
+    assert done == {stopping, asking}
+    assert not stopping.cancelled()
+    assert stopping.exception() is None
+    assert not asking.cancelled()
+    assert isinstance(asking.exception(), SourceUnavailableError)

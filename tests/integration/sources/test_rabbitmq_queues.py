@@ -23,6 +23,7 @@ from eventproc.sources.rabbitmq.queues import (
     RabbitQueues,
 )
 from eventproc.sources.rabbitmq.queues.event import DELIVERIES
+from eventproc.sources.rabbitmq.queues.names import QueueNames
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.bench import EARLIEST, GROUP, SOON, bodies, numbered, take
 from tests.integration.sources.rabbitmq_queues import Queues
@@ -111,12 +112,22 @@ async def test_a_key_has_one_queue_and_stays_in_order(queues, how):
             for event in await take(receiver, depth):
                 assert event.properties == {"colour": "red"}
                 assert datetime.now(UTC) - event.enqueued_time < timedelta(minutes=1)
+                assert event.enqueued_time.microsecond == 0, "by AMQP, the publisher's"
                 by_key.setdefault(event.partition_key, []).append((partition_id, event.body))
 
     assert set(by_key) == {f"k{number}" for number in range(15)}
     for got in by_key.values():
         assert [body for _, body in got] == numbered(20)
         assert len({partition_id for partition_id, _ in got}) == 1
+
+
+@pytest.mark.long
+async def test_many_messages_may_be_published_at_the_same_time(queues):
+    """Over one channel: the broker allows 2,047 for a connection."""
+    async with queues.publisher() as publisher:
+        await asyncio.gather(*(publisher.publish(b"x", key=f"k{n}") for n in range(2500)))
+
+    assert await queues.left() == 2500
 
 
 @pytest.mark.long
@@ -287,7 +298,11 @@ async def test_a_killed_broker_ends_every_link_and_keeps_every_message(tmp_path)
     with RabbitMqBroker(location=tmp_path) as broker:
         queues = Queues(broker)
         await queues.publish("0", *numbered(10))
-        async with queues.source() as source, queues.publisher() as publisher:
+        soon = timedelta(seconds=0.1)
+        async with (
+            queues.source(prefetch=10, depth_interval=soon) as source,
+            queues.publisher() as publisher,
+        ):
             receiver = await source.open_receiver(GROUP, "0", EARLIEST)
             events = await take(receiver, 10)
             receiver.settle(events[3].sequence_number)
@@ -303,17 +318,24 @@ async def test_a_killed_broker_ends_every_link_and_keeps_every_message(tmp_path)
             with pytest.raises(SourceUnavailableError):
                 await publisher.publish(b"lost", key="k")
             await asyncio.to_thread(broker.start)
-            rest = await take(await source.open_receiver(GROUP, "0", again(events)), 6)
+            receiver = await source.open_receiver(GROUP, "0", again(events))
+            rest = await take(receiver, 6)
             await publisher.publish(b"found", key="k")
+            await queues.publish("0", *numbered(20))
+            async with asyncio.timeout(10):
+                while (at := receiver.last_enqueued) and at.sequence_number < 35:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)  # The lag is asked for again.
 
     assert bodies(rest) == numbered(10)[4:]
 
 
 async def letter_of(queues: Queues) -> DeadLetter:
     """Return the dead letter of a message."""
-    await queues.publish("0", b"bad")
+    async with queues.publisher() as publisher:
+        await publisher.publish(b"bad", key="k", message_id="m-1")
+    partition = QueueNames(queues.prefix, queues.count).number_of("k", QueueHash.JUMP)
     async with queues.source() as source:
-        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        receiver = await source.open_receiver(GROUP, str(partition), EARLIEST)
         (event,) = await take(receiver, 1)
     return DeadLetter(
         event=event,
@@ -345,6 +367,7 @@ async def test_a_dead_letter_goes_to_an_exchange_or_a_queue(queues):
 
             assert message is not None
             assert json.loads(message.body) == json.loads(letter.to_json())
+            assert message.message_id == "m-1"
             assert message.delivery_mode is aio_pika.DeliveryMode.PERSISTENT
 
 

@@ -54,7 +54,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *offset_format.START,
         *offset_format.KAFKA_READER,
         *offset_format.KAFKA_FEED,
-        *offset_format.KAFKA_POSITION,
+        *offset_format.LOG_OFFSETS,
     ],
     "Checkpoints": [*delivery.CHECKPOINTER, *delivery.UPDATES, *delivery.PROGRESS],
     "Delivery": [

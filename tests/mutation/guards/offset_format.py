@@ -94,14 +94,14 @@ KAFKA_FEED = guards_in(
     ),
 )
 
-KAFKA_POSITION = guards_in(
-    "eventproc/sources/kafka/position.py",
-    ["tests/unit/eventproc/sources/kafka/test_position.py"],
+LOG_OFFSETS = guards_in(
+    "eventproc/sources/log_offsets.py",
+    ["tests/unit/eventproc/sources/test_log_offsets.py"],
     Guard(
-        name="an offset without the prefix kafka: is refused",
-        without_it="a sequence number of AMQP is used as a Kafka offset",
-        words='    if f"{mark}:" != KAFKA_OFFSET_PREFIX:',
-        mutated="    if False:",
+        name="an offset without the log's prefix is refused",
+        without_it="a sequence number of AMQP is used as an offset of Kafka or of a stream",
+        words='        if f"{mark}:" != self.prefix:',
+        mutated="        if False:",
         is_simulated=False,
     ),
 )

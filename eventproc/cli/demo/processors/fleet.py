@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from eventproc.cli.demo.children import Child
-from eventproc.cli.demo.stage import Stage
+from eventproc.cli.demo.hub import HubStage
 
 STOP_S = 25.0
 """Longer than the processors' shutdown timeout and the exit of Python together."""
@@ -13,7 +13,7 @@ STOP_S = 25.0
 class Fleet:
     """Starts, signals and stops processors, which are named A, B, C, ..."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: HubStage) -> None:
         self._stage = stage
         self._child_by_name: dict[str, Child] = {}
         self._fate_by_name: dict[str, str] = {}

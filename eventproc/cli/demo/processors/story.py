@@ -16,6 +16,7 @@ from typing import Final
 
 from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.flights import Logbook, computed_directly, find_data_file, read_flights
+from eventproc.cli.demo.hub import HubStage
 from eventproc.cli.demo.journal import JournalReader, Range, covered, make_accounts
 from eventproc.cli.demo.processors.fleet import Fleet
 from eventproc.cli.demo.processors.movements import (
@@ -35,7 +36,6 @@ from eventproc.cli.demo.processors.scene import (
     fewest_moves,
     is_balanced,
 )
-from eventproc.cli.demo.stage import Stage
 from eventproc.concurrency.tasks import retrieve_outcome
 
 POLL_INTERVAL_S: Final = 0.15
@@ -69,7 +69,7 @@ class DemoRun:
 
     def __init__(
         self,
-        stage: Stage,
+        stage: HubStage,
         *,
         event_count: int,
         processor_count: int,

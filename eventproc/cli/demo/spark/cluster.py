@@ -20,8 +20,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from eventproc.cli.arguments.sources import HUB_VARIABLE
 from eventproc.cli.arguments.stores import STORAGE_VARIABLE
+from eventproc.cli.demo.hub import HANDLER, HUB, HubStage
 from eventproc.cli.demo.spark.weeks import Figures, Weeks
-from eventproc.cli.demo.stage import HANDLER, HUB, Stage
 from eventproc.errors import EventProcError
 from spark_integration.registration import register
 
@@ -59,7 +59,7 @@ class QueryFailedError(EventProcError):
 class Cluster:
     """A Spark session with two queries on the same flights. ``open_cluster`` makes it."""
 
-    def __init__(self, spark: SparkSession, stage: Stage, events_per_batch: int) -> None:
+    def __init__(self, spark: SparkSession, stage: HubStage, events_per_batch: int) -> None:
         self._spark = spark
         self._stage = stage
         self._events_per_batch = events_per_batch
@@ -143,7 +143,7 @@ class Cluster:
 
 
 @contextmanager
-def open_cluster(stage: Stage, events_per_batch: int) -> Iterator[Cluster]:
+def open_cluster(stage: HubStage, events_per_batch: int) -> Iterator[Cluster]:
     """Start Java, a master, two workers in it, and an executor process of each.
 
     Raises:

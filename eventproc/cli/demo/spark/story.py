@@ -12,6 +12,7 @@ from typing import Final
 from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.flights import Logbook, find_data_file, read_flights
 from eventproc.cli.demo.flights import computed_directly as logbook_of
+from eventproc.cli.demo.hub import HubStage
 from eventproc.cli.demo.journal import JournalReader, Range, make_accounts
 from eventproc.cli.demo.spark import executors
 from eventproc.cli.demo.spark.cluster import Cluster
@@ -19,7 +20,6 @@ from eventproc.cli.demo.spark.report import Report
 from eventproc.cli.demo.spark.scene import ExecutorScene, PartitionScene, Scene
 from eventproc.cli.demo.spark.weeks import Weeks
 from eventproc.cli.demo.spark.weeks import computed_directly as weeks_of
-from eventproc.cli.demo.stage import Stage
 
 POLL_INTERVAL_S: Final = 0.4
 IDLE_MAX_S: Final = 300.0
@@ -37,7 +37,7 @@ class DemoRun:
 
     def __init__(
         self,
-        stage: Stage,
+        stage: HubStage,
         cluster: Cluster,
         *,
         event_count: int,

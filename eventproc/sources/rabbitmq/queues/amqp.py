@@ -7,8 +7,8 @@ uses the old ones has to know.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -61,6 +61,23 @@ if logging.getLogger("aiormq").level == logging.NOTSET:
     logging.getLogger("aiormq").setLevel(logging.CRITICAL)
 
 
+@contextmanager
+def _without_its_cancellations() -> Iterator[None]:
+    """Raise ``ConnectionError`` for a request that the client cancelled, as it does at an end.
+
+    A cancellation of this task stays one.
+    """
+    task = asyncio.current_task()
+    assert task is not None, "only inside a task"
+    before = task.cancelling()
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if task.cancelling() > before:
+            raise
+        raise ConnectionError("the connection ended before the answer") from error
+
+
 class Delivery(Protocol):
     """A message that was delivered; ``event.Message`` has the rest of its fields."""
 
@@ -93,7 +110,9 @@ class Consumer:
         raw.on_consumer_cancel_callbacks.add(self._note_cancel)
 
     def _note_close(self, _: object, error: BaseException | None) -> None:
-        self._on_end(SourceUnavailableError(f"the channel was closed: {error or 'no reason'}"))
+        self._on_end(
+            SourceUnavailableError(f"the channel was closed: {str(error or '') or 'no answers'}")
+        )
 
     def _note_cancel(self, _: object) -> None:
         self._on_end(
@@ -114,7 +133,8 @@ class Consumer:
         self._start(self._acknowledge(through, single))
 
     async def _acknowledge(self, through: int | None, single: Collection[int]) -> None:
-        with suppress(*_FAILED):  # The channel is closed: its deliveries come again.
+        # If the channel is closed, its deliveries come again.
+        with suppress(*_FAILED), _without_its_cancellations():
             for number in single:
                 await self._raw.basic_ack(number, wait=False)
             if through is not None:
@@ -135,8 +155,9 @@ class Consumer:
         try:
             if others:
                 await asyncio.wait(others)
-            await self._raw.basic_qos(prefetch_count=self._prefetch, timeout=timeout_s)
-        except (*_FAILED, asyncio.CancelledError) as error:  # The client cancels its own requests.
+            with _without_its_cancellations():
+                await self._raw.basic_qos(prefetch_count=self._prefetch, timeout=timeout_s)
+        except _FAILED as error:
             raise SourceUnavailableError(f"acknowledgements may be lost: {error!r}") from error
 
     def _start(self, sending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -149,13 +170,13 @@ class Consumer:
         """Receive no more deliveries; those of before may still be acknowledged. Never raises."""
         tag, self._tag = self._tag, None
         if tag is not None:
-            with suppress(*_FAILED):
+            with suppress(*_FAILED), _without_its_cancellations():
                 await self._raw.basic_cancel(tag, timeout=timeout_s)
 
     async def close(self, timeout_s: float) -> None:
         """Send what is to be acknowledged, and close the channel. Never raises."""
         self._channel.close_callbacks.discard(self._note_close)
-        with suppress(*_FAILED):
+        with suppress(*_FAILED), _without_its_cancellations():
             async with asyncio.timeout(timeout_s):
                 if self._sending:
                     await asyncio.wait(self._sending)
@@ -177,6 +198,7 @@ class Broker:
         self._connection: aio_pika.abc.AbstractConnection | None = None
         self._confirming: AbstractChannel | None = None
         self._connecting = asyncio.Lock()
+        self._opening = asyncio.Lock()
         self.shown = shown_address(url)
         """The address without user and password."""
 
@@ -285,11 +307,12 @@ class Broker:
 
     async def _publishing(self) -> AbstractChannel:
         connection = await self._connected()
-        if self._confirming is None or self._confirming.is_closed:
-            self._confirming = await connection.channel(
-                publisher_confirms=True, on_return_raises=True
-            )
-        return self._confirming
+        async with self._opening:
+            if self._confirming is None or self._confirming.is_closed:
+                self._confirming = await connection.channel(
+                    publisher_confirms=True, on_return_raises=True
+                )
+            return self._confirming
 
     @asynccontextmanager
     async def _channel(self) -> AsyncIterator[AbstractChannel]:
@@ -305,7 +328,8 @@ class Broker:
     async def _answered(self, what: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._timeout_s):
-                yield
+                with _without_its_cancellations():
+                    yield
         except aiormq.exceptions.PublishError as error:
             raise SourceRejectedError(
                 f"{what} at {self.shown}: no queue takes messages of this routing key"
@@ -323,10 +347,10 @@ class Broker:
         except OSError as error:
             is_name = "Name or service" in str(error) or "nodename" in str(error)
             kind = SuspectSettingError if is_name else SourceUnavailableError
-            raise kind(f"{what} at {self.shown}: {error}") from error
-        except _FAILED as error:
             said = str(error) or f"no answer in {self._timeout_s:g} s"
-            raise SourceUnavailableError(f"{what} at {self.shown}: {said}") from error
+            raise kind(f"{what} at {self.shown}: {said}") from error
+        except _FAILED as error:
+            raise SourceUnavailableError(f"{what} at {self.shown}: {error!r}") from error
 
     async def close(self) -> None:
         """Close the connection. Never raises."""

@@ -10,8 +10,11 @@ from eventproc.sources.lazy_event import LazyEvent
 KEY_HEADER: Final = "x-partition-key"
 """Header: the key of a message."""
 
+ACQUIRED_COUNT_HEADER: Final = "x-acquired-count"
+"""Header that a quorum queue adds to a message which it delivers again, from RabbitMQ 4 on."""
+
 DELIVERY_COUNT_HEADER: Final = "x-delivery-count"
-"""Header that a quorum queue adds to a message which it delivers again."""
+"""The same, before; from RabbitMQ 4.3 on it counts only deliveries that failed."""
 
 DELIVERIES: Final = "rabbitmq-deliveries"
 """System property: how often the broker had delivered the message before, to any consumer. Only if
@@ -83,8 +86,9 @@ def _attached(message: Message) -> dict[str, object]:
     properties = message.header.properties
     headers = dict(properties.headers or {})
     key = headers.pop(KEY_HEADER, None)
-    count = headers.pop(DELIVERY_COUNT_HEADER, None)
-    deliveries = count if isinstance(count, int) else int(bool(message.redelivered))
+    counts = [headers.pop(name, 0) for name in (ACQUIRED_COUNT_HEADER, DELIVERY_COUNT_HEADER)]
+    known = [count for count in counts if isinstance(count, int)]
+    deliveries = max(*known, int(bool(message.redelivered)), 0)
     return {
         "partition_key": key if isinstance(key, str) else None,
         "properties": headers,

@@ -13,11 +13,11 @@ from eventproc.errors import (
     SourceRejectedError,
     SuspectSettingError,
 )
-from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
+from eventproc.models import EventPosition, OffsetFormat, PartitionProperties, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker, shown_address
-from eventproc.sources.rabbitmq.queues.event import offset_text
+from eventproc.sources.rabbitmq.queues.event import DELIVERIES, offset_text
 from eventproc.sources.rabbitmq.queues.names import QueueNames
 from eventproc.sources.rabbitmq.queues.options import QueueOptions
 from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
@@ -85,6 +85,9 @@ class RabbitQueues(EventSource):
     @property
     def unsettled_max(self) -> int:
         return self._options.prefetch
+
+    def was_delivered(self, event: ReceivedEvent) -> bool:
+        return DELIVERIES in event.system_properties
 
     def suit(self, expiration: timedelta) -> None:
         self._heartbeat = self._options.heartbeat or expiration / HEARTBEATS_PER_EXPIRATION

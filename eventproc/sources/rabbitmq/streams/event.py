@@ -27,7 +27,7 @@ from eventproc.sources.amqp.sections import (
 from eventproc.sources.amqp.values import MalformedError
 from eventproc.sources.lazy_event import LazyEvent
 from eventproc.sources.rabbitmq.streams.options import ANNOTATION, PROPERTY
-from eventproc.sources.rabbitmq.streams.position import offset_text
+from eventproc.sources.rabbitmq.streams.position import OFFSETS
 
 NOT_AMQP: Final = "rabbitmq-not-amqp"
 """System property: true if the message is not AMQP 1.0; the body is then the whole message."""
@@ -60,7 +60,7 @@ class StreamEvent(LazyEvent):
 
     def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "offset":
-            return {name: offset_text(self.sequence_number)}
+            return {name: OFFSETS.text(self.sequence_number)}
         if name == "enqueued_time":
             return {name: to_time(self._time_ms)}
         if name == "partition_key":

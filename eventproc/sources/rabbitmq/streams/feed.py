@@ -14,7 +14,7 @@ from eventproc.sources.rabbitmq.streams.chunk import Chunk
 from eventproc.sources.rabbitmq.streams.credit import ChunkCredit
 from eventproc.sources.rabbitmq.streams.event import Key, events_of
 from eventproc.sources.rabbitmq.streams.options import StreamOptions
-from eventproc.sources.rabbitmq.streams.position import Bounds, offset_text
+from eventproc.sources.rabbitmq.streams.position import OFFSETS, StreamBounds
 
 NO_TIME: Final = -1
 
@@ -26,7 +26,7 @@ class Feed:
         self,
         stream: str,
         start: int,
-        bounds: Bounds,
+        bounds: StreamBounds,
         options: StreamOptions,
         *,
         key: Key,
@@ -149,6 +149,6 @@ class Feed:
             return None
         return LastEnqueued(
             sequence_number=self._high - 1,
-            offset=offset_text(self._high - 1),
+            offset=OFFSETS.text(self._high - 1),
             enqueued_time=None if self._newest_ms is None else to_time(self._newest_ms),
         )

@@ -12,7 +12,7 @@ from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.rabbitmq.streams.client import Connection
 from eventproc.sources.rabbitmq.streams.feed import Feed
-from eventproc.sources.rabbitmq.streams.position import Bounds
+from eventproc.sources.rabbitmq.streams.position import StreamBounds
 
 END_EVERY_S: Final = 10.0
 """How often to ask for the end of a stream while there are events that were not taken. Otherwise
@@ -27,7 +27,7 @@ class StreamReceiver(PartitionReceiver):
         connection: Connection,
         number: int,
         feed: Feed,
-        ask_bounds: Callable[[], Awaitable[Bounds]],
+        ask_bounds: Callable[[], Awaitable[StreamBounds]],
     ) -> None:
         """Read what a subscription of the connection puts into the feed."""
         self._connection = connection

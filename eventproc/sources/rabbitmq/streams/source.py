@@ -15,6 +15,7 @@ from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
 from eventproc.sources.amqp.fields import to_time
+from eventproc.sources.log_offsets import last_ms_before
 from eventproc.sources.rabbitmq.streams.address import address_of
 from eventproc.sources.rabbitmq.streams.client import EARLIEST, NEWEST, Connection, at_time
 from eventproc.sources.rabbitmq.streams.connections import Connections
@@ -22,7 +23,7 @@ from eventproc.sources.rabbitmq.streams.event import key_reader
 from eventproc.sources.rabbitmq.streams.feed import NO_TIME, Feed
 from eventproc.sources.rabbitmq.streams.options import StreamOptions
 from eventproc.sources.rabbitmq.streams.partitions import ONLY, streams_by_partition
-from eventproc.sources.rabbitmq.streams.position import Bounds, first_ms, offset_text, start_of
+from eventproc.sources.rabbitmq.streams.position import OFFSETS, StreamBounds
 from eventproc.sources.rabbitmq.streams.receiver import StreamReceiver
 
 T = TypeVar("T")
@@ -115,7 +116,7 @@ class RabbitStreams(EventSource):
             partition_id=partition_id,
             beginning_sequence_number=bounds.low,
             last_enqueued_sequence_number=last,
-            last_enqueued_offset="" if is_empty else offset_text(last),
+            last_enqueued_offset="" if is_empty else OFFSETS.text(last),
             last_enqueued_time=None if bounds.newest_ms is None else to_time(bounds.newest_ms),
             is_empty=is_empty,
         )
@@ -133,9 +134,9 @@ class RabbitStreams(EventSource):
         stream = await self._stream_of(partition_id)
         connection = await self._open_connections().to_leader(stream)
         bounds = await _bounds(connection, stream)
-        start, from_ms = start_of(partition_id, position, bounds), NO_TIME
+        start, from_ms = OFFSETS.start(partition_id, position, bounds), NO_TIME
         if position.enqueued_time is not None:
-            from_ms = first_ms(position.enqueued_time, is_inclusive=position.is_inclusive)
+            from_ms = 1 + last_ms_before(position.enqueued_time, is_inclusive=position.is_inclusive)
             chunk = await connection.probe(stream, at_time(from_ms))
             start = bounds.high if chunk is None else chunk.first
         feed = Feed(stream, start, bounds, self._options, key=self._key, from_ms=from_ms)
@@ -174,7 +175,7 @@ class RabbitStreams(EventSource):
             )
         return stream
 
-    async def _bounds_of(self, partition_id: str) -> Bounds:
+    async def _bounds_of(self, partition_id: str) -> StreamBounds:
         stream = await self._stream_of(partition_id)
         return await _bounds(await self._open_connections().to_leader(stream), stream)
 
@@ -195,7 +196,7 @@ class RabbitStreams(EventSource):
         return self._connections
 
 
-async def _bounds(connection: Connection, stream: str) -> Bounds:
+async def _bounds(connection: Connection, stream: str) -> StreamBounds:
     first = await connection.probe(stream, EARLIEST)
     last = await connection.probe(stream, NEWEST)
-    return Bounds.of(first, last)
+    return StreamBounds.of(first, last)

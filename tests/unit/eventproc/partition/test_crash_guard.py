@@ -1,10 +1,7 @@
 """Isolating an event that kills the process: which events are delivered for one stored count."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
 from datetime import timedelta
-from math import inf
 
 import pytest
 
@@ -16,108 +13,11 @@ from eventproc.core.deliveries import (
     NO_MARK,
     PART_MIN,
 )
-from eventproc.logs import get_logger
-from eventproc.models import CloseReason, LastEnqueued, ReceivedEvent
-from eventproc.partition.crash_guard import CrashGuard
-from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.pumps.stop_scope import StoppedError, StopScope
-from eventproc.statistics import DeliveryCounters
+from eventproc.models import CloseReason
+from eventproc.pumps.stop_scope import StoppedError
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.core.events import events, numbers
-from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
-
-LIMIT = 5
-AT_LIMIT = LIMIT + 1  # The mark of an event that was delivered alone, in the fifth of five deaths.
-
-
-class GuardFixture:
-    """A guard whose events are handled at once, and what is stored at the time of each delivery."""
-
-    def __init__(
-        self,
-        found: int,
-        *,
-        newest: int | None = None,
-        limit: int | None = LIMIT,
-        unsettled_max: int | None = None,
-    ) -> None:
-        self.scene = Scene()
-        self.checkpoints = CheckpointFixture(self.scene)
-        self.checkpointer = self.checkpoints.checkpointer("a")
-        self.progress = self.checkpointer.progress
-        self.stop = StopScope(lambda: inf)
-        self.guard = CrashGuard(
-            self.checkpointer,
-            scope=PartitionScope(
-                identity=PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
-                stop=self.stop,
-                counters=DeliveryCounters(),
-                log=get_logger("eventproc.test"),
-            ),
-            last_enqueued=lambda: (
-                None
-                if newest is None
-                else LastEnqueued(sequence_number=newest, offset="", enqueued_time=None)
-            ),
-            until_settled=self._settle,
-            unsettled_max=unsettled_max,
-            deliveries_max=limit,
-        )
-        self.settled_at: list[int] = []
-        self._found = found
-        self.parts: list[list[int]] = []
-        self.marks: list[int] = []
-        self.given_up: list[tuple[int, int]] = []
-        self.fails_at: int | None = None
-        self.at_delivery: Callable[[], object] = lambda: None
-
-    async def open(self, *, is_position_known: bool = True) -> None:
-        """Adopt the partition, after event 0 and with the delivery count that was found."""
-        await self.checkpoints.store.open()
-        await self.checkpointer.adopt()
-        if is_position_known:
-            self.progress.pin(0, "o0")
-        self.progress.count_delivery(self._found)
-
-    async def deliver(self, delivered: Iterable[int]) -> None:
-        """Receive these events together, and pass them to the guard."""
-        await self.guard.hand(self.progress.admit(events(delivered)), self._hand, self._give_up)
-
-    async def _settle(self) -> None:
-        checkpoint = self.scene.checkpoint()
-        assert checkpoint is not None
-        self.settled_at.append(checkpoint.delivery_count)
-
-    async def _hand(self, part):
-        self.at_delivery()
-        self.parts.append(numbers(part))
-        checkpoint = self.scene.checkpoint()
-        self.marks.append(-1 if checkpoint is None else checkpoint.delivery_count)
-        if self.fails_at in numbers(part):
-            raise StoppedError
-        self.progress.done(part)
-
-    async def _give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
-        self.given_up.append((event.sequence_number, delivery_count))
-        if self.fails_at == event.sequence_number:
-            raise StoppedError
-        self.progress.done([event])
-
-    def sizes(self) -> list[int]:
-        """Return how many events each delivery had."""
-        return [len(part) for part in self.parts]
-
-
-@asynccontextmanager
-async def guarded(found: int, *, newest: int | None = None) -> AsyncIterator[GuardFixture]:
-    """Open a guard of partition 0, and check that no event was lost or delivered twice."""
-    fixture = GuardFixture(found, newest=newest)
-    await fixture.open()
-    yield fixture
-    delivered = [number for part in fixture.parts for number in part]
-    given_up = [number for number, _ in fixture.given_up]
-    assert given_up + delivered == list(range(1, len(given_up + delivered) + 1))
+from tests.stories.scene import seconds
+from tests.unit.eventproc.partition.guard_fixture import AT_LIMIT, LIMIT, GuardFixture, guarded
 
 
 @pytest.mark.parametrize("newest", [3, None, 9])
@@ -176,6 +76,46 @@ def test_where_the_service_keeps_the_position_as_many_are_suspects_as_it_sends_a
 
     assert parts == [[1, 2], [3, 4, 5], [6], [7]]
     assert marks == [IN_PART, IN_PART, ALONE, AMONG_MANY]
+
+
+@pytest.mark.parametrize(
+    ("new_from", "marks"),
+    [
+        (1, [AMONG_MANY, AMONG_MANY]),
+        (2, [ALONE, AMONG_MANY, AMONG_MANY]),
+        (4, [IN_PART, AMONG_MANY]),
+        (6, [IN_PART, IN_PART]),
+    ],
+)
+def test_an_event_that_no_process_received_is_no_suspect(new_from, marks):
+    """A service that counts deliveries tells which ones are new, as far as the first read goes."""
+
+    async def scenario():
+        fixture = GuardFixture(AMONG_MANY, unsettled_max=100, new_from=new_from)
+        await fixture.open()
+        await fixture.deliver(range(1, 6))
+        await fixture.deliver([6, 7])
+        return fixture
+
+    fixture = run_virtual(scenario())
+
+    assert fixture.marks == marks
+    assert [number for part in fixture.parts for number in part] == [*range(1, 8)]
+
+
+def test_a_new_event_is_not_given_up_for_one_that_is_gone():
+    """The event that killed processes was purged, and its count is still stored."""
+
+    async def scenario():
+        fixture = GuardFixture(AT_LIMIT, unsettled_max=100, new_from=1)
+        await fixture.open()
+        await fixture.deliver(range(1, 6))
+        return fixture
+
+    fixture = run_virtual(scenario())
+
+    assert fixture.given_up == []
+    assert (fixture.parts, fixture.marks) == ([[1, 2, 3, 4, 5]], [AMONG_MANY])
 
 
 def test_suspects_are_delivered_when_the_service_knows_the_position():

@@ -3,11 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.group.view import Readings, read_group, view_of
 from eventproc.cli.verbs.status import as_json, as_tables
+from eventproc.core.placement.schema import Schema
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
@@ -50,7 +52,7 @@ def end(partition_id, last, first=0):
     )
 
 
-def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None):
+def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None, **schema):
     """Return the view of such records, as the command does."""
     readings = Readings(
         owned=OwnershipSnapshot(ownerships=tuple(ownerships), as_of=NOW),
@@ -63,6 +65,7 @@ def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None):
         ],
         ends={found.partition_id: found for found in ends},
         damage=damage or {},
+        **schema,
     )
     return view_of(GROUP, readings, expiration=timedelta(seconds=60))
 
@@ -246,6 +249,66 @@ def test_json_has_the_placements_of_group_and_members():
         3,
         None,
     ]
+
+
+def published(leader, incarnation="i", number=7):
+    """Return a schema."""
+    return Schema(
+        number=number,
+        leader=leader,
+        incarnation=incarnation,
+        placement="Published:Ring",
+        members=("a", "b"),
+        owner_by_resource={"0": "a"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "leader"),
+    [
+        (None, "a"),
+        (published("b"), "b"),
+        (published("b", "former"), "a"),
+        (published("gone"), "a"),
+    ],
+)
+def test_the_leader_is_the_one_that_publishes_next(schema, leader):
+    """As the members find it: the process that the schema names, or else the first in order."""
+    members = [member(name, placement="Published:Ring") for name in ("b", "a")]
+    found = view(members=members, schema=schema)
+    number = None if schema is None else 7
+
+    assert as_json(found)["schema"] == {"leader": leader, "number": number, "error": None}
+    assert f"{'no schema yet' if schema is None else 'schema 7'}, leader {leader}" in printed(found)
+
+
+def test_a_member_without_the_placement_is_no_leader():
+    """It follows; a member that leaves does not lead either."""
+    members = [
+        member("a", placement="Even"),
+        member("b", placement="Published:Ring", status=MemberStatus.LEAVING),
+        *(member(name, placement="Published:Ring") for name in ("d", "c")),
+    ]
+
+    assert view(members=members).schema.leader == "c"
+
+
+def test_a_group_without_a_published_plan_shows_no_schema():
+    """Although one may be stored from before."""
+    found = view(members=[member("a")], schema=published("a"))
+
+    assert found.schema is None
+    assert "schema" not in {*as_json(found)}
+    assert "leader" not in printed(found)
+
+
+def test_a_schema_that_cannot_be_read_is_shown_with_the_remedy():
+    """Of a later version, for example."""
+    members = [member("a", placement="Published:Ring")]
+    found = view(members=members, schema_error="written by a later eventproc: use that")
+
+    assert "the schema cannot be read: written by a later eventproc" in printed(found)
+    assert "no schema yet" not in printed(found)
 
 
 def test_for_an_empty_group_a_sentence_is_printed():

@@ -1,59 +1,15 @@
-"""Where reading begins within a partition, and which positions are refused."""
+"""When the end of a Kafka partition has to be found by reading."""
 
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.errors import SourceRejectedError
 from eventproc.models import EventPosition
-from eventproc.sources.kafka.position import (
-    Bounds,
-    is_end_needed,
-    last_ms_before,
-    offset_text,
-    start_of,
-)
+from eventproc.sources.kafka.position import OFFSETS, is_end_needed
+from eventproc.sources.log_offsets import Bounds
 
 SOME = Bounds(low=10, high=20)
-
-
-@pytest.mark.parametrize(
-    ("position", "start"),
-    [
-        (EventPosition.earliest(), 10),
-        (EventPosition.latest(), 20),
-        (EventPosition.from_sequence_number(14), 15),
-        (EventPosition.from_sequence_number(14, is_inclusive=True), 14),
-        (EventPosition.from_offset("kafka:14"), 15),
-        (EventPosition.from_offset("kafka:14", is_inclusive=True), 14),
-        (EventPosition.from_offset(BEFORE_FIRST_OFFSET), 10),
-        (EventPosition.from_sequence_number(19), 20),
-        (EventPosition.from_sequence_number(3), 10),  # retention was faster
-        (EventPosition.from_offset("kafka:3"), 10),
-    ],
-)
-def test_reading_begins_at_or_after_the_position(position, start):
-    """But never before the oldest event of the partition."""
-    assert start_of("0", position, SOME) == start
-
-
-@pytest.mark.parametrize(
-    ("position", "message"),
-    [
-        (EventPosition.from_sequence_number(20), "created again"),
-        (EventPosition.from_offset("4711"), "over AMQP"),
-        (EventPosition.from_offset("kafka:x"), "not a valid offset"),
-        (EventPosition.from_offset("kafka:-2"), "not a valid offset"),
-        (EventPosition.from_offset("kafka:" + "9" * 5_000), "not a valid offset"),
-    ],
-)
-def test_an_invalid_position_is_refused(position, message):
-    """After the end of the partition, an offset of AMQP, or no number."""
-    with pytest.raises(SourceRejectedError, match=message):
-        start_of("0", position, SOME)
 
 
 @pytest.mark.parametrize(
@@ -73,26 +29,12 @@ def test_the_end_must_be_read_if_reading_begins_at_it(position, is_needed):
     assert is_end_needed("0", position, SOME) is is_needed
 
 
-@given(number=st.integers(0, 2**62), low=st.integers(0, 100), size=st.integers(0, 100))
-def test_reading_begins_directly_after_the_handled_event(number, low, size):
-    """No event that still exists is skipped, and none is repeated."""
-    bounds = Bounds(low, low + size)
-    position = EventPosition.from_offset(offset_text(number))
-    if number >= bounds.high:
-        with pytest.raises(SourceRejectedError):
-            start_of("0", position, bounds)
-    else:
-        assert start_of("0", position, bounds) == max(number + 1, low)
+def test_an_offset_of_event_hubs_is_refused():
+    """The message names the prefix of Kafka's."""
+    with pytest.raises(SourceRejectedError, match=r"not one of Kafka .*'kafka:'"):
+        is_end_needed("0", EventPosition.from_offset("4711"), SOME)
 
 
-@pytest.mark.parametrize(
-    ("microseconds", "is_inclusive", "expected"),
-    [(500_999, False, 1500), (500_000, False, 1500), (500_999, True, 1500), (500_000, True, 1499)],
-)
-def test_a_time_becomes_the_last_millisecond_before_the_wanted_events(
-    microseconds, is_inclusive, expected
-):
-    """Kafka's times are milliseconds; with an inclusive position, events at the time are wanted."""
-    time = datetime(1970, 1, 1, 0, 0, 1, microseconds, tzinfo=UTC)
-
-    assert last_ms_before(time, is_inclusive=is_inclusive) == expected
+def test_an_offset_of_kafka_has_its_prefix():
+    """As in checkpoints that are stored already."""
+    assert OFFSETS.text(42) == "kafka:42"

@@ -7,8 +7,8 @@ import pytest
 from eventproc.errors import SourceUnavailableError
 from eventproc.sources.kafka import queries as asker
 from eventproc.sources.kafka.client import Consumer
-from eventproc.sources.kafka.position import Bounds
 from eventproc.sources.kafka.queries import end_question, properties_question
+from eventproc.sources.log_offsets import Bounds
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, Fault
 
 TIMEOUT_S = 1.0

@@ -3,12 +3,14 @@
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from eventproc.models import EVENT_FIELDS, ReceivedEvent
+from eventproc.sources.rabbitmq.queues import RabbitQueues
 from eventproc.sources.rabbitmq.queues.event import (
+    ACQUIRED_COUNT_HEADER,
     DELIVERIES,
     DELIVERY_COUNT_HEADER,
     KEY_HEADER,
@@ -76,6 +78,14 @@ def test_each_part_of_a_message_has_its_field():
     assert event.system_properties == {}
 
 
+def test_a_publishers_time_with_a_zone_keeps_it():
+    """It is the same moment."""
+    there = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    event = event_of(FakeMessage(properties=FakeProperties(timestamp=there)))
+
+    assert event.enqueued_time == datetime(2026, 1, 1, 10, tzinfo=UTC)
+
+
 def test_a_bare_message_has_the_time_of_its_arrival():
     """The broker does not add one."""
     event = event_of(FakeMessage())
@@ -99,14 +109,18 @@ def test_a_publishers_time_is_utc():
         ({}, True, {DELIVERIES: 1}),
         ({DELIVERY_COUNT_HEADER: 3}, True, {DELIVERIES: 3}),
         ({DELIVERY_COUNT_HEADER: "many"}, True, {DELIVERIES: 1}),
+        ({ACQUIRED_COUNT_HEADER: 4}, True, {DELIVERIES: 4}),
+        ({ACQUIRED_COUNT_HEADER: 4, DELIVERY_COUNT_HEADER: 1}, True, {DELIVERIES: 4}),
+        ({DELIVERY_COUNT_HEADER: 0}, True, {DELIVERIES: 1}),
     ],
 )
 def test_former_deliveries_are_shown(headers, is_again, shown):
-    """By the broker's count; without one, that there were some."""
+    """By the higher one of the broker's counts; without any, that there were some."""
     event = event_of(FakeMessage(properties=FakeProperties(headers=headers), redelivered=is_again))
 
     assert event.system_properties == shown
     assert event.properties == {}
+    assert RabbitQueues("amqp://broker", prefix="q", count=1).was_delivered(event) is bool(shown)
 
 
 def test_a_key_of_another_type_is_no_key():

@@ -1,5 +1,6 @@
 """The receiver of a queue, with a consumer that is played."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -62,6 +63,62 @@ def test_deliveries_are_numbered_from_the_first_one():
         return await received(receiver, 2), await received(receiver)
 
     assert run_virtual(scenario()) == ([100, 101], [102, 103, 104])
+
+
+@pytest.mark.parametrize("wait_s", [0, 1, 2.5])
+def test_an_empty_queue_is_waited_for_as_long_as_wanted(wait_s):
+    """Also after messages came before."""
+
+    async def scenario():
+        receiver, _ = opened(0, 2)
+        await received(receiver)
+        began_s = asyncio.get_running_loop().time()
+        events = await receiver.receive(events_max=10, wait_max=timedelta(seconds=wait_s))
+        return list(events), asyncio.get_running_loop().time() - began_s
+
+    assert run_virtual(scenario()) == ([], wait_s)
+
+
+def test_a_message_or_the_end_of_the_link_wakes_a_waiting_receiver():
+    """At once."""
+
+    async def scenario():
+        receiver, _ = opened(0, 0)
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        loop.call_later(0.25, receiver.deliver, Delivery(1))
+        loop.call_later(0.75, receiver.end, SourceUnavailableError("ended"))
+        numbers, got_s = await received(receiver), loop.time() - began_s
+        with pytest.raises(SourceUnavailableError, match="ended"):
+            await received(receiver)
+        return numbers, got_s, loop.time() - began_s
+
+    assert run_virtual(scenario()) == ([0], 0.25, 0.75)
+
+
+def test_a_receiver_lets_other_tasks_run_while_messages_are_waiting():
+    """A full queue would stop all other partitions otherwise."""
+
+    async def scenario():
+        receiver, _ = opened(0, 1)
+        others: list[str] = []
+        asyncio.get_running_loop().call_soon(others.append, "ran")
+        await received(receiver)
+        return others
+
+    assert run_virtual(scenario()) == ["ran"]
+
+
+def test_the_newest_message_is_the_last_delivered_one_until_the_broker_was_asked():
+    """What waits there is added then."""
+
+    async def scenario():
+        receiver, _ = opened(10, 3)
+        first = receiver.last_enqueued
+        receiver.depth = 5
+        return [one and one.sequence_number for one in (first, receiver.last_enqueued)]
+
+    assert run_virtual(scenario()) == [12, 17]
 
 
 def test_a_delivery_with_an_unexpected_tag_ends_the_link():

@@ -25,6 +25,7 @@ def test_the_names_of_its_records_have_no_password():
     assert source.eventhub_name == "OrderEvents"
     assert source.offset_format is OffsetFormat.QUEUE
     assert "secret" not in repr(source)
+    assert RabbitQueues("amqp://a:b@h:1/", prefix="q", count=1).fully_qualified_namespace == "h:1"
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,7 @@ async def test_a_closed_source_says_how_to_open_it():
         (QueueOptions(), 12, 2),
         (QueueOptions(), 1, 1),
         (QueueOptions(heartbeat=timedelta(seconds=7)), 60, 7),
+        (QueueOptions(heartbeat=timedelta(seconds=7)), None, 7),
         (QueueOptions(), None, 10),
     ],
 )

@@ -7,9 +7,9 @@ from eventproc.sources.rabbitmq.streams import StreamOptions
 from eventproc.sources.rabbitmq.streams.chunk import Chunk
 from eventproc.sources.rabbitmq.streams.event import key_reader
 from eventproc.sources.rabbitmq.streams.feed import Feed
-from eventproc.sources.rabbitmq.streams.position import Bounds
+from eventproc.sources.rabbitmq.streams.position import StreamBounds
 
-EMPTY = Bounds(0, 0, None)
+EMPTY = StreamBounds(0, 0, None)
 
 
 def feed_from(start, bounds=EMPTY, **more):
@@ -96,7 +96,7 @@ def test_events_of_a_gap_that_the_stream_does_not_have_any_more_are_lost():
 
 def test_the_newest_event_is_the_last_that_arrived_or_was_reported():
     """A report that is older than what arrived meanwhile changes nothing."""
-    feed = feed_from(5, Bounds(0, 5, 900))
+    feed = feed_from(5, StreamBounds(0, 5, 900))
     known = feed.last_enqueued
     feed.note_end(9, 1_000)
     feed.put(chunk(5, 2, 950))

@@ -1,0 +1,1 @@
+"""``eventproc demo-rabbitmq``: the pods of a StatefulSet share the partition queues of RabbitMQ."""

@@ -1,0 +1,113 @@
+"""Offsets of logs that number their events, such as Kafka's partitions and RabbitMQ's streams.
+
+The offset is the sequence number. A checkpoint's ``offset`` has a prefix, ``kafka:42``, so that it
+cannot be mistaken for one of another protocol. All functions are pure.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.errors import SourceRejectedError
+from eventproc.models import EventPosition
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_DIGITS_MAX: Final = 19
+"""Most digits of a 64-bit number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a log begins and ends."""
+
+    low: int
+    """The offset of the oldest event that it may still have."""
+
+    high: int
+    """The offset after the newest event that may be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOffsets:
+    """The offsets of one kind of log."""
+
+    prefix: str
+    """With its colon."""
+
+    log: str
+    """The kind, for messages: "Kafka"."""
+
+    losses: str
+    """How handled events may have gone, for messages: a sentence."""
+
+    def text(self, number: int) -> str:
+        """Return an event's offset in the form of a checkpoint."""
+        return f"{self.prefix}{number}"
+
+    def wanted(self, partition_id: str, position: EventPosition) -> int | None:
+        """Return the offset that a position names; ``None`` for a time, and the ends of the log.
+
+        Raises:
+            SourceRejectedError: the position is not one of this kind of log.
+        """
+        number = position.sequence_number
+        if position.offset is not None:
+            number = self._number_in(partition_id, position.offset)
+        if number is None:
+            return None
+        return number if position.is_inclusive else number + 1
+
+    def start(self, partition_id: str, position: EventPosition, bounds: Bounds) -> int:
+        """Return the offset to begin at; the caller looks up a time itself.
+
+        A position before the oldest event means the oldest event, because retention deleted the
+        rest.
+
+        Args:
+            partition_id: for the error message.
+            position: where to begin.
+            bounds: those of the partition.
+
+        Raises:
+            SourceRejectedError: the position is after the end, or is not one of this kind of log.
+        """
+        if position.is_latest:
+            return bounds.high
+        start = self.wanted(partition_id, position)
+        if start is None:
+            return bounds.low
+        if start > bounds.high:
+            raise SourceRejectedError(
+                f"partition {partition_id!r} ends at offset {bounds.high}, and the position to "
+                f"continue from is {start}: events that were handled are not there any more. "
+                f"{self.losses} If the events that are there now should be handled, use "
+                "`eventproc checkpoints reset` for this partition"
+            )
+        return max(start, bounds.low)
+
+    def _number_in(self, partition_id: str, offset: str) -> int:
+        if offset == BEFORE_FIRST_OFFSET:
+            return -1
+        mark, _, digits = offset.partition(":")
+        if f"{mark}:" != self.prefix:
+            raise SourceRejectedError(
+                f"partition {partition_id!r} has a position at offset {offset!r}, which is not one "
+                f"of {self.log} (those begin with {self.prefix!r}): a processor with another "
+                f"source wrote it. Use a separate consumer group for {self.log}"
+            )
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX):
+            raise SourceRejectedError(
+                f"partition {partition_id!r} has a position at offset {offset[:60]!r}, which is "
+                f"not a valid offset of {self.log}"
+            )
+        return int(digits)
+
+
+def last_ms_before(time: datetime, *, is_inclusive: bool) -> int:
+    """Return the last millisecond since 1970 before the wanted events.
+
+    These are the events from *time* on if *is_inclusive*, and else those after it.
+    """
+    return (time - _EPOCH - is_inclusive * timedelta.resolution) // _MILLISECOND

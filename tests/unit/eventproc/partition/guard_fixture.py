@@ -1,0 +1,109 @@
+"""A guard against events that kill, whose events are handled at once."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from math import inf
+
+from eventproc.logs import get_logger
+from eventproc.models import LastEnqueued, ReceivedEvent
+from eventproc.partition.crash_guard import CrashGuard
+from eventproc.partition.scope import PartitionIdentity, PartitionScope
+from eventproc.pumps.stop_scope import StoppedError, StopScope
+from eventproc.statistics import DeliveryCounters
+from tests.stories.scene import Scene
+from tests.unit.eventproc.core.events import events, numbers
+from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
+
+LIMIT = 5
+AT_LIMIT = LIMIT + 1  # The mark of an event that was delivered alone, in the fifth of five deaths.
+
+
+class GuardFixture:
+    """A guard whose events are handled at once, and what is stored at the time of each delivery."""
+
+    def __init__(
+        self,
+        found: int,
+        *,
+        newest: int | None = None,
+        limit: int | None = LIMIT,
+        unsettled_max: int | None = None,
+        new_from: float = inf,
+    ) -> None:
+        self.scene = Scene()
+        self.checkpoints = CheckpointFixture(self.scene)
+        self.checkpointer = self.checkpoints.checkpointer("a")
+        self.progress = self.checkpointer.progress
+        self.stop = StopScope(lambda: inf)
+        self.guard = CrashGuard(
+            self.checkpointer,
+            scope=PartitionScope(
+                identity=PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
+                stop=self.stop,
+                counters=DeliveryCounters(),
+                log=get_logger("eventproc.test"),
+            ),
+            last_enqueued=lambda: (
+                None
+                if newest is None
+                else LastEnqueued(sequence_number=newest, offset="", enqueued_time=None)
+            ),
+            until_settled=self._settle,
+            unsettled_max=unsettled_max,
+            was_delivered=lambda event: event.sequence_number < new_from,
+            deliveries_max=limit,
+        )
+        self.settled_at: list[int] = []
+        self._found = found
+        self.parts: list[list[int]] = []
+        self.marks: list[int] = []
+        self.given_up: list[tuple[int, int]] = []
+        self.fails_at: int | None = None
+        self.at_delivery: Callable[[], object] = lambda: None
+
+    async def open(self, *, is_position_known: bool = True) -> None:
+        """Adopt the partition, after event 0 and with the delivery count that was found."""
+        await self.checkpoints.store.open()
+        await self.checkpointer.adopt()
+        if is_position_known:
+            self.progress.pin(0, "o0")
+        self.progress.count_delivery(self._found)
+
+    async def deliver(self, delivered: Iterable[int]) -> None:
+        """Receive these events together, and pass them to the guard."""
+        await self.guard.hand(self.progress.admit(events(delivered)), self._hand, self._give_up)
+
+    async def _settle(self) -> None:
+        checkpoint = self.scene.checkpoint()
+        assert checkpoint is not None
+        self.settled_at.append(checkpoint.delivery_count)
+
+    async def _hand(self, part):
+        self.at_delivery()
+        self.parts.append(numbers(part))
+        checkpoint = self.scene.checkpoint()
+        self.marks.append(-1 if checkpoint is None else checkpoint.delivery_count)
+        if self.fails_at in numbers(part):
+            raise StoppedError
+        self.progress.done(part)
+
+    async def _give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
+        self.given_up.append((event.sequence_number, delivery_count))
+        if self.fails_at == event.sequence_number:
+            raise StoppedError
+        self.progress.done([event])
+
+    def sizes(self) -> list[int]:
+        """Return how many events each delivery had."""
+        return [len(part) for part in self.parts]
+
+
+@asynccontextmanager
+async def guarded(found: int, *, newest: int | None = None) -> AsyncIterator[GuardFixture]:
+    """Open a guard of partition 0, and check that no event was lost or delivered twice."""
+    fixture = GuardFixture(found, newest=newest)
+    await fixture.open()
+    yield fixture
+    delivered = [number for part in fixture.parts for number in part]
+    given_up = [number for number, _ in fixture.given_up]
+    assert given_up + delivered == list(range(1, len(given_up + delivered) + 1))

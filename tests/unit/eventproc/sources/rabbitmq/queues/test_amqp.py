@@ -1,0 +1,176 @@
+"""The connection to a broker, with a client that is played."""
+
+import asyncio
+import socket
+from datetime import timedelta
+from types import SimpleNamespace
+
+import aio_pika
+import pytest
+from aiormq.exceptions import AMQPConnectionError, IncompatibleProtocolError
+from pamqp.exceptions import UnmarshalingException
+
+from eventproc.errors import (
+    ConfigurationError,
+    DeadLetterError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
+from eventproc.sources.rabbitmq.queues import RabbitDeadLetterSink, RabbitQueues
+from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker
+
+
+class PlayedChannel:
+    """Notes what is declared."""
+
+    is_closed = False
+
+    def __init__(self, declared: dict[str, object]) -> None:
+        self._declared = declared
+
+    async def declare_queue(self, name, *, durable, arguments) -> None:
+        assert durable
+        self._declared[name] = arguments
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class PlayedClient:
+    """Opens connections to a broker of some version."""
+
+    def __init__(self, version: object = "3.13.7") -> None:
+        self.version = version
+        self.connections: list[SimpleNamespace] = []
+        self.declared: dict[str, object] = {}
+        self.closed_count = 0
+        self.channels: list[PlayedChannel] = []
+        self.error: Exception | None = None
+
+    async def connect(self, _, *, heartbeat, **__) -> SimpleNamespace:
+        await asyncio.sleep(0.01)
+        if self.error is not None:
+            raise self.error
+        socket = SimpleNamespace(is_opened=True, server_properties={"version": self.version})
+        connection = SimpleNamespace(
+            transport=SimpleNamespace(connection=socket),
+            channel=self._channel,
+            close=self._close,
+            heartbeat=heartbeat,
+        )
+        self.connections.append(connection)
+        return connection
+
+    async def _channel(self, *, publisher_confirms) -> PlayedChannel:
+        assert not publisher_confirms
+        self.channels.append(PlayedChannel(self.declared))
+        return self.channels[-1]
+
+    async def _close(self) -> None:
+        self.closed_count += 1
+
+
+def opened(client: PlayedClient, monkeypatch: pytest.MonkeyPatch) -> Broker:
+    monkeypatch.setattr(aio_pika, "connect", client.connect)
+    return Broker("amqp://broker/", heartbeat_s=7, timeout=timedelta(seconds=3))
+
+
+@pytest.mark.parametrize(
+    ("version", "limit"),
+    [
+        ("3.10.8", {}),
+        ("4.0.1", {"x-delivery-limit": -1}),
+        ("10.1", {"x-delivery-limit": -1}),
+        ("main", {}),
+        (None, {}),
+    ],
+)
+async def test_queues_have_no_limit_of_deliveries(version, limit, monkeypatch):
+    """From RabbitMQ 4 on it has to be switched off; before, there is none and it is refused."""
+    client = PlayedClient(version)
+
+    await opened(client, monkeypatch).declare({"q-P0": QUEUE_ARGUMENTS})
+
+    assert client.declared == {"q-P0": {**QUEUE_ARGUMENTS, **limit}}
+
+
+async def test_requests_at_one_time_share_a_connection(monkeypatch):
+    """One heartbeat speaks for all queues; a second connection would never be closed."""
+    client = PlayedClient()
+    broker = opened(client, monkeypatch)
+
+    await asyncio.gather(*(broker.declare({f"q-P{number}": {}}) for number in range(5)))
+    await broker.close()
+
+    assert len(client.declared) == 5
+    assert [connection.heartbeat for connection in client.connections] == [7]
+    assert client.closed_count == 1
+    assert all(channel.is_closed for channel in client.channels)
+
+
+async def test_a_connection_that_the_broker_ended_is_opened_again(monkeypatch):
+    """The client itself still calls it open."""
+    client = PlayedClient()
+    broker = opened(client, monkeypatch)
+    await broker.declare({"one": {}})
+    client.connections[0].transport.connection.is_opened = False
+
+    await broker.declare({"two": {}})
+
+    assert list(client.declared) == ["one", "two"]
+    assert (len(client.connections), client.closed_count) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (AMQPConnectionError("[Errno -2] Name or service not known"), SuspectSettingError),
+        (AMQPConnectionError("[Errno 111] Connection refused"), SourceUnavailableError),
+        (IncompatibleProtocolError(), SourceRejectedError),
+        (RuntimeError("closed"), SourceUnavailableError),
+        (UnmarshalingException("frame", "bytes"), SourceUnavailableError),
+    ],
+)
+async def test_errors_of_the_client_are_those_of_a_source(error, raised, monkeypatch):
+    """With the address, and without the login."""
+    client = PlayedClient()
+    client.error = error
+
+    with pytest.raises(raised, match="declaring the queues at broker") as caught:
+        await opened(client, monkeypatch).declare({"q": {}})
+
+    assert type(caught.value) is raised
+
+
+async def test_an_unknown_host_is_a_configuration_error(monkeypatch):
+    """At the start of source and sink: another attempt would find it no more."""
+    client = PlayedClient()
+    client.error = AMQPConnectionError("[Errno -2] Name or service not known")
+    monkeypatch.setattr(aio_pika, "connect", client.connect)
+    sink = RabbitDeadLetterSink("amqp://broker/", exchange="dead")
+
+    async with RabbitQueues("amqp://broker/", prefix="q", count=1) as source:
+        with pytest.raises(ConfigurationError, match="not known"):
+            await source.check_consumer_group("g")
+    with pytest.raises(ConfigurationError, match="not known"):
+        await sink.open()
+
+
+async def test_a_place_for_dead_letters_that_does_not_answer_is_tried_again(monkeypatch):
+    """Not the processor's configuration is wrong."""
+    client = PlayedClient()
+    client.error = AMQPConnectionError("[Errno 111] Connection refused")
+    monkeypatch.setattr(aio_pika, "connect", client.connect)
+
+    with pytest.raises(DeadLetterError, match="refused"):
+        await RabbitDeadLetterSink("amqp://broker/", routing_key="letters").open()
+
+
+async def test_a_server_that_never_answers_is_given_up_after_the_timeout():
+    """The message says how long that was."""
+    with socket.create_server(("127.0.0.1", 0)) as server:  # Nobody accepts.
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        broker = Broker(f"amqp://{address}/", heartbeat_s=1, timeout=timedelta(seconds=0.2))
+        with pytest.raises(SourceUnavailableError, match=rf"{address}: no answer in 0\.2 s"):
+            await broker.depths(["q"])
