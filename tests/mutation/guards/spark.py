@@ -42,7 +42,7 @@ READING = guards_in(
     Guard(
         name="|| the next batch has the same events again",
         without_it="the next batch has the same events again",
-        words="            if number >= self._planned.end:\n                break\n",
+        words="            if number >= self._planned.end:\n                self._next = self._planned.end\n                break\n",
         mutated="",
         is_simulated=False,
     ),
