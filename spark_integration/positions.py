@@ -148,16 +148,16 @@ def _json(option: str, text: str) -> object:
         ) from error
 
 
-def refuse_other_protocol(checkpoint: Checkpoint | None) -> None:
-    """Check that a checkpoint has the offset format of Event Hubs over AMQP, which Spark reads.
+def refuse_other_protocol(checkpoint: Checkpoint | None, wanted: OffsetFormat) -> None:
+    """Check that a checkpoint has the offset format of the events that Spark reads.
 
     Raises:
         ConfigurationError: it has another.
     """
     found = None if checkpoint is None else offset_format_in(checkpoint)
-    if checkpoint is not None and found not in {None, OffsetFormat.AMQP}:
+    if checkpoint is not None and found not in {None, wanted}:
         raise ConfigurationError(
             f"the consumer group's checkpoint of partition {checkpoint.partition_id!r} is at "
-            f"{checkpoint.offset!r}: a processor that does not read over AMQP wrote it, and its "
-            "offsets cannot be used over AMQP. Give another consumerGroup"
+            f"{checkpoint.offset!r}: a processor with another source wrote it, and its offsets "
+            f"cannot be used for events over {wanted.value}. Give another consumerGroup"
         )

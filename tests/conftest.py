@@ -20,8 +20,10 @@ from azure.storage.blob import ContainerClient
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
+from eventproc.errors import ConfigurationError
 from eventproc.sources.eventhubs.options import ReceivePath, receive_path_by_default
 from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
 
 HERE = Path(__file__).parent
 MARKED_DIRECTORIES = ("architecture", "contract", "integration", "simulation", "spark")
@@ -195,3 +197,23 @@ def azurite(tmp_path: Path) -> Iterator[Azurite]:
     location.mkdir()
     with Azurite(location=location) as own:
         yield own
+
+
+@pytest.fixture(scope="session", name="has_rabbitmq")
+def _has_rabbitmq() -> None:
+    """Skip the tests of RabbitMQ where it cannot be had."""
+    try:
+        find_rabbitmq()
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(has_rabbitmq: None) -> Iterator[RabbitMqBroker]:
+    """Yield one broker; a test declares queues and streams with names of its own.
+
+    ``conftest.scope_of`` runs the tests that need it in one process, because a broker takes ten
+    seconds to start.
+    """
+    with RabbitMqBroker() as broker:
+        yield broker

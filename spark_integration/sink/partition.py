@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import islice
 from operator import lt
 
+from eventproc.core.offset_format import offset_format_of
 from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
-from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, ReceivedEvent
+from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, OffsetFormat, ReceivedEvent
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.ports import DeadLetterSink
 from eventproc.pumps.stop_scope import StopScope
@@ -81,6 +82,7 @@ class SinkPartition:
         self._counters = DeliveryCounters()
         self._found: Checkpoint | None = None
         self._is_known = False
+        self._format = OffsetFormat.AMQP
         self._last_row: int | None = None
         self._calls: SinkCalls | None = None
         self.repeated_count = 0
@@ -95,10 +97,14 @@ class SinkPartition:
             HandlerFailedError: the handler failed for good.
             OrderLostError: the rows are not in order, or another task has some of them.
             FencedError: another driver of this query has begun a later batch.
+            ConfigurationError: the checkpoint has another offset format than the rows.
         """
         self._check_order(rows.numbers)
         if not self._is_known:
-            self._found = await self._checkpoints.read(self._identity.partition_id, self._task)
+            self._format = offset_format_of(rows.last_offset) or OffsetFormat.AMQP
+            self._found = await self._checkpoints.read(
+                self._identity.partition_id, self._task, self._format
+            )
             self._is_known = True
         left = self._unhandled(rows)
         if self._calls is None:
@@ -144,7 +150,11 @@ class SinkPartition:
         """
         while left.numbers:
             begun = await self._checkpoints.begin(
-                self._identity.partition_id, self._found, left.numbers[0], self._task
+                self._identity.partition_id,
+                self._found,
+                left.numbers[0],
+                self._task,
+                self._format,
             )
             self._found = begun.checkpoint
             still = self._unhandled(left)

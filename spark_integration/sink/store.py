@@ -14,6 +14,7 @@ from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
     ConsumerGroup,
+    OffsetFormat,
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
@@ -48,23 +49,28 @@ class Checkpoints:
         self._group = group
         self._attempts = async_attempts(patience, BACKOFF, StoreUnavailableError)
 
-    async def read(self, partition_id: str, me: TaskId) -> Checkpoint | None:
+    async def read(self, partition_id: str, me: TaskId, wanted: OffsetFormat) -> Checkpoint | None:
         """Read a checkpoint, and check that no successor of this task has written it.
 
         Raises:
             FencedError, OrderLostError: see ``refuse_successor``.
-            ConfigurationError: it has the offset format of another protocol.
+            ConfigurationError: it has another offset format than the rows.
             StoreUnavailableError: no answer within ``operationTimeout``.
         """
         found: Checkpoint | None = await self._attempts(
             self._store.read_checkpoint, self._group, partition_id
         )
         refuse_successor(found, me)
-        refuse_other_protocol(found)
+        refuse_other_protocol(found, wanted)
         return found
 
     async def begin(
-        self, partition_id: str, found: Checkpoint | None, first: int, me: TaskId
+        self,
+        partition_id: str,
+        found: Checkpoint | None,
+        first: int,
+        me: TaskId,
+        wanted: OffsetFormat,
     ) -> StartedBatch:
         """Write the begin record of a partition, before event *first* is handed over.
 
@@ -88,7 +94,7 @@ class Checkpoints:
                 if result.outcome is WriteOutcome.UNKNOWN:
                     is_unsure = True
                     raise _unknown(update, result.error)
-                found = await self.read(partition_id, me)
+                found = await self.read(partition_id, me, wanted)
             return StartedBatch(found, is_replay=False)
 
         return await self._attempts(attempt)

@@ -127,6 +127,7 @@ class Hub:
     ) -> dict[str, int]:
         wanted = {partition_id: positions.of(partition_id) for partition_id in ends}
         for checkpoint in await self._checkpoints(source) if positions.is_by_checkpoints else ():
+            refuse_other_protocol(checkpoint, source.offset_format)
             if checkpoint.partition_id in ends:
                 wanted[checkpoint.partition_id] = after(checkpoint)
 
@@ -211,11 +212,7 @@ def after(checkpoint: Checkpoint) -> EventPosition:
 
     By sequence number, as everywhere in the source, except for checkpoints of other SDKs that have
     only an offset.
-
-    Raises:
-        ConfigurationError: the checkpoint has the offset format of another protocol.
     """
-    refuse_other_protocol(checkpoint)
     if checkpoint.sequence_number is None:
         return EventPosition.from_offset(checkpoint.offset or BEFORE_FIRST_OFFSET)
     return EventPosition.from_sequence_number(checkpoint.sequence_number)

@@ -157,9 +157,15 @@ class RangeReader:
         )
         if not events:
             await self._check_silence()
-        return self._accept(events)
+        first_left = receiver.first_sequence_number
+        if events and first_left is not None:
+            self._skip_to(min(first_left, self._planned.end))
+        return self._accept(events, has_gaps=first_left is not None)
 
-    def _accept(self, events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
+    def _accept(
+        self, events: Sequence[ReceivedEvent], *, has_gaps: bool
+    ) -> Sequence[ReceivedEvent]:
+        """Return those inside of the range; a gap is a loss unless gaps are normal."""
         first = self._next
         if events and events[0].sequence_number == first:
             last = events[-1].sequence_number
@@ -171,8 +177,10 @@ class RangeReader:
             number = event.sequence_number
             if number < self._next:
                 continue  # a receiver may begin before its position
-            self._skip_to(min(number, self._planned.end))
+            if not has_gaps:
+                self._skip_to(min(number, self._planned.end))
             if number >= self._planned.end:
+                self._next = self._planned.end
                 break
             accepted.append(event)
             self._next = number + 1

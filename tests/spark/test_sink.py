@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 import spark_integration
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
-from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup
+from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, OffsetFormat
 from spark_integration.sink.records import TaskId
 from spark_integration.sink.store import Checkpoints
 from tests.spark.conftest import COUNT, HUB, Place, Stream, expected, publish
@@ -222,9 +222,9 @@ async def take_over(sink: Sink, query_id: str) -> None:
         for number, checkpoint in enumerate((await sink.checkpoints()).values()):
             task = TaskId(query_id=query_id, batch_id=0, run_id="other", task=number)
             mine = Checkpoints(store, GROUP, timedelta(seconds=5))
-            found = await mine.read(checkpoint.partition_id, task)
+            found = await mine.read(checkpoint.partition_id, task, OffsetFormat.AMQP)
             assert found is not None
-            begun = await mine.begin(checkpoint.partition_id, found, 0, task)
+            begun = await mine.begin(checkpoint.partition_id, found, 0, task, OffsetFormat.AMQP)
             assert begun.is_replay
             await mine.commit(
                 CheckpointUpdate(

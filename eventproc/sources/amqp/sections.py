@@ -87,14 +87,17 @@ def body_of(payload: bytes, at: int) -> bytes:
     Raises:
         MalformedError: the bytes are not sections of a message.
     """
-    while payload.startswith(_BEFORE_BODY, at):
-        at = skip(payload, at + 3)
-    if payload.startswith(_DATA, at):
-        begin = at + 5
-        if begin + payload[at + 4] == len(payload):
-            return payload[begin:]
-    elif payload.startswith(_LARGE_DATA, at):
+    while not payload.startswith(_DATA, at):
+        if payload.startswith(_BEFORE_BODY, at):
+            at = skip(payload, at + 3)
+            continue
         begin = at + 8
-        if begin + int.from_bytes(payload[at + 4 : begin]) == len(payload):
+        if payload.startswith(_LARGE_DATA, at) and (
+            begin + int.from_bytes(payload[at + 4 : begin]) == len(payload)
+        ):
             return payload[begin:]
+        return EncodedMessage(payload).body()
+    begin = at + 5
+    if begin <= len(payload) == begin + payload[begin - 1]:
+        return payload[begin:]
     return EncodedMessage(payload).body()

@@ -49,6 +49,8 @@ def test_a_group_on_streams_survives_a_kill_and_shows_its_lag(command, hub):
     assert {number for _, number in after} <= {9, 10}  # With a checkpoint for each event.
     publish(hub, 2, *[b"z"] * 5)
     check_operator(command, env)
+    check_replay(command, env)
+    check_copy(command, env)
 
 
 def check_operator(command, env):
@@ -72,3 +74,31 @@ def check_operator(command, env):
     assert code == 2
     assert "RabbitMQ's streams" in err
     assert "Kafka" in err
+
+
+def check_replay(command, env):
+    """After a reset to number 4, a processor delivers that event again, and all after it."""
+    again = {("1", number) for number in range(4, 11)} | {("2", number) for number in range(11, 16)}
+    third = command.start("run", "shop:Note", *HERE, *FAST, "--owner-id", "three", **env)
+    found = noted(third, lambda found: again <= set(found))
+    third.terminate()
+    third.communicate(timeout=20)
+
+    assert set(found) == again
+    assert [number for partition, number in found if partition == "1"] == list(range(4, 11))
+
+
+def check_copy(command, env):
+    """List the checkpoints, and copy them to another group, which has the same lag then."""
+    code, out, err = command.run("checkpoints", "list", *HERE, "--format", "json", **env)
+    rows = {row["partition_id"]: row["offset"] for row in json.loads(out)["checkpoints"]}
+    assert (code, err) == (0, "")
+    assert rows == {"0": "stream:10", "1": "stream:10", "2": "stream:15"}
+
+    other = ("--consumer-group", "other")
+    assert command.run("checkpoints", "export", "copy.json", *HERE, **env)[0] == 0
+    assert command.run("checkpoints", "import", "copy.json", *HERE, *other, "--yes", **env)[0] == 0
+    at = ("--partition", "0", "--sequence-number", "7", "--offset", "stream:7", "--yes")
+    assert command.run("checkpoints", "set", *HERE, *other, *at, **env)[0] == 0
+    code, out, _ = command.run("checkpoints", "lag", *HERE, *other, "--format", "json", **env)
+    assert [row["lag"] for row in json.loads(out)["partitions"]] == [3, 0, 0]

@@ -1,4 +1,4 @@
-"""The example of partition queues."""
+"""The examples of partition queues and of streams."""
 
 import subprocess
 import sys
@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[3] / "examples/partition_queues.py"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+LAST_LINES = {
+    "partition_queues.py": "3 customers, all orders in order",
+    "rabbitmq_streams.py": "{'anna': 1140, 'ben': 1180, 'cleo': 1220}",
+}
 
 
 @pytest.mark.long
-def test_the_example_handles_the_orders_of_each_customer_in_their_order(has_rabbitmq):
-    """With warnings as errors, and nothing on standard error."""
+@pytest.mark.parametrize("name", LAST_LINES)
+def test_an_example_handles_every_order_once(has_rabbitmq, name):
+    """Each customer's in their order; with warnings as errors, and nothing on standard error."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLE],
+        [sys.executable, "-W", "error", EXAMPLES / name],
         capture_output=True,
         text=True,
         check=False,
@@ -21,4 +26,4 @@ def test_the_example_handles_the_orders_of_each_customer_in_their_order(has_rabb
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "3 customers, all orders in order\n"
+    assert done.stdout.splitlines()[-1] == LAST_LINES[name]

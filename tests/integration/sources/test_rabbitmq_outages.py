@@ -92,6 +92,21 @@ async def test_a_silent_broker_fails_requests_and_receivers_in_bounded_time(own_
 
 
 @pytest.mark.long
+async def test_a_broker_that_is_killed_ends_receivers_at_once(own_broker):
+    """Heartbeats would show it after 40 s."""
+    hub = SuperStream(own_broker, "t", 1)
+    await hub.create()
+    async with hub.source() as source:
+        receiver = await source.open_receiver("g", "0", EARLIEST)
+        begun = time.monotonic()
+        own_broker.kill()
+        with pytest.raises(SourceUnavailableError):
+            await receiver.receive(events_max=1, wait_max=timedelta(seconds=30))
+
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.long
 async def test_a_connection_that_the_client_ends_cancels_no_request(own_broker):
     """The client ends a connection without heartbeats, and cancels what waits for an answer: here
     that is an answer that did not come, or an end.

@@ -42,8 +42,8 @@ READING = guards_in(
     Guard(
         name="|| the next batch has the same events again",
         without_it="the next batch has the same events again",
-        words="            if number >= self._planned.end:\n                break\n",
-        mutated="",
+        words="                self._next = self._planned.end\n                break\n",
+        mutated="                pass\n",
         is_simulated=False,
     ),
     Guard(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.models import Checkpoint, EventPosition
+from eventproc.models import Checkpoint, EventPosition, OffsetFormat
 from spark_integration.positions import parse_position, parse_positions, refuse_other_protocol
 
 EIGHT = datetime(2026, 1, 31, 8, tzinfo=UTC)
@@ -97,15 +97,21 @@ def test_partitions_without_a_checkpoint_start_at_the_oldest_event():
 
 
 @pytest.mark.parametrize(
-    ("offset", "is_refused"), [("kafka:7", True), ("stream:7", True), ("7", False), ("-1", False)]
+    ("offset", "accepted"),
+    [
+        ("kafka:7", {OffsetFormat.KAFKA}),
+        ("stream:7", {OffsetFormat.STREAM}),
+        ("7", {OffsetFormat.AMQP}),
+        ("-1", set(OffsetFormat)),
+    ],
 )
-def test_a_checkpoint_of_another_protocol_is_refused(offset, is_refused):
-    """The source reads over AMQP, where offsets of Kafka and of streams cannot be used."""
+def test_a_checkpoint_of_another_protocol_is_refused(offset, accepted):
+    """The offsets of one protocol cannot be used over another; the one before all events can."""
     checkpoint = Checkpoint(
         partition_id="0", offset=offset, sequence_number=7, etag="1", last_modified=EIGHT
     )
-    if is_refused:
-        with pytest.raises(ConfigurationError, match="does not read over AMQP"):
-            refuse_other_protocol(checkpoint)
-    else:
-        refuse_other_protocol(checkpoint)
+    for wanted in set(OffsetFormat) - accepted:
+        with pytest.raises(ConfigurationError, match=f"cannot be used for .* {wanted.value}"):
+            refuse_other_protocol(checkpoint, wanted)
+    for wanted in accepted:
+        refuse_other_protocol(checkpoint, wanted)

@@ -5,8 +5,10 @@ clients of streams encode it. The broker does not check it, so any bytes may com
 AMQP message become the body of an event without properties.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final
 
 from eventproc.sources.amqp.fields import (
     SystemFields,
@@ -24,7 +26,6 @@ from eventproc.sources.amqp.sections import (
 )
 from eventproc.sources.amqp.values import MalformedError
 from eventproc.sources.lazy_event import LazyEvent
-from eventproc.sources.rabbitmq.streams.chunk import Chunk
 from eventproc.sources.rabbitmq.streams.options import ANNOTATION, PROPERTY
 from eventproc.sources.rabbitmq.streams.position import OFFSETS
 
@@ -41,39 +42,65 @@ Key = Callable[["StreamEvent"], str | None]
 class StreamEvent(LazyEvent):
     """A ``ReceivedEvent`` over an encoded message."""
 
-    __slots__ = ("_chunk", "_key")
+    __slots__ = ("_key", "_time_ms")
     _message: bytes
-    _chunk: Chunk
+    _time_ms: int
     _key: Key
 
-    def __init__(self, message: bytes, sequence_number: int, chunk: Chunk, key: Key) -> None:
-        """Keep the message, and the chunk that it came in."""
-        super().__init__(message, sequence_number)
-        _set_chunk(self, chunk)
-        _set_key(self, key)
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the field is
+        """Decode the body at once: nearly every handler reads it."""
+        if name != "body":
+            return super().__getattr__(name)
+        try:
+            body = body_of(self._message, 0)
+        except _UNREADABLE:
+            body = self._message
+        _set_body(self, body)
+        return body
 
     def _decoded(self, name: str) -> Mapping[str, object]:
-        if name == "body":
-            return {name: _body(self._message)}
         if name == "offset":
             return {name: OFFSETS.text(self.sequence_number)}
         if name == "enqueued_time":
-            return {name: to_time(self._chunk.time_ms)}
+            return {name: to_time(self._time_ms)}
         if name == "partition_key":
             return {name: self._key(self)}
         return _attached(self._message)
 
 
-_set_chunk: Final = StreamEvent.__dict__["_chunk"].__set__
-_set_key: Final = StreamEvent.__dict__["_key"].__set__
-"""They fill a slot of an event although the class is frozen."""
+def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
+    """Return a function that fills a slot of an event although the class is frozen."""
+    return getattr(StreamEvent, name).__set__
 
 
-def _body(payload: bytes) -> bytes:
-    try:
-        return body_of(payload, 0)
-    except _UNREADABLE:
-        return payload
+_set_message: Final = _setter("_message")
+_set_sequence_number: Final = _setter("sequence_number")
+_set_body: Final = _setter("body")
+_set_time_ms: Final = _setter("_time_ms")
+_set_key: Final = _setter("_key")
+
+
+def events_of(messages: Sequence[bytes], first: int, time_ms: int, key: Key) -> list[StreamEvent]:
+    """Return the events of consecutive messages of a chunk.
+
+    They keep the time of the chunk, but not the chunk: an event that a handler keeps would keep all
+    others of its chunk in memory. Their slots are filled without a call in Python for each event.
+
+    Args:
+        messages: The encoded messages.
+        first: The offset of the first one.
+        time_ms: When the broker stored the chunk, in milliseconds since 1970.
+        key: Reads an event's partition key.
+    """
+    events = list(map(object.__new__, repeat(StreamEvent, len(messages))))
+    for fill, values in (
+        (_set_message, messages),
+        (_set_sequence_number, range(first, first + len(messages))),
+        (_set_time_ms, repeat(time_ms)),
+        (_set_key, repeat(key)),
+    ):
+        deque(map(fill, events, values), maxlen=0)
+    return events
 
 
 def _attached(payload: bytes) -> Mapping[str, object]:

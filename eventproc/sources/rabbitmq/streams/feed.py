@@ -12,7 +12,7 @@ from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.sources.amqp.fields import to_time
 from eventproc.sources.rabbitmq.streams.chunk import Chunk
 from eventproc.sources.rabbitmq.streams.credit import ChunkCredit
-from eventproc.sources.rabbitmq.streams.event import Key, StreamEvent
+from eventproc.sources.rabbitmq.streams.event import Key, events_of
 from eventproc.sources.rabbitmq.streams.options import StreamOptions
 from eventproc.sources.rabbitmq.streams.position import OFFSETS, StreamBounds
 
@@ -104,10 +104,7 @@ class Feed:
             messages = chunk.messages
             if begin > chunk.first or end < chunk.end:
                 messages = messages[begin - chunk.first : end - chunk.first]
-            events += [
-                StreamEvent(payload, number, chunk, key)
-                for number, payload in enumerate(messages, begin)
-            ]
+            events += events_of(messages, begin, chunk.time_ms, key)
             most -= end - begin
             self._taken = end
             is_empty = end == chunk.end

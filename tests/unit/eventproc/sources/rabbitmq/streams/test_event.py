@@ -10,11 +10,10 @@ from eventproc.emulator.amqp.values import Symbol
 from eventproc.errors import ConfigurationError
 from eventproc.models import EVENT_FIELDS
 from eventproc.sources.rabbitmq.streams import StreamOptions
-from eventproc.sources.rabbitmq.streams.chunk import Chunk
-from eventproc.sources.rabbitmq.streams.event import StreamEvent, key_reader
+from eventproc.sources.rabbitmq.streams.event import events_of, key_reader
 from tests.unit.eventproc.sources.eventhubs.messages import section
 
-CHUNK = Chunk(40, 1_795_205_646_471, [], 0)
+STORED_MS = 1_795_205_646_471
 ANNOTATIONS = section(0x72, {Symbol("x-routing-key"): "r1", Symbol("x-exchange"): ""})
 PROPERTIES = section(0x73, ["m-1", None, None, "subject", None, "c-1", Symbol("text/plain")])
 OWN = section(0x74, {"customer": "anna", "count": 7})
@@ -22,7 +21,9 @@ BODY = section(0x75, b"hello")
 
 
 def event_of(message, key="group-id"):
-    return StreamEvent(message, 42, CHUNK, key_reader(StreamOptions(key=key).key))
+    read_key = key_reader(StreamOptions(key=key).key)
+    (event,) = events_of([message], 42, STORED_MS, read_key)
+    return event
 
 
 def test_an_amqp_message_has_its_fields():
@@ -70,7 +71,9 @@ def test_a_key_of_no_known_place_is_refused(key):
         StreamOptions(key=key)
 
 
-@pytest.mark.parametrize("message", [b"plain text", b"", b"\x00\x53\x75\xa0\xff", BODY[:-1]])
+@pytest.mark.parametrize(
+    "message", [b"plain text", b"", *(BODY[:end] for end in range(1, len(BODY))), BODY + b"\xff"]
+)
 def test_other_bytes_are_the_body_of_an_event_without_properties(message):
     """And the event says so, unless it is empty."""
     event = event_of(message)
@@ -79,6 +82,16 @@ def test_other_bytes_are_the_body_of_an_event_without_properties(message):
     assert event.properties == {}
     assert event.partition_key is None
     assert event.system_properties == ({"rabbitmq-not-amqp": True} if message else {})
+
+
+def test_events_of_a_chunk_have_consecutive_numbers_and_one_time():
+    """They keep nothing of the chunk but its time, so that one of them does not hold the others."""
+    events = events_of([b"a", BODY, b"c"], 7, STORED_MS, key_reader("group-id"))
+
+    assert [event.sequence_number for event in events] == [7, 8, 9]
+    assert [event.body for event in events] == [b"a", b"hello", b"c"]
+    assert len({event.enqueued_time for event in events}) == 1
+    assert events_of([], 7, STORED_MS, key_reader("group-id")) == []
 
 
 @given(message=st.binary() | st.binary().map(lambda rest: ANNOTATIONS + rest))

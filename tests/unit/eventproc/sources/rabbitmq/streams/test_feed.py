@@ -41,6 +41,8 @@ def test_events_before_the_start_are_dropped():
     """The broker sends the whole chunk that contains the start, and chunks before a time."""
     feed = feed_from(4)
     feed.put(chunk(0, 3))
+    feed.put(chunk(3, 1))
+    assert feed.is_empty
     feed.put(chunk(3, 3))
 
     assert not feed.is_empty
