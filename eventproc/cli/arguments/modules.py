@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from eventproc.errors import ConfigurationError
+from eventproc.extras import MissingExtraError
 
 
 def import_module(module_name: str) -> object:
@@ -18,6 +19,8 @@ def import_module(module_name: str) -> object:
         sys.path.insert(0, here)
     try:
         return importlib.import_module(module_name)
+    except MissingExtraError:
+        raise
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigurationError(

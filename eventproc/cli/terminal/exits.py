@@ -45,7 +45,8 @@ def remedy_of(error: EventProcError) -> str:
     if isinstance(error, SourceRejectedError | SuspectSettingError):
         return (
             ". Check the connection string, the event hub's name (--eventhub), the consumer "
-            "group's name (--consumer-group), and that the credential has the Listen right"
+            "group's name (--consumer-group), and that the credential may read (at Event Hubs: has "
+            "the Listen right)"
         )
     return ""
 

@@ -74,7 +74,7 @@ class KubernetesApi:
         except Exception as error:  # the file may be anything
             where = "this process is in no pod" if self._kubeconfig is None else self._kubeconfig
             raise ConfigurationError(
-                f"no Kubernetes API server is known ({where}): {error}. Run in a pod whose "
+                f"no Kubernetes API server is known ({where}): {str(error).rstrip('.')}. Run in a pod whose "
                 "ServiceAccount mounts a token, or pass kubeconfig, the path of a file of kubectl"
             ) from error
         configuration.retries = False

@@ -252,7 +252,7 @@ def changed(url: str, **parts: str) -> str:
     ("parts", "reason"),
     [
         ({"password": "wrong"}, "ACCESS_REFUSED"),
-        ({"vhost": "nowhere"}, "Is the virtual host right"),
+        ({"vhost": "nowhere"}, "there may be no virtual host of this name"),
     ],
 )
 async def test_what_the_broker_refuses_is_a_configuration_error(queues, parts, reason):

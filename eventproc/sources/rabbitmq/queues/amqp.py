@@ -341,8 +341,8 @@ class Broker:
             aiormq.exceptions.InvalidFrameError,  # The answer to an unknown virtual host.
         ) as error:
             raise SourceRejectedError(
-                f"{what} at {self.shown}: the broker refused the connection. Is the virtual host "
-                "right, which is the last part of the address?"
+                f"{what} at {self.shown}: the broker refused the connection; there may be no "
+                "virtual host of this name, the last part of the address"
             ) from error
         except OSError as error:
             is_name = "Name or service" in str(error) or "nodename" in str(error)

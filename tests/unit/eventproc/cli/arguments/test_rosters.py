@@ -65,3 +65,15 @@ def test_a_text_that_names_no_roster_is_refused(text, message):
     """The message says what is possible."""
     with pytest.raises(ConfigurationError, match=message):
         make_roster(text)
+
+
+def test_a_missing_extra_of_a_roster_is_named(tmp_path):
+    """The message has the command that installs it, not only the module's name."""
+    (tmp_path / "needy_of_test_rosters.py").write_text(
+        "from eventproc.extras import needing\n"
+        "with needing('kubernetes'):\n"
+        "    import no_such_client\n",
+        "utf-8",
+    )
+    with pytest.raises(ConfigurationError, match=r"pip install 'eventproc\[kubernetes\]'"):
+        make_roster("needy_of_test_rosters:Mine")

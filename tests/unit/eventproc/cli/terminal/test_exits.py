@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, UNREACHABLE, exit_code_of
+from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, UNREACHABLE, exit_code_of, remedy_of
 from eventproc.errors import (
     ConfigurationError,
     DuplicateOwnerError,
@@ -35,3 +35,8 @@ from eventproc.errors import (
 def test_the_exit_code_says_whether_a_restart_may_help(kind, code):
     """2: an operator must correct something; 3: a retry may help; 1: unknown."""
     assert exit_code_of(kind("why")) == code
+
+
+def test_the_remedy_for_a_refusal_says_whose_right_it_names():
+    """The Listen right is one of Event Hubs; other brokers have none of that name."""
+    assert "may read (at Event Hubs: has the Listen right)" in remedy_of(SourceRejectedError("no"))
