@@ -73,8 +73,9 @@ class KubernetesApi:
                 load_kube_config(self._kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
         except Exception as error:  # the file may be anything
             where = "this process is in no pod" if self._kubeconfig is None else self._kubeconfig
+            reason = str(error).rstrip(".")
             raise ConfigurationError(
-                f"no Kubernetes API server is known ({where}): {str(error).rstrip('.')}. Run in a pod whose "
+                f"no Kubernetes API server is known ({where}): {reason}. Run in a pod whose "
                 "ServiceAccount mounts a token, or pass kubeconfig, the path of a file of kubectl"
             ) from error
         configuration.retries = False

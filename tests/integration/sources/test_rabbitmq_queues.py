@@ -266,6 +266,7 @@ async def test_what_the_broker_refuses_is_a_configuration_error(queues, parts, r
 
     assert "127.0.0.1" in str(caught.value)
     assert "wrong" not in str(caught.value)
+    assert ".." not in str(caught.value)
 
 
 @pytest.mark.long

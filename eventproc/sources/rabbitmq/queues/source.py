@@ -122,9 +122,10 @@ class RabbitQueues(EventSource):
         try:
             await self._opened().declare(queues)
         except (SourceRejectedError, SuspectSettingError) as error:
+            reason = str(error).rstrip(".")
             raise ConfigurationError(
                 f"the queues {self._names.prefix}-P0 to {self._names.queue(self._names.count - 1)} "
-                f"cannot be used by consumer group {name!r}. {str(error).rstrip('.')}. Check the address, the "
+                f"cannot be used by consumer group {name!r}. {reason}. Check the address, the "
                 "user's rights, and whether a queue of this name exists with other arguments"
             ) from error
 
