@@ -163,7 +163,9 @@ def test_an_answer_that_is_something_else_is_unavailable(cluster, body):
 def test_outside_of_a_cluster_a_kubeconfig_is_needed(monkeypatch):
     """The message says so."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(ConfigurationError, match=r"this process is in no pod.*[^.]\. Run in a pod.*pass kubeconfig"):
+    with pytest.raises(
+        ConfigurationError, match=r"this process is in no pod.*[^.]\. Run in a pod.*pass kubeconfig"
+    ):
         read(StatefulSetRoster(**POD))
 
 
