@@ -19,7 +19,7 @@ from eventproc.cli.terminal.exits import INTERRUPTED
 
 STANDARD_ERROR = 2
 
-SERVING = ("run", "emulator")
+SERVING = ("run", "hold", "emulator")
 """Verbs that run until a signal ends them: for these, the exit code is then 0."""
 
 

@@ -9,7 +9,13 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.testing import ClauseReport, check_checkpoint_store, clause_names
 
 
-@pytest.mark.parametrize("clause", clause_names())
+@pytest.mark.parametrize(
+    "clause",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name == "listing_has_every_record"))
+        for name in clause_names()
+    ],
+)
 async def test_a_store_meets_each_clause_of_the_contract(store_kind, clause):
     """Each clause of the contract holds for each kind of store."""
     async with store_kind() as kind:

@@ -84,7 +84,7 @@ def all_windows(hub: list[Seconds]) -> Counter[int]:
     [
         (STEADY, STEADY, "backlog"),
         (STEADY, STEADY, "enqueuedTime"),
-        (BURSTS, BURSTS, "enqueuedTime"),
+        pytest.param(BURSTS, BURSTS, "enqueuedTime", marks=pytest.mark.long),
     ],
     ids=["steady-backlog", "steady-enqueued-time", "bursts-enqueued-time"],
     indirect=["connection"],

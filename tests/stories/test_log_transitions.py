@@ -106,7 +106,10 @@ def lines_of(trouble, minutes, caplog):
 INTERVAL = timedelta(seconds=10)
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize(
+    "trouble",
+    [pytest.param(t, marks=[pytest.mark.long] * (t is no_claims), id=t.__name__) for t in TROUBLES],
+)
 def test_trouble_that_lasts_longer_is_not_logged_more_often(trouble, caplog):
     """Ten times as long gives the same lines."""
     short, long = lines_of(trouble, 6, caplog), lines_of(trouble, 60, caplog)

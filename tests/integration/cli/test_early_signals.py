@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[3]
 SLOW = """
 import time
 print("importing", flush=True)
-time.sleep(60)
+for _ in range(1200):
+    time.sleep(0.05)  # A signal directly before a call is handled after it.
 """
 """A module that takes long to import."""
 
@@ -50,6 +51,17 @@ def test_a_signal_during_imports_ends_run_with_exit_code_0(tmp_path, module, num
 
     assert process.returncode == 0
     assert err == f"eventproc: ended by {number.name}, nothing was under way\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_imports_ends_hold_with_exit_code_0(tmp_path, number):
+    """As ``run``, it is ended by signals only."""
+    held = ("--resources", "a", "--group", "keys", "--store", "sqlite:group.db")
+    process = importing(tmp_path, "typer", "hold", "keys:Key", *held)
+    process.send_signal(number)
+    process.communicate(timeout=20)
+
+    assert process.returncode == 0
 
 
 def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path):

@@ -27,6 +27,7 @@ def publish(hub, partition, *bodies):
     asyncio.run(hub.publish(partition, bodies))
 
 
+@pytest.mark.long
 def test_a_group_on_streams_survives_a_kill_and_shows_its_lag(command, hub):
     """Two processes share the streams; when one is killed the other handles all new events."""
     env = {"EVENTPROC_CONNECTION_STRING": hub.broker.stream_url}

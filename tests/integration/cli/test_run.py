@@ -165,7 +165,7 @@ CAREFUL = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["eventhub", "blob"])
+@pytest.mark.parametrize("kind", [pytest.param("eventhub", marks=pytest.mark.long), "blob"])
 def test_failed_events_go_to_the_dead_letter_sink_of_the_command_line(
     command, tmp_path, storage, container, kind
 ):

@@ -43,6 +43,7 @@ def test_an_event_that_kills_its_process_becomes_a_dead_letter(make_fleet):
     assert max(Counter(n for n in fleet.numbers("handled") if n > 40).values()) == 1
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_an_event_that_fails_does_not_affect_ten_thousand_others(make_fleet, container, storage):
     """The others are handled once each, although processes take over from each other."""

@@ -224,6 +224,7 @@ async def check_azures_joins(group: Group) -> None:
     assert not {event: n for event, n in both.items() if event in third - second and n > 1}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_processor_of_this_library_joins_azures_and_leaves(emulator, storage, container):
     """The new one steals one partition in each cycle, because Azure's processor hands nothing

@@ -82,7 +82,9 @@ async def checkpoint_of(emulator, account):
         return await store.read_checkpoint(group, "0")
 
 
-@pytest.mark.parametrize("receive_path", ReceivePath)
+@pytest.mark.parametrize(
+    "receive_path", [ReceivePath.DIRECT, pytest.param(ReceivePath.PUBLIC, marks=pytest.mark.long)]
+)
 async def test_a_group_continues_by_sequence_number(emulator, caplog, receive_path):
     """Each event is handled once, with the state; it is logged once, and the checkpoint gets an
     offset."""

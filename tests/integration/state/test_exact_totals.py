@@ -127,7 +127,7 @@ async def states(store: CheckpointStore, group: ConsumerGroup) -> dict[str, dict
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("kind", ["sqlite", "blob"])
+@pytest.mark.parametrize("kind", [pytest.param("sqlite", marks=pytest.mark.long), "blob"])
 def test_totals_are_exact_although_processes_are_killed(hub, tmp_path, storage, container, kind):
     """Each order counts once: no crash and no second publication of an order counts it again."""
     shutil.copy(EXAMPLE, tmp_path)
