@@ -183,6 +183,13 @@ class Consumer:
                 await self._channel.close()
 
 
+class _Connection(aio_pika.Connection):
+    """A connection that only its owner closes."""
+
+    def __del__(self) -> None:
+        """Do nothing: the client would start a task, in whichever thread this runs."""
+
+
 class Broker:
     """A connection to one broker, opened when it is needed."""
 
@@ -207,7 +214,10 @@ class Broker:
             if self._connection is None or not _is_open(self._connection):
                 await self.close()
                 self._connection = await aio_pika.connect(
-                    self._url, timeout=self._timeout_s, heartbeat=self._heartbeat_s
+                    self._url,
+                    timeout=self._timeout_s,
+                    heartbeat=self._heartbeat_s,
+                    connection_class=_Connection,
                 )
             return self._connection
 

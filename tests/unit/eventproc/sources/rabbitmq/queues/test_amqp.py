@@ -1,6 +1,7 @@
 """The connection to a broker, with a client that is played."""
 
 import asyncio
+import gc
 import socket
 from datetime import timedelta
 from types import SimpleNamespace
@@ -174,3 +175,20 @@ async def test_a_server_that_never_answers_is_given_up_after_the_timeout():
         broker = Broker(f"amqp://{address}/", heartbeat_s=1, timeout=timedelta(seconds=0.2))
         with pytest.raises(SourceUnavailableError, match=rf"{address}: no answer in 0\.2 s"):
             await broker.depths(["q"])
+
+
+async def test_a_connection_that_failed_leaves_no_task_behind():
+    """The client would start one when the connection is collected, in a thread without a loop."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    broker = Broker(f"amqp://{address}/", heartbeat_s=1, timeout=timedelta(seconds=1))
+    gc.disable()
+    try:
+        with pytest.raises(SourceUnavailableError):
+            await broker.declare({})
+        tasks = len(asyncio.all_tasks())
+        await asyncio.to_thread(gc.collect)
+    finally:
+        gc.enable()
+
+    assert len(asyncio.all_tasks()) == tasks
