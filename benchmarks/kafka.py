@@ -17,11 +17,9 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -30,21 +28,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from benchmarks._backlog import BATCH, child, cost_of, read_processor, read_source
 from benchmarks._rows import Cell, Row, options, print_progress, print_rows
-from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import (
-    EventPosition,
-    EventProcessor,
-    EventProcessorConfig,
-    PartitionContext,
-    PartitionHandler,
-    ReceivedEvent,
-)
+from eventproc import EventPosition, EventProcessorConfig
 from eventproc.sources.kafka import KafkaEventSource
 from eventproc.testing import KafkaBroker
 
 TOPIC: Final = "bench"
-BATCH: Final = 1000
 IDLE_S: Final = 10.0
 CANDIDATES: Final = ("bare", "source", "processor")
 IDLE_CANDIDATES: Final = ("one for all", "one for each")
@@ -83,66 +73,16 @@ def read_bare(servers: str, partitions: int, events: int) -> int:
     return total
 
 
-async def read_source(servers: str, partitions: int, events: int) -> int:
-    """Do the same with ``KafkaEventSource``."""
-    total = 0
-
-    async def read(source: KafkaEventSource, partition: int) -> None:
-        nonlocal total
-        receiver = await source.open_receiver("g", str(partition), EventPosition.earliest())
-        left = events // partitions
-        while left > 0:
-            for event in await receiver.receive(events_max=BATCH, wait_max=timedelta(seconds=5)):
-                total += event.sequence_number + len(event.body)
-                left -= 1
-
-    async with KafkaEventSource(servers, topic=TOPIC) as source:
-        await asyncio.gather(*(read(source, partition) for partition in range(partitions)))
-    return total
-
-
-async def read_processor(servers: str, wanted: int) -> int:
-    """Do the same with a whole processor."""
-    total = seen = 0
-    done = asyncio.Event()
-
-    class Adding(PartitionHandler):
-        async def process_events(
-            self,
-            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
-            events: Sequence[ReceivedEvent],
-        ) -> None:
-            nonlocal total, seen
-            total += sum(event.sequence_number + len(event.body) for event in events)
-            seen += len(events)
-            if seen >= wanted:
-                done.set()
-
-    processor = EventProcessor(
-        source=KafkaEventSource(servers, topic=TOPIC),
-        store=MemoryCheckpointStore(),
-        handler=Adding,
-        config=EventProcessorConfig(initial_position=EventPosition.earliest()),
-    )
-    async with processor:
-        await done.wait()
-    return total
-
-
 def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
     """Read all events; return the cost."""
-    begun_s, begun_cpu_s = time.monotonic(), time.process_time()
-    if candidate == "bare":
-        total = read_bare(servers, partitions, events)
-    elif candidate == "source":
-        total = asyncio.run(read_source(servers, partitions, events))
-    else:
-        total = asyncio.run(read_processor(servers, events))
-    return {
-        "cpu_us_per_event": 1e6 * (time.process_time() - begun_cpu_s) / events,
-        "events_per_s": events / (time.monotonic() - begun_s),
-        "sum": total,
+    source = KafkaEventSource(servers, topic=TOPIC)
+    config = EventProcessorConfig(initial_position=EventPosition.earliest())
+    readers: dict[str, Callable[[], int]] = {
+        "bare": lambda: read_bare(servers, partitions, events),
+        "source": lambda: asyncio.run(read_source(source, partitions, events)),
+        "processor": lambda: asyncio.run(read_processor(source, events, config)),
     }
+    return cost_of(readers[candidate], events)
 
 
 def idle(candidate: str, servers: str, partitions: int) -> dict[str, Cell]:
@@ -223,17 +163,6 @@ def fill(servers: str, partitions: int, events: int, body: int) -> None:
     producer.flush(120)
 
 
-def child(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
-    """Run a reader in a new process."""
-    what = json.dumps([candidate, servers, partitions, events])
-    found: dict[str, Cell] = json.loads(
-        subprocess.run(
-            [sys.executable, __file__, "--reader", what], capture_output=True, check=True
-        ).stdout
-    )
-    return found
-
-
 def measure(partitions: int, events: int, body: int, candidates: Sequence[str]) -> list[Row]:
     """Fill a new broker, and read it with each candidate in turn."""
     rows: list[Row] = []
@@ -243,7 +172,7 @@ def measure(partitions: int, events: int, body: int, candidates: Sequence[str]) 
         fill(servers, partitions, events, body)
         for candidate in candidates:
             print_progress(f"{candidate}: {partitions} partitions, {events} events of {body} bytes")
-            found = child(candidate, servers, partitions, events)
+            found = child(__file__, candidate, servers, partitions, events)
             size: Row = {"partitions": partitions, "body": body, "events": events}
             rows.append({"candidate": candidate, **size, **found})
     assert len({row.get("sum") for row in rows} - {None}) <= 1, "not all read the same"

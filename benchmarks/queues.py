@@ -14,26 +14,16 @@ many times that of *bare* it is, and messages per second.
 import argparse
 import asyncio
 import json
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
 
+from benchmarks._backlog import child, cost_of, read_processor
 from benchmarks._rows import Cell, Row, options, print_progress, print_rows
-from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import (
-    EventPosition,
-    EventProcessor,
-    EventProcessorConfig,
-    PartitionContext,
-    PartitionHandler,
-    ReceivedEvent,
-)
+from eventproc import EventPosition, EventProcessorConfig, ReceivedEvent
 from eventproc.sources.rabbitmq.queues import QueueOptions, QueuePublisher, RabbitQueues
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 
@@ -93,44 +83,20 @@ async def read_source(url: str, queues: int, messages: int) -> int:
     return total
 
 
-async def read_processor(url: str, queues: int, wanted: int) -> int:
-    """Do the same with a whole processor."""
-    total = seen = 0
-    done = asyncio.Event()
-
-    class Adding(PartitionHandler):
-        async def process_events(
-            self,
-            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
-            events: Sequence[ReceivedEvent],
-        ) -> None:
-            nonlocal total, seen
-            total += sum(len(event.body) for event in events)
-            seen += len(events)
-            if seen >= wanted:
-                done.set()
-
-    processor = EventProcessor(
-        source=RabbitQueues(url, prefix=PREFIX, count=queues),
-        store=MemoryCheckpointStore(),
-        handler=Adding,
-        config=EventProcessorConfig(),
-    )
-    async with processor:
-        await done.wait()
-    return total
+def sizes(events: Sequence[ReceivedEvent]) -> int:
+    """Read the body of each event."""
+    return sum(len(event.body) for event in events)
 
 
 def read(candidate: str, url: str, queues: int, messages: int) -> dict[str, Cell]:
     """Read all messages; return the cost."""
-    reader = {"bare": read_bare, "source": read_source, "processor": read_processor}[candidate]
-    begun_s, begun_cpu_s = time.monotonic(), time.process_time()
-    total = asyncio.run(reader(url, queues, messages))
-    return {
-        "cpu_us_per_event": 1e6 * (time.process_time() - begun_cpu_s) / messages,
-        "events_per_s": messages / (time.monotonic() - begun_s),
-        "sum": total,
+    source, config = RabbitQueues(url, prefix=PREFIX, count=queues), EventProcessorConfig()
+    readers: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
+        "bare": lambda: read_bare(url, queues, messages),
+        "source": lambda: read_source(url, queues, messages),
+        "processor": lambda: read_processor(source, messages, config, sizes),
     }
+    return cost_of(lambda: asyncio.run(readers[candidate]()), messages)
 
 
 # --- the parent ----------------------------------------------------------------------------------
@@ -153,17 +119,6 @@ async def fill(url: str, queues: int, messages: int, body: int) -> None:
                 )
 
 
-def child(candidate: str, url: str, queues: int, messages: int) -> dict[str, Cell]:
-    """Run a reader in a new process."""
-    what = json.dumps([candidate, url, queues, messages])
-    found: dict[str, Cell] = json.loads(
-        subprocess.run(
-            [sys.executable, __file__, "--reader", what], stdout=subprocess.PIPE, check=True
-        ).stdout
-    )
-    return found
-
-
 def measure(broker: RabbitMqBroker, queues: int, messages: int, body: int) -> list[Row]:
     """Read a new backlog with each candidate in turn."""
     rows: list[Row] = []
@@ -171,7 +126,7 @@ def measure(broker: RabbitMqBroker, queues: int, messages: int, body: int) -> li
     for candidate in CANDIDATES:
         print_progress(f"{candidate}: {queues} queues, {messages} messages of {body} bytes")
         asyncio.run(fill(broker.url, queues, messages, body))
-        found = child(candidate, broker.url, queues, messages)
+        found = child(__file__, candidate, broker.url, queues, messages)
         size: Row = {"queues": queues, "body": body, "events": messages}
         rows.append({"candidate": candidate, **size, **found})
     assert len({row["sum"] for row in rows}) == 1, "not all read the same"
@@ -200,10 +155,10 @@ def main() -> None:
         print(json.dumps(read(*json.loads(given.reader))))
         return
     rows: list[Row] = []
-    sizes = [(queues, body) for queues in given.queues for body in given.bodies]
-    sizes, messages = ([(1, 100)], 6_000) if given.quick else (sizes, given.events)
+    cases = [(queues, body) for queues in given.queues for body in given.bodies]
+    cases, messages = ([(1, 100)], 6_000) if given.quick else (cases, given.events)
     with RabbitMqBroker() as broker:
-        for queues, body in sizes:
+        for queues, body in cases:
             rows += measure(broker, queues, messages, body)
     print_rows(rows, given.format, "Partition queues: the cost of a message")
 

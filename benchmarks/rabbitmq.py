@@ -15,32 +15,20 @@ processor time, which other work disturbed least.
 import argparse
 import asyncio
 import json
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from rstream import AMQPMessage, Consumer, Producer, amqp_decoder
 from rstream.client import Client
 
+from benchmarks._backlog import child, cost_of, read_processor, read_source
 from benchmarks._rows import Cell, Row, options, print_progress, print_rows
-from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import (
-    EventPosition,
-    EventProcessor,
-    EventProcessorConfig,
-    PartitionContext,
-    PartitionHandler,
-    ReceivedEvent,
-)
+from eventproc import EventPosition, EventProcessorConfig
 from eventproc.sources.rabbitmq.streams import RabbitStreams
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 
 NAME: Final = "bench"
-BATCH: Final = 1000
 RUNS: Final = 3
 CANDIDATES: Final = ("bare", "bare, decoded", "source", "processor")
 
@@ -88,67 +76,18 @@ async def read_bare(url: str, partitions: int, events: int, *, is_decoded: bool)
     return total
 
 
-async def read_source(url: str, partitions: int, events: int) -> int:
-    """Do the same with ``RabbitStreams``."""
-    total = 0
-
-    async def read(source: RabbitStreams, partition: int) -> None:
-        nonlocal total
-        receiver = await source.open_receiver("g", str(partition), EventPosition.earliest())
-        left = events // partitions
-        while left > 0:
-            for event in await receiver.receive(events_max=BATCH, wait_max=timedelta(seconds=5)):
-                total += event.sequence_number + len(event.body)
-                left -= 1
-
-    async with source_of(url, partitions) as source:
-        await asyncio.gather(*(read(source, partition) for partition in range(partitions)))
-    return total
-
-
-async def read_processor(url: str, partitions: int, wanted: int) -> int:
-    """Do the same with a whole processor."""
-    total = seen = 0
-    done = asyncio.Event()
-
-    class Adding(PartitionHandler):
-        async def process_events(
-            self,
-            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
-            events: Sequence[ReceivedEvent],
-        ) -> None:
-            nonlocal total, seen
-            total += sum(event.sequence_number + len(event.body) for event in events)
-            seen += len(events)
-            if seen >= wanted:
-                done.set()
-
-    processor = EventProcessor(
-        source=source_of(url, partitions),
-        store=MemoryCheckpointStore(),
-        handler=Adding,
-        config=EventProcessorConfig(initial_position=EventPosition.earliest()),
-    )
-    async with processor:
-        await done.wait()
-    return total
-
-
 def read(candidate: str, url: str, partitions: int, events: int) -> dict[str, Cell]:
     """Read all events; return the cost."""
-    begun_s, begun_cpu_s = time.monotonic(), time.process_time()
-    if candidate == "source":
-        total = asyncio.run(read_source(url, partitions, events))
-    elif candidate == "processor":
-        total = asyncio.run(read_processor(url, partitions, events))
-    else:
-        is_decoded = candidate != "bare"
-        total = asyncio.run(read_bare(url, partitions, events, is_decoded=is_decoded))
-    return {
-        "cpu_us_per_event": 1e6 * (time.process_time() - begun_cpu_s) / events,
-        "events_per_s": events / (time.monotonic() - begun_s),
-        "sum": None if candidate == "bare" else total,
+    source = source_of(url, partitions)
+    config = EventProcessorConfig(initial_position=EventPosition.earliest())
+    readers: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
+        "bare": lambda: read_bare(url, partitions, events, is_decoded=False),
+        "bare, decoded": lambda: read_bare(url, partitions, events, is_decoded=True),
+        "source": lambda: read_source(source, partitions, events),
+        "processor": lambda: read_processor(source, events, config),
     }
+    found = cost_of(lambda: asyncio.run(readers[candidate]()), events)
+    return found | ({"sum": None} if candidate == "bare" else {})
 
 
 # --- the parent ----------------------------------------------------------------------------------
@@ -178,17 +117,6 @@ async def fill(url: str, partitions: int, events: int, body: int) -> None:
                 await asyncio.sleep(0.1)
 
 
-def child(candidate: str, url: str, partitions: int, events: int) -> dict[str, Cell]:
-    """Run a reader in a new process."""
-    what = json.dumps([candidate, url, partitions, events])
-    found: dict[str, Cell] = json.loads(
-        subprocess.run(
-            [sys.executable, __file__, "--reader", what], stdout=subprocess.PIPE, check=True
-        ).stdout
-    )
-    return found
-
-
 def measure(partitions: int, events: int, body: int) -> list[Row]:
     """Fill a new broker, and read it with each candidate in turn."""
     rows: list[Row] = []
@@ -198,7 +126,7 @@ def measure(partitions: int, events: int, body: int) -> list[Row]:
         asyncio.run(fill(url, partitions, events, body))
         for candidate in CANDIDATES:
             print_progress(f"{candidate}: {partitions} partitions, {events} events of {body} bytes")
-            runs = [child(candidate, url, partitions, events) for _ in range(RUNS)]
+            runs = [child(__file__, candidate, url, partitions, events) for _ in range(RUNS)]
             found = min(runs, key=lambda run: float(run["cpu_us_per_event"] or 0))
             size: Row = {"partitions": partitions, "body": body, "events": events}
             rows.append({"candidate": candidate, **size, **found})

@@ -1,0 +1,98 @@
+"""Readers of a backlog for the benchmarks of sources, each run in a process of its own."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Final
+
+from benchmarks._rows import Cell
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc.ports import EventSource
+
+BATCH: Final = 1000
+
+
+async def read_source(source: EventSource, partitions: int, events: int) -> int:
+    """Read a backlog with a receiver for each partition; return a sum of all events."""
+    total = 0
+
+    async def read(partition: int) -> None:
+        nonlocal total
+        receiver = await source.open_receiver("g", str(partition), EventPosition.earliest())
+        left = events // partitions
+        while left > 0:
+            for event in await receiver.receive(events_max=BATCH, wait_max=timedelta(seconds=5)):
+                total += event.sequence_number + len(event.body)
+                left -= 1
+
+    async with source:
+        await asyncio.gather(*map(read, range(partitions)))
+    return total
+
+
+def numbers_and_sizes(events: Sequence[ReceivedEvent]) -> int:
+    """Read number and body of each event, as a proof that all were read."""
+    return sum(event.sequence_number + len(event.body) for event in events)
+
+
+async def read_processor(
+    source: EventSource,
+    wanted: int,
+    config: EventProcessorConfig,
+    sum_of: Callable[[Sequence[ReceivedEvent]], int] = numbers_and_sizes,
+) -> int:
+    """Read a backlog with a whole processor; return the sum of all its batches."""
+    total = seen = 0
+    done = asyncio.Event()
+
+    class Adding(PartitionHandler):
+        async def process_events(
+            self,
+            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
+            events: Sequence[ReceivedEvent],
+        ) -> None:
+            nonlocal total, seen
+            total += sum_of(events)
+            seen += len(events)
+            if seen >= wanted:
+                done.set()
+
+    store = MemoryCheckpointStore()
+    async with EventProcessor(source=source, store=store, handler=Adding, config=config):
+        await done.wait()
+    return total
+
+
+def cost_of(read: Callable[[], int], events: int) -> dict[str, Cell]:
+    """Return the cost of reading so many events, and what was read."""
+    begun_s, begun_cpu_s = time.monotonic(), time.process_time()
+    total = read()
+    return {
+        "cpu_us_per_event": 1e6 * (time.process_time() - begun_cpu_s) / events,
+        "events_per_s": events / (time.monotonic() - begun_s),
+        "sum": total,
+    }
+
+
+def child(program: str, *what: object) -> dict[str, Cell]:
+    """Run a reader of *program* in a new process: its option ``--reader`` gets *what*, as JSON."""
+    found: dict[str, Cell] = json.loads(
+        subprocess.run(
+            [sys.executable, program, "--reader", json.dumps(what)],
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+    )
+    return found
