@@ -93,6 +93,7 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 87795, id="a hand-over although a silent member renewed"),
         pytest.param("small", 87848, id="a member without partitions after an outage"),
         pytest.param("small", 94502, id="hand-overs although a silent member renewed"),
+        pytest.param("small", 95038, id="hand-overs to a dead member after an outage"),
         pytest.param("small", 46421, id="a processor that starts again while all stop"),
     ],
 )

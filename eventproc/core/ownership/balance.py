@@ -12,6 +12,9 @@ not have read the change yet and would follow another plan; soon all of them fol
 The same holds while a listing contradicts a lease of mine: the next one shows which was right.
 A resource that does not exist any more is released at once, because no plan has it.
 Rule 6: a processor that leaves claims nothing. Everything that it holds is surplus.
+Rule 7: only a member with a fresh record is given something. The write of a hand-over would make a
+dead one look alive for another expiration. Until it is known which it is, its share stays where it
+is; a processor that leaves releases it.
 """
 
 from collections.abc import Mapping
@@ -164,6 +167,7 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
         orphans, steal = [], None
         begun = group.handing_over | group.vanished
         hand_overs = {p: to for p, to in hand_overs.items() if p in begun}
+    hand_overs = {p: to for p, to in hand_overs.items() if planned.get(p) not in group.unheard}
     return Moves(
         claims=tuple(_claim(group, p) for p in [*resumed, *orphans]),
         steal=None if steal is None else _claim(group, steal),
@@ -175,7 +179,8 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
 def _leave(group: Group, planned: Mapping[str, str], strategy: LoadBalancingStrategy) -> Moves:
     """Give everything up: to the planned owners, or to whoever claims it."""
     given = _surplus(group, planned, strategy)
-    hand_overs = {p: given.get(p) for p in sorted(group.mine)}
+    targets = {p: given.get(p) for p in sorted(group.mine)}
+    hand_overs = {p: None if to in group.unheard else to for p, to in targets.items()}
     return Moves(hand_overs=hand_overs, is_balanced=not hand_overs)
 
 

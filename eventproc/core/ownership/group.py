@@ -96,6 +96,10 @@ class Group:
     late: frozenset[Wait] = frozenset()
     """What I have waited for longer than ``handoff_timeout``."""
 
+    unheard: frozenset[str] = frozenset()
+    """Members that count as alive although no record of theirs is fresh: after an outage of the
+    store, or until another member fences them. They keep their share, but may be dead."""
+
     is_unsure: bool = False
     """Whether other members may follow another plan, or a lease of mine is contradicted."""
 

@@ -82,6 +82,17 @@ def live_members(
     )
 
 
+def unheard(
+    members: Iterable[Member],
+    present: MembershipSnapshot,
+    owners: Iterable[str],
+    expiration: timedelta,
+) -> frozenset[str]:
+    """Return those of the *members* that neither have a fresh record nor are among the *owners*."""
+    heard = live_members(present, owners, expiration)
+    return frozenset(m.owner_id for m in members) - {m.owner_id for m in heard}
+
+
 def foreign_owners(
     owned: OwnershipSnapshot, present: MembershipSnapshot, me: str, expiration: timedelta
 ) -> frozenset[str]:

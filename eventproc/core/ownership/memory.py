@@ -31,8 +31,8 @@ from eventproc.core.ownership.expected import ExpectedMembers, observe_expected
 from eventproc.core.ownership.group import Group, Wait, plan_input, standings, with_placement
 from eventproc.core.ownership.lease import Lease, contradicted
 from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, silent_members
-from eventproc.core.ownership.liveness import is_fresh, last_writes, live_members
-from eventproc.core.ownership.member_status import DEAD, LEAVING, OwnRecord
+from eventproc.core.ownership.liveness import is_fresh, last_writes, live_members, unheard
+from eventproc.core.ownership.member_status import DEAD, OwnRecord
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.schemas import Publication, followed, highest, leads, publication
 from eventproc.core.ownership.stability import MembershipObservation, observe_members
@@ -174,7 +174,7 @@ def needs_ownership(memory: GroupMemory, listing: Listing, rules: Rules, now_s: 
         or not known.is_at_rest
         or bool(listing.handing_over)
         # A member that has not seen yet that this one leaves may still hand over to it.
-        or listing.own.member.status is LEAVING
+        or listing.own.member.is_leaving
         or now_s - known.at_s > full_poll_interval.total_seconds()
         or _signature(known.listing, rules) != _signature(listing, rules)
         # It was silent before, but another member had the duty to fence it.
@@ -206,9 +206,8 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     written_at = {} if is_session else last_writes(memory.written_at, owned, rules.expiration)
     members = live_members(present, {*live.values(), *written_at} | memory.spared, rules.expiration)
     members += _unrecorded(memory, absent_since_s.keys() - absent, live)
-    is_leaving = listing.own.member.status is LEAVING
     standing_by_owner = standings(
-        len(listing.partition_ids), live, members, rules, is_leaving=is_leaving
+        len(listing.partition_ids), live, members, rules, is_leaving=listing.own.member.is_leaving
     )
     group = Group(
         owner_id=me,
@@ -220,6 +219,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         held=listing.held,
         handing_over=listing.handing_over,
         late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
+        unheard=unheard(members, present, written_at, rules.expiration),
     )
     group, expected = _with_plan(memory, listing, group, members, rules)
     membership = observe_members(memory.membership, plan_input(group), rules, now_s)
@@ -384,9 +384,8 @@ def _observe_number(
     known: MembershipObservation | None, group: Group, rules: Rules, now_s: float
 ) -> MembershipObservation | None:
     """Note since when the group has followed this schema, if it follows one."""
-    if group.schema is None:
-        return None
-    return observe_members(known, group.schema.number, rules, now_s)
+    number = group.schema and group.schema.number
+    return None if number is None else observe_members(known, number, rules, now_s)
 
 
 def _signature(listing: Listing, rules: Rules) -> Hashable:

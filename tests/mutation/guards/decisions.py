@@ -155,6 +155,15 @@ BALANCE = guards_in(
         mutated="",
     ),
     Guard(
+        name="a processor that leaves hands over only to a member that is known to live",
+        suites=("liveness",),
+        without_it="after an outage of the store a partition waits until the lease of a dead "
+        "member expires",
+        words="None if to in group.unheard else to for p, to in targets.items()",
+        mutated="to for p, to in targets.items()",
+        killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
+    ),
+    Guard(
         name="a partition that a foreign owner does not claim is reassigned to other members",
         suites=("liveness",),
         without_it="a partition is never read",

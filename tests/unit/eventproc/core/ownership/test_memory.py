@@ -122,6 +122,31 @@ def test_a_change_since_an_earlier_listing_gives_these_actions(before, then, cha
     assert described(decide(memory, rules)) == written
 
 
+AFTER_OUTAGE = BEGIN_S + RULES.expiration.total_seconds() / 2 + 1
+
+
+@pytest.mark.parametrize("mode", LeaseMode)
+@pytest.mark.parametrize(
+    ("me", "before", "after", "written"),
+    [
+        ("me", "b", "b", "drain 1 for b"),
+        ("me", "b", "b!", "wait"),
+        ("me=leaving", "b", "b", "drain 0 for b, drain 1 for b"),
+        ("me=leaving", "b", "b!", "drain 0 for None, drain 1 for None"),
+    ],
+    ids=["it renewed", "it may be dead", "I leave, and it renewed", "I leave, and it may be dead"],
+)
+def test_after_an_outage_only_a_member_that_renewed_is_given_something(
+    mode, me, before, after, written
+):
+    """The record of a partition that is handed over makes its new owner look alive."""
+    rules = replace(RULES, lease_mode=mode)
+    memory = observe(GroupMemory(), listing("0:me 1:me", f"{me} {before}", rules), rules, BEGIN_S)
+    memory = observe(memory, listing("0:me 1:me", f"{me} {after}", rules), rules, AFTER_OUTAGE)
+
+    assert described(decide(memory, rules)) == written
+
+
 def waiting(memory: GroupMemory, partitions: str, now_s: float) -> GroupMemory:
     """The memory after a poll of members a, b and this processor."""
     return observe(memory, listing(partitions, "me a b"), RULES, now_s)
