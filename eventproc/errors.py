@@ -85,6 +85,15 @@ class SourceRejectedError(SourceError):
     """The event source refuses for good: no such hub, consumer group or partition, no right."""
 
 
+class EventRefusedError(SourceError):
+    """An event cannot be published as it is: too large, or without a body. A retry cannot help."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(reason)
+        self.index = index
+        """The place of the event among those of the call, from 0."""
+
+
 class ReceiverDisplacedError(SourceUnavailableError):
     """Another receiver took the link to this partition.
 

@@ -33,6 +33,7 @@ from eventproc.models.membership import (
     MembershipSnapshot,
     MemberStatus,
 )
+from eventproc.models.outgoing_event import OutgoingEvent, PropertyValue
 from eventproc.models.ownership import (
     ClaimResult,
     CloseReason,
@@ -68,10 +69,12 @@ __all__ = [
     "MemberStatus",
     "MembershipSnapshot",
     "OffsetFormat",
+    "OutgoingEvent",
     "OwnershipClaim",
     "OwnershipSnapshot",
     "PartitionOwnership",
     "PartitionProperties",
+    "PropertyValue",
     "ReceivedEvent",
     "RecordResult",
     "SequenceRange",

@@ -2,7 +2,7 @@
 
 Layers, each of which imports only those below it:
 
-- ``source``, ``dead_letters``
+- ``source``, ``dead_letters``, ``publisher``
 - ``public_path``, ``producer``
 - ``direct_path``: ``path`` > ``receiver`` > ``azure_internals``, ``lazy_event``, ``credit`` >
   ``annotations``, ``frames``
@@ -22,11 +22,13 @@ with needing("eventhubs"):
         ReceivePath,
         Transport,
     )
+    from eventproc.sources.eventhubs.publisher import EventHubPublisher
     from eventproc.sources.eventhubs.source import EventHubSource
 
 __all__ = [
     "EventHubDeadLetterSink",
     "EventHubOptions",
+    "EventHubPublisher",
     "EventHubSource",
     "HttpProxy",
     "ReceivePath",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import certifi
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
@@ -82,25 +82,32 @@ def make_client(
     ssl_context: ssl.SSLContext,
 ) -> Client:
     """Build a client for one consumer group. It connects only when it is used."""
-    proxy = options.http_proxy
     return EventHubConsumerClient(
         namespace,
         eventhub_name,
         group,
         credential,
-        # The client does not retry: the caller of ``EventSource`` decides when to try again.
-        retry_total=0,
         retry_backoff_factor=0.0,
-        auth_timeout=options.connect_timeout.total_seconds(),
         idle_timeout=options.silence_max.total_seconds(),
-        use_tls=options.is_tls_on,
-        transport_type=_TRANSPORTS[options.transport],
-        custom_endpoint_address=options.custom_endpoint,
-        http_proxy=_proxy_settings(proxy) if proxy else None,
         ssl_context=ssl_context,
-        user_agent=options.user_agent,
-        logging_enable=options.is_wire_logged,
+        **connection_settings(options),
     )
+
+
+def connection_settings(options: EventHubOptions) -> dict[str, Any]:
+    """Return the arguments of a client that say how to connect, without the SSL context."""
+    proxy = options.http_proxy
+    return {
+        # The client does not retry: its caller decides when to try again.
+        "retry_total": 0,
+        "auth_timeout": options.connect_timeout.total_seconds(),
+        "use_tls": options.is_tls_on,
+        "transport_type": _TRANSPORTS[options.transport],
+        "custom_endpoint_address": options.custom_endpoint,
+        "http_proxy": _proxy_settings(proxy) if proxy else None,
+        "user_agent": options.user_agent,
+        "logging_enable": options.is_wire_logged,
+    }
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A wrapper around Azure's producer client, for dead letters.
+"""A wrapper around Azure's producer client.
 
 Rule: every exception of Azure's client leaves this module as a ``SourceError``.
 """
@@ -9,17 +9,24 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, cast
 
-from azure.eventhub import EventData
+from azure.eventhub import EventData, EventDataBatch
 from azure.eventhub.aio import EventHubProducerClient
 
 from eventproc.errors import SourceError
-from eventproc.models import ReceivedEvent
-from eventproc.sources.eventhubs.client import Credential, answered
+from eventproc.models import PropertyValue, ReceivedEvent
+from eventproc.sources.eventhubs.client import Credential, answered, connection_settings
 from eventproc.sources.eventhubs.options import EventHubOptions
 
 ANSWERS_MAX: Final = 4
 """Sending may take this many times ``connect_timeout``: several round trips for connection, token,
 link and event."""
+
+Data = EventData
+Batch = EventDataBatch
+
+_INT_MAX: Final = 2**31 - 1
+_LONG_MAX: Final = 2**63 - 1
+_ULONG_MAX: Final = 2**64 - 1
 
 
 class Producer:
@@ -40,12 +47,8 @@ class Producer:
             eventhub_name,
             # The producer accepts the same types of credentials as the consumer.
             cast("Any", credential),
-            # The client does not retry: the caller of the sink does.
-            retry_total=0,
-            auth_timeout=options.connect_timeout.total_seconds(),
-            use_tls=options.is_tls_on,
-            custom_endpoint_address=options.custom_endpoint,
             ssl_context=ssl_context,
+            **connection_settings(options),
         )
 
     async def check(self) -> None:
@@ -53,14 +56,14 @@ class Producer:
         async with self._answered("asking for the properties of"):
             await self._client.get_eventhub_properties()
 
+    async def partition_ids(self) -> list[str]:
+        """Request the ids of the partitions."""
+        async with self._answered("asking for the partitions of"):
+            return await self._client.get_partition_ids()
+
     async def send(self, event: ReceivedEvent, extra_properties: Mapping[str, str | int]) -> bool:
         """Send an event with extra properties; return false if it is too large for the hub."""
-        data = EventData(event.body)
-        data.properties = {
-            name: value
-            for part in (event.properties, extra_properties)
-            for name, value in part.items()
-        }
+        data = encoded(event.body, {**event.properties, **extra_properties})
         for name in ("content_type", "correlation_id", "message_id"):
             if (value := getattr(event, name)) is not None:
                 setattr(data, name, value)
@@ -72,6 +75,18 @@ class Producer:
                 return False
             await self._client.send_batch(batch)
         return True
+
+    async def new_batch(self, *, partition_id: str | None, partition_key: str | None) -> Batch:
+        """Return an empty batch with the size limit of the link, for one partition or one key."""
+        async with self._answered("connecting to"):
+            return await self._client.create_batch(
+                partition_id=partition_id, partition_key=partition_key
+            )
+
+    async def send_batch(self, batch: Batch, where: str = "") -> None:
+        """Send a batch, and return when the service has stored it; *where* is for the error."""
+        async with self._answered(f"sending a batch of {len(batch)} events to {where}".rstrip()):
+            await self._client.send_batch(batch)
 
     async def close(self) -> None:
         """Close the connection. Never raises."""
@@ -85,3 +100,50 @@ class Producer:
         with answered(f"{what} event hub {self._client.eventhub_name!r}"):
             async with asyncio.timeout(self._answer_max_s):
                 yield
+
+
+def encoded(body: bytes, properties: Mapping[str, Any]) -> Data:
+    """Return an event of the client with these properties.
+
+    Raises:
+        ValueError: an integer has more than 64 bits.
+    """
+    data = EventData(body)
+    if properties:
+        data.properties = {name: _typed(value) for name, value in properties.items()}
+    return data
+
+
+def _typed(value: PropertyValue) -> Any:  # noqa: ANN401 - as the client takes it
+    """Name the type of an integer that the client would encode in 32 bits, and so refuse."""
+    if type(value) is not int or -_INT_MAX <= value <= _INT_MAX:
+        return value
+    if not -_LONG_MAX <= value <= _ULONG_MAX:
+        raise ValueError(f"the integer {value} has more than 64 bits")
+    return {"TYPE": "LONG" if value <= _LONG_MAX else "ULONG", "VALUE": value}
+
+
+def is_added(batch: Batch, data: Data) -> bool:
+    """Add an event to a batch; return false, and change nothing, if there is no room for it.
+
+    Raises:
+        ValueError: the event cannot be encoded.
+    """
+    try:
+        batch.add(data)
+    except UnicodeError:
+        raise
+    except ValueError:
+        return False
+    return True
+
+
+def encoded_size(data: Data) -> int:
+    """Return the bytes that an event takes in a batch of its own.
+
+    Raises:
+        ValueError: it cannot be encoded.
+    """
+    alone = EventDataBatch(max_size_in_bytes=_INT_MAX)
+    alone.add(data)
+    return alone.size_in_bytes

@@ -2,11 +2,11 @@
 
 Layers, each of which imports only those below it:
 
-- ``source``
+- ``source``, ``publisher``
 - ``receiver``
 - ``reader``, ``queries``
 - ``feed``, ``client``
-- ``event``, ``errors``, ``options``, ``address``
+- ``event``, ``errors``, ``options``, ``producer_settings``, ``address``
 - ``position``
 
 Only ``client`` imports ``confluent_kafka``.
@@ -16,6 +16,7 @@ from eventproc.extras import needing
 
 with needing("kafka"):
     from eventproc.sources.kafka.options import KafkaOptions
+    from eventproc.sources.kafka.publisher import KafkaPublisher
     from eventproc.sources.kafka.source import KafkaEventSource
 
-__all__ = ["KafkaEventSource", "KafkaOptions"]
+__all__ = ["KafkaEventSource", "KafkaOptions", "KafkaPublisher"]

@@ -1,17 +1,18 @@
-"""A wrapper around librdkafka's consumer; the only importer of ``confluent_kafka``.
+"""A wrapper around librdkafka's consumer and producer; the only importer of ``confluent_kafka``.
 
-Rule 1: only one thread at a time uses a consumer, because librdkafka guarantees no more.
+Rule 1: only one thread at a time uses a client, because librdkafka guarantees no more.
 Rule 2: partitions are assigned manually. The client never joins a group and never commits.
 Rule 3: every exception of the client leaves this module as one of ``eventproc.errors``.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
 from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Producer as KafkaProducer
 
 from eventproc.errors import ConfigurationError, SourceRejectedError
 from eventproc.sources.kafka.errors import ClientError, error_for
@@ -158,3 +159,95 @@ def _translated(what: str) -> Iterator[None]:
 def _text(error: Exception) -> str:
     said = error.args[0] if error.args else error
     return said.str() if isinstance(said, KafkaError) else str(said)
+
+
+Outcome = Callable[[int, str | None, str], None]
+"""Called for each message: its number, the name of the error or ``None``, and the error's text."""
+
+
+class Producer:
+    """A producer for one topic, which retries by itself. It starts to connect when it is created.
+
+    ``outcome`` is called in ``send``, ``wait`` and ``give_up``.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        settings: Mapping[str, object],
+        outcome: Outcome,
+    ) -> None:
+        """Create the client.
+
+        Raises:
+            ConfigurationError: the client refuses a setting.
+        """
+        self._topic = topic
+        self._outcome = outcome
+        self.last_error: ClientError | None = None
+        """The error that the client reported last, for no particular message."""
+
+        config: dict[str, Any] = {
+            **settings,
+            "bootstrap.servers": bootstrap_servers,
+            "error_cb": self._note,
+        }
+        config.setdefault("logger", _CLIENT_LOG)
+        try:
+            self._client = KafkaProducer(config)
+        except (KafkaException, TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"the Kafka client refuses its settings: {_text(error)}"
+            ) from error
+
+    def _note(self, error: KafkaError) -> None:
+        self.last_error = ClientError(error.name(), error.str(), error.fatal())
+
+    def check(self, timeout_s: float) -> None:
+        """Request the metadata of the topic."""
+        with _translated(f"asking for topic {self._topic!r}"):
+            found = self._client.list_topics(self._topic, timeout=timeout_s).topics[self._topic]
+        if found.error is not None:
+            raise error_for(f"topic {self._topic!r}", found.error.name(), found.error.str())
+
+    def send(
+        self,
+        number: int,
+        body: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: Sequence[tuple[str, bytes | None]],
+    ) -> bool:
+        """Queue a message; return false, after a moment, if the queue has no room for it.
+
+        An error of the message is an outcome.
+        """
+
+        def done(error: KafkaError | None, _: object) -> None:
+            if error is None:
+                self._outcome(number, None, "")
+            else:
+                self._outcome(number, error.name(), error.str())
+
+        place: dict[str, Any] = {} if partition is None else {"partition": partition}
+        try:
+            self._client.produce(
+                self._topic, body, key, headers=list(headers), on_delivery=done, **place
+            )
+        except BufferError:
+            self._client.poll(0.1)
+            return False
+        except KafkaException as error:
+            done(error.args[0], None)
+        self._client.poll(0)
+        return True
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until every message has an outcome, at most so long."""
+        self._client.flush(timeout_s)
+
+    def give_up(self) -> None:
+        """End every message without an acknowledgement as failed. It may be stored nevertheless."""
+        self._client.purge()
+        self._client.flush(1)

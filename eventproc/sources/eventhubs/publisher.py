@@ -1,0 +1,234 @@
+"""Publishes events to an event hub, in batches that are as large as the link allows.
+
+Rule: a batch has events of one partition, of one partition key, or without either. The service
+stores it as a whole or not at all.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Annotated, Any, Final, Self
+
+from eventproc.concurrency.tasks import together
+from eventproc.config import Backoff
+from eventproc.errors import EventRefusedError, SourceUnavailableError
+from eventproc.models import OutgoingEvent
+from eventproc.ports import EventPublisher
+from eventproc.retries import async_attempts
+from eventproc.settings import SECRET, checked
+from eventproc.sources.connection_string import check_hub_name, check_namespace
+from eventproc.sources.eventhubs import client as azure_client
+from eventproc.sources.eventhubs.options import EventHubOptions
+from eventproc.sources.eventhubs.producer import (
+    Batch,
+    Data,
+    Producer,
+    encoded,
+    encoded_size,
+    is_added,
+)
+
+BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
+"""Waits between attempts to send a batch."""
+
+Attempts = Callable[..., Awaitable[Any]]
+Target = tuple[str | None, str | None]
+"""Partition id and partition key of a batch; at most one of them is set."""
+
+
+class EventHubPublisher(EventPublisher):
+    """Publishes to one event hub. It connects at the first event.
+
+    Args:
+        fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
+        eventhub_name: the hub, which must exist.
+        credential: as for ``EventHubSource``; it needs the right to send.
+        options: how to connect.
+    """
+
+    @checked
+    def __init__(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        credential: Annotated[azure_client.Credential, SECRET],
+        *,
+        options: EventHubOptions | None = None,
+    ) -> None:
+        self._namespace = check_namespace(fully_qualified_namespace)
+        self._hub = check_hub_name(eventhub_name)
+        self._credential = credential
+        self._options = options or EventHubOptions()
+        self._ssl_context: ssl.SSLContext | None = None
+        self._producer: Producer | None = None
+        self._partition_ids: frozenset[str] = frozenset()
+
+    @classmethod
+    @checked
+    def from_connection_string(
+        cls,
+        conn_str: Annotated[str, SECRET],
+        *,
+        eventhub_name: str | None = None,
+        options: EventHubOptions | None = None,
+    ) -> Self:
+        """Build a publisher from a connection string of the namespace or of the hub."""
+        address, options = azure_client.parse_address(conn_str, eventhub_name, options)
+        return cls(*address, options=options)
+
+    async def open(self) -> None:
+        self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
+
+    async def close(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.close()
+
+    async def publish(self, events: Sequence[OutgoingEvent], *, patience: timedelta) -> None:
+        targets_by_link: dict[str | None, dict[Target, list[int]]] = {}
+        for index, event in enumerate(events):
+            target = _target(index, event)
+            targets = targets_by_link.setdefault(event.partition_id, {})
+            targets.setdefault(target, []).append(index)
+        attempts = async_attempts(patience, BACKOFF, SourceUnavailableError)
+        await self._check_partitions(targets_by_link, attempts)
+        # The client has one link for each partition, and one for all events without a partition.
+        await together(
+            *(
+                self._publish_over_link(events, targets, attempts)
+                for targets in targets_by_link.values()
+            )
+        )
+
+    async def _check_partitions(
+        self, targets_by_link: Mapping[str | None, Mapping[Target, list[int]]], attempts: Attempts
+    ) -> None:
+        """Refuse partitions that the hub does not have: the client takes them for an outage."""
+        wanted = {link for link in targets_by_link if link is not None}
+        if wanted <= self._partition_ids:
+            return
+        self._partition_ids = frozenset(await attempts(self._request_partition_ids))
+        if unknown := sorted(wanted - self._partition_ids):
+            (indexes,) = targets_by_link[unknown[0]].values()
+            raise EventRefusedError(
+                indexes[0],
+                f"event hub {self._hub!r} has no partition {unknown[0]!r}: it has "
+                f"{', '.join(sorted(self._partition_ids, key=lambda p: (len(p), p)))}",
+            )
+
+    async def _publish_over_link(
+        self,
+        events: Sequence[OutgoingEvent],
+        indexes_by_target: dict[Target, list[int]],
+        attempts: Attempts,
+    ) -> None:
+        for target, indexes in indexes_by_target.items():
+            await self._publish_to(target, ((i, _encoded(i, events[i])) for i in indexes), attempts)
+
+    async def _publish_to(
+        self, target: Target, events: Iterable[tuple[int, Data]], attempts: Attempts
+    ) -> None:
+        """Send events of one target, batch by batch."""
+        batch: Batch = await attempts(self._new_batch, target)
+        for index, data in events:
+            if _is_added(index, batch, data):
+                continue
+            if len(batch):
+                await attempts(self._send, target, batch)
+                batch = await attempts(self._new_batch, target)
+                if _is_added(index, batch, data):
+                    continue
+            raise EventRefusedError(
+                index,
+                f"it is too large for event hub {self._hub!r}: {encoded_size(data)} bytes, and the "
+                f"hub accepts at most {batch.max_size_in_bytes}",
+            )
+        await attempts(self._send, target, batch)
+
+    async def _request_partition_ids(self) -> list[str]:
+        async with self._connection() as producer:
+            return await producer.partition_ids()
+
+    async def _new_batch(self, target: Target) -> Batch:
+        partition_id, partition_key = target
+        async with self._connection() as producer:
+            return await producer.new_batch(partition_id=partition_id, partition_key=partition_key)
+
+    async def _send(self, target: Target, batch: Batch) -> None:
+        async with self._connection() as producer:
+            await producer.send_batch(batch, _shown(target))
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Producer]:
+        """Yield the connection; after a failure close it, so that the next attempt makes another.
+
+        Other links of this publisher may use the same one, or have replaced it already.
+        """
+        producer = self._connected()
+        try:
+            yield producer
+        except SourceUnavailableError:
+            if self._producer is producer:
+                self._producer = None
+            await producer.close()
+            raise
+
+    def _connected(self) -> Producer:
+        if self._ssl_context is None:
+            raise RuntimeError("the publisher is not open: use `async with`, or call open() first")
+        if self._producer is None:
+            self._producer = Producer(
+                self._namespace,
+                self._hub,
+                self._credential,
+                self._options,
+                ssl_context=self._ssl_context,
+            )
+        return self._producer
+
+
+def _target(index: int, event: OutgoingEvent) -> Target:
+    if event.partition_id is not None and event.partition_key is not None:
+        raise EventRefusedError(
+            index,
+            f"it has a partition ({event.partition_id!r}) and a partition key "
+            f"({event.partition_key!r}), which an event hub does not accept: give one of them",
+        )
+    if event.partition_key == "" or event.partition_id == "":
+        raise EventRefusedError(
+            index, "its partition or partition key is an empty text: give null instead"
+        )
+    return event.partition_id, event.partition_key
+
+
+def _encoded(index: int, event: OutgoingEvent) -> Data:
+    if event.body is None:
+        raise EventRefusedError(index, "it has no body, and an event hub has no such events")
+    for name, value in event.properties.items():
+        if isinstance(value, list):
+            raise EventRefusedError(
+                index,
+                f"its property {name!r} is a list, and an event hub has only text, numbers, "
+                "booleans, bytes and null",
+            )
+    try:
+        return encoded(event.body, event.properties)
+    except ValueError as error:
+        raise EventRefusedError(index, f"it cannot be encoded: {error}") from error
+
+
+def _is_added(index: int, batch: Batch, data: Data) -> bool:
+    try:
+        return is_added(batch, data)
+    except ValueError as error:
+        raise EventRefusedError(index, f"it cannot be encoded: {error}") from error
+
+
+def _shown(target: Target) -> str:
+    """Return where a batch goes, for messages. A key may be personal, so it is not shown."""
+    partition_id, partition_key = target
+    if partition_id is not None:
+        return f"partition {partition_id!r} of "
+    return "" if partition_key is None else "the partition of one key of "

@@ -1,0 +1,66 @@
+"""Which settings of librdkafka a publisher accepts.
+
+Rule: a message counts as published when every replica in sync has it, and the caller decides how
+long to wait. A setting that weakens this is refused.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+
+_ALL: Final = "a message counts as published when every replica in sync has stored it"
+_WAIT: Final = "how long to wait for an acknowledgement is an argument of publish"
+_OUTCOME: Final = "the publisher itself needs the outcome of each message"
+
+REFUSED: Final[Mapping[str, str]] = {
+    "acks": _ALL,
+    "request.required.acks": _ALL,
+    "message.timeout.ms": _WAIT,
+    "delivery.timeout.ms": _WAIT,
+    "on_delivery": _OUTCOME,
+    "delivery.report.only.error": _OUTCOME,
+    "dr_cb": _OUTCOME,
+    "dr_msg_cb": _OUTCOME,
+    "error_cb": "errors of the client become errors of the publisher",
+    "transactional.id": "messages are published at least once, without transactions",
+    "allow.auto.create.topics": "a misspelt topic would be created instead of refused",
+    "bootstrap.servers": "it is the first argument",
+    "metadata.broker.list": "the servers are the first argument",
+}
+"""Settings of librdkafka that are refused, and why."""
+
+DEFAULTS: Final[Mapping[str, object]] = {
+    "client.id": "eventproc",
+    # Keeps the order of messages that the client sends again.
+    "enable.idempotence": True,
+    # The partition of a key is the one that Kafka's own clients choose.
+    "partitioner": "murmur2_random",
+    "reconnect.backoff.max.ms": 1000,
+    # Otherwise the client writes to standard error at each failed attempt to connect.
+    "log_level": 2,
+}
+"""Settings of the client that the user may override."""
+
+FIXED: Final[Mapping[str, object]] = {
+    "acks": "all",
+    "message.timeout.ms": 0,  # no limit: the publisher has its own
+    "allow.auto.create.topics": False,
+}
+"""Settings of the client that the user cannot override."""
+
+MESSAGE_BYTES_MAX: Final = 1_000_000
+"""The client's own default of ``message.max.bytes``."""
+
+
+def check_producer_config(config: Mapping[str, object]) -> None:
+    """Check settings for librdkafka.
+
+    Raises:
+        ConfigurationError: one is in ``REFUSED``; the message says why, and does not contain the
+            setting's value.
+    """
+    for name in config:
+        reason = REFUSED.get(name)
+        if reason is not None:
+            raise ConfigurationError(f"config sets {name!r}, which cannot be set: {reason}")
