@@ -27,6 +27,7 @@ from spark_integration.errors import (
     FencedError,
     HandlerFailedError,
     OrderLostError,
+    PublishFailedError,
     RefusedInSparkError,
 )
 from spark_integration.fleet.fleet import Fleet
@@ -50,6 +51,7 @@ __all__ = [
     "HandlerFailedError",
     "OrderLostError",
     "Phase",
+    "PublishFailedError",
     "RefusedInSparkError",
     "Secret",
     "SourceRecipe",

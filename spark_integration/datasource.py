@@ -3,8 +3,12 @@
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from eventproc.errors import ConfigurationError
 from spark_integration.columns import SCHEMA, check_schema
 from spark_integration.options import parse_source_options
+from spark_integration.publish.options import is_publishing, parse_publish_options
+from spark_integration.publish.rows import check_columns
+from spark_integration.publish.writer import PublishBatchWriter, PublishStreamWriter
 from spark_integration.sink.options import parse_sink_options
 from spark_integration.sink.rows import check_rows
 from spark_integration.sink.stream_writer import EventProcStreamWriter
@@ -39,7 +43,28 @@ class EventProcDataSource(DataSource):
         check_schema(schema)
         return EventProcStreamReader(parse_source_options(self.options, is_stream=True), schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> EventProcStreamWriter:  # noqa: ARG002, FBT001 - Spark calls it so
-        """The writer of ``writeStream``."""
+    def writer(self, schema: StructType, overwrite: bool) -> PublishBatchWriter:  # noqa: FBT001 - Spark calls it so
+        """The writer of ``write``, which publishes."""
+        if overwrite:
+            raise ConfigurationError("events cannot be overwritten: use mode('append')")
+        if not is_publishing(self.options):
+            raise ConfigurationError(
+                "a batch can only be published: give the option publish (eventhub, kafka or "
+                "module:function). A handler needs writeStream"
+            )
+        options = parse_publish_options(self.options)
+        check_columns(schema)
+        return PublishBatchWriter(options)
+
+    def streamWriter(
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002, FBT001 - Spark calls it so
+    ) -> EventProcStreamWriter | PublishStreamWriter:
+        """The writer of ``writeStream``, which publishes or calls handlers."""
+        if is_publishing(self.options):
+            options = parse_publish_options(self.options)
+            check_columns(schema)
+            return PublishStreamWriter(options)
         check_rows(schema)
         return EventProcStreamWriter(parse_sink_options(self.options))

@@ -33,3 +33,10 @@ class HandlerFailedError(EventProcError):
 
 class RefusedInSparkError(EventProcError):
     """A handler used a part of its context that a Spark sink does not support."""
+
+
+class PublishFailedError(EventProcError):
+    """Rows of a task cannot be published, or are not known to be; the message names them.
+
+    Spark tries the task again, which publishes its other rows again.
+    """

@@ -79,8 +79,9 @@ class KafkaPublisher(EventPublisher):
         """
         if self._producer is None:
             servers, topic = self._address.bootstrap_servers, self._address.topic
-            self._producer = Producer(servers, topic, self._settings, self._note)
-            await asyncio.to_thread(self._producer.check, CHECK_MAX_S)
+            producer = Producer(servers, topic, self._settings, self._note)
+            await asyncio.to_thread(producer.check, CHECK_MAX_S)
+            self._producer = producer
 
     async def close(self) -> None:
         """Disconnect. Messages without an acknowledgement are given up."""

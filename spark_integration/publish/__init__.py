@@ -1,0 +1,1 @@
+"""Publishing rows to an event hub or a Kafka topic."""

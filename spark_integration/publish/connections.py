@@ -1,0 +1,90 @@
+"""Open publishers of this process, which its tasks share.
+
+Connecting to an event hub takes longer than a small batch. Spark's Kafka sink keeps producers, too.
+
+Rule: a publisher that failed is closed, and not used again.
+"""
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from functools import cache
+from typing import Any, Final
+
+from eventproc.errors import SourceUnavailableError
+from eventproc.models import OutgoingEvent
+from eventproc.ports import EventPublisher
+from eventproc.retries import async_attempts
+from eventproc.sources.eventhubs.publisher import BACKOFF
+from spark_integration.publish.targets import Target
+
+OPEN_MAX: Final = 4
+"""Most publishers that stay open in a process; the one that was used least recently is closed."""
+
+
+class Connections:
+    """Publishers by target, on an event loop in a thread of their own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._open: OrderedDict[Target, tuple[EventPublisher, AsyncExitStack]] = OrderedDict()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="eventproc-publish", daemon=True
+        )
+        self._thread.start()
+
+    def publish(self, target: Target, events: Sequence[OutgoingEvent], patience: timedelta) -> None:
+        """Publish events, and return when all are acknowledged; connect first if necessary.
+
+        Raises:
+            ConfigurationError: the target cannot work on this machine.
+            EventRefusedError, SourceError: see ``EventPublisher.publish``.
+        """
+        self._run(self._publish(target, events, patience))
+
+    def close(self) -> None:
+        """Close all publishers, and end the thread."""
+        self._run(self._close_beyond(0))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def _publish(
+        self, target: Target, events: Sequence[OutgoingEvent], patience: timedelta
+    ) -> None:
+        connect = async_attempts(patience, BACKOFF, SourceUnavailableError)
+        publisher: EventPublisher = await connect(self._publisher, target)
+        try:
+            await publisher.publish(events, patience=patience)
+        except BaseException:
+            await self._close(target)
+            raise
+
+    async def _publisher(self, target: Target) -> EventPublisher:
+        if target not in self._open:
+            stack = AsyncExitStack()
+            publisher: EventPublisher = await stack.enter_async_context(target.make())
+            self._open[target] = publisher, stack
+            await self._close_beyond(OPEN_MAX)
+        self._open.move_to_end(target)
+        return self._open[target][0]
+
+    async def _close_beyond(self, count: int) -> None:
+        while len(self._open) > count:
+            await self._close(next(iter(self._open)))
+
+    async def _close(self, target: Target) -> None:
+        _, stack = self._open.pop(target)
+        await stack.aclose()
+
+
+@cache
+def connections() -> Connections:
+    """Return the connections of this process. Spark ends its Python processes when idle."""
+    return Connections()

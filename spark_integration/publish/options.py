@@ -1,0 +1,121 @@
+"""The options of the publishing sink, parsed and checked. Pure.
+
+Those of a topic are the options of Spark's own Kafka sink.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+from eventproc.settings import PositiveSpan, check_settings
+from spark_integration.options import OptionReader
+from spark_integration.publish.properties import PropertyValues
+from spark_integration.publish.targets import EventHubTarget, FunctionTarget, KafkaTarget, Target
+from spark_integration.secrets import Secret
+
+PUBLISH_OPTIONS: Final = (
+    "publish",
+    "connectionString",
+    "eventHubName",
+    "topic",
+    "propertyValues",
+    "operationTimeout",
+)
+"""Every option of the publishing sink but those with the prefix ``kafka.``."""
+
+KAFKA_PREFIX: Final = "kafka."
+SERVERS: Final = "bootstrap.servers"
+SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
+"""Options of Spark itself, which it passes to a sink with the sink's own."""
+
+_KINDS: Final = "eventhub, kafka or module:function"
+_OPTIONS_BY_KIND: Final[Mapping[str, frozenset[str]]] = {
+    "eventhub": frozenset({"connectionString", "eventHubName"}),
+    "kafka": frozenset({"topic", "kafka."}),
+    "function": frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishOptions:
+    """The checked options. They can be pickled, and printing them shows no secret."""
+
+    target: Target
+    property_values: PropertyValues = PropertyValues.JSON
+    patience: PositiveSpan = timedelta(minutes=5)
+    """How long to repeat a request that is not acknowledged, before a task fails."""
+
+    def __post_init__(self) -> None:
+        """Check the types."""
+        check_settings(self)
+
+
+def is_publishing(options: Mapping[str, str]) -> bool:
+    """Whether these options are those of the publishing sink."""
+    return any(name.lower().removeprefix("eventhubs.") == "publish" for name in options)
+
+
+def parse_publish_options(options: Mapping[str, str]) -> PublishOptions:
+    """Read and check the options of a sink with ``publish``.
+
+    Raises:
+        ConfigurationError: an option is unknown, missing, invalid, or has no effect.
+    """
+    kafka, others = {}, {}
+    for name in options:
+        if name.lower().startswith(KAFKA_PREFIX):
+            kafka[name.lower().removeprefix(KAFKA_PREFIX)] = options[name]
+        elif name.lower() not in SPARKS_OWN:
+            others[name] = options[name]
+    given = OptionReader(others, known=PUBLISH_OPTIONS, part="sink with publish")
+    return PublishOptions(
+        target=_target(given, kafka),
+        property_values=given.one_of(
+            "propertyValues", PropertyValues, otherwise=PropertyValues.JSON
+        ),
+        patience=given.span("operationTimeout", otherwise=timedelta(minutes=5)),
+    )
+
+
+def _target(given: OptionReader, kafka: Mapping[str, str]) -> Target:
+    text = (given.text("publish") or "").strip()
+    kind = "function" if ":" in text else text.lower()
+    if kind not in _OPTIONS_BY_KIND or kind == text == "function":
+        raise ConfigurationError(f"publish is {text!r}: give {_KINDS}")
+    present = {name for names in _OPTIONS_BY_KIND.values() for name in names if given.text(name)}
+    if kafka:
+        present.add(KAFKA_PREFIX)
+    if useless := sorted(present - _OPTIONS_BY_KIND[kind]):
+        name = f"kafka.{min(kafka)}" if useless[0] == KAFKA_PREFIX else useless[0]
+        raise ConfigurationError(f"{name} has no effect beside publish={text}: remove it")
+    if kind == "function":
+        return FunctionTarget(function=text)
+    return _hub(given) if kind == "eventhub" else _topic(given, kafka)
+
+
+def _hub(given: OptionReader) -> EventHubTarget:
+    connection = given.text("connectionString")
+    if connection is None:
+        raise ConfigurationError(
+            "publish to which event hub? Give the option connectionString (env:NAME, file:PATH, or "
+            "the string itself), or publish=module:function for an identity without a secret"
+        )
+    return EventHubTarget(connection=Secret(connection), eventhub_name=given.text("eventHubName"))
+
+
+def _topic(given: OptionReader, kafka: Mapping[str, str]) -> KafkaTarget:
+    servers, topic = kafka.get(SERVERS), given.text("topic")
+    if servers is None or topic is None:
+        raise ConfigurationError(
+            "publish to which topic? Give the options kafka.bootstrap.servers and topic"
+        )
+    settings = {name: Secret(value) for name, value in kafka.items() if name != SERVERS}
+    return KafkaTarget(
+        bootstrap_servers=servers, topic=topic, settings=tuple(sorted(settings.items(), key=_name))
+    )
+
+
+def _name(setting: tuple[str, Secret]) -> str:
+    return setting[0]

@@ -1,0 +1,96 @@
+"""The publishing sink in Spark's interface, for streams and for batches.
+
+``write`` runs on executors, ``commit`` and ``abort`` on the driver. Rows are published when their
+task has ended, so a commit has nothing left to do, and an abort cannot take anything back.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from eventproc.logs import get_logger
+from spark_integration.publish.connections import connections
+from spark_integration.publish.options import PublishOptions
+from spark_integration.publish.task import publish_rows
+from spark_integration.python_worker import init_python_worker
+
+Messages = Sequence[WriterCommitMessage | None]
+
+
+class RowsPublished(WriterCommitMessage):
+    """A task's message to the driver."""
+
+    def __init__(self, row_count: int) -> None:
+        self.row_count = row_count
+
+
+class PublishStreamWriter(DataSourceStreamArrowWriter):
+    """Publishes the rows of each micro-batch."""
+
+    def __init__(self, options: PublishOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsPublished:
+        """Publish the rows of one task."""
+        return _write(self._options, iterator)
+
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark calls it so
+        """Log how many rows were published."""
+        _log_published(messages, batchId)
+
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark calls it so
+        """Log that a batch failed."""
+        _log_failed(messages, batchId)
+
+
+class PublishBatchWriter(DataSourceArrowWriter):
+    """Publishes the rows of a DataFrame."""
+
+    def __init__(self, options: PublishOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsPublished:
+        """Publish the rows of one task."""
+        return _write(self._options, iterator)
+
+    def commit(self, messages: Messages) -> None:
+        """Log how many rows were published."""
+        _log_published(messages, None)
+
+    def abort(self, messages: Messages) -> None:
+        """Log that the write failed."""
+        _log_failed(messages, None)
+
+
+def _write(options: PublishOptions, rows: Iterator[pa.RecordBatch]) -> RowsPublished:
+    init_python_worker()
+    return RowsPublished(publish_rows(options, rows, connections()))
+
+
+def _log_published(messages: Messages, batch_id: int | None) -> None:
+    get_logger("eventproc.spark").info(
+        "spark_rows_published",
+        batch_id=batch_id,
+        task_count=len(messages),
+        row_count=sum(message.row_count for message in _done(messages)),
+    )
+
+
+def _log_failed(messages: Messages, batch_id: int | None) -> None:
+    done = _done(messages)
+    get_logger("eventproc.spark").warning(
+        "spark_publish_failed",
+        batch_id=batch_id,
+        task_count=len(messages),
+        done_count=len(done),
+        row_count=sum(message.row_count for message in done),
+    )
+
+
+def _done(messages: Messages) -> list[RowsPublished]:
+    return [message for message in messages if isinstance(message, RowsPublished)]

@@ -1,0 +1,151 @@
+"""The options of the publishing sink: parsing, defaults, error messages, and secrets."""
+
+import pickle
+from datetime import timedelta
+
+import pytest
+
+from eventproc.errors import ConfigurationError
+from spark_integration.publish.options import (
+    PUBLISH_OPTIONS,
+    is_publishing,
+    parse_publish_options,
+)
+from spark_integration.publish.properties import PropertyValues
+from spark_integration.publish.targets import EventHubTarget, FunctionTarget, KafkaTarget
+from spark_integration.secrets import Secret
+
+KEY = "c2VjcmV0"
+CONNECTION = (
+    "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=send;"
+    f"SharedAccessKey={KEY};EntityPath=orders"
+)
+TOPIC = {"publish": "kafka", "kafka.bootstrap.servers": "broker:9092", "topic": "orders"}
+
+
+def test_an_event_hub_is_named_as_for_the_source():
+    """In any case, with the Scala connector's prefix, beside Spark's own options."""
+    options = parse_publish_options(
+        {
+            "publish": "EventHub",
+            "eventhubs.connectionString": CONNECTION,
+            "EVENTHUBNAME": "orders",
+            "checkpointLocation": "/tmp/x",
+            "queryName": "q",
+        }
+    )
+
+    assert options.target == EventHubTarget(connection=Secret(CONNECTION), eventhub_name="orders")
+    assert options.property_values is PropertyValues.JSON
+    assert options.patience == timedelta(minutes=5)
+
+
+def test_a_topic_is_named_as_for_sparks_own_sink():
+    """Other settings with the prefix go to the client."""
+    options = parse_publish_options(
+        {
+            **TOPIC,
+            "kafka.sasl.password": "env:PASSWORD",
+            "KAFKA.linger.ms": "50",
+            "operationTimeout": "30s",
+            "propertyValues": "TEXT",
+        }
+    )
+
+    assert options.target == KafkaTarget(
+        bootstrap_servers="broker:9092",
+        topic="orders",
+        settings=(("linger.ms", Secret("50")), ("sasl.password", Secret("env:PASSWORD"))),
+    )
+    assert (options.patience, options.property_values) == (
+        timedelta(seconds=30),
+        PropertyValues.TEXT,
+    )
+
+
+def test_a_function_can_be_the_target():
+    """Its name has a colon, as in the other options of this form."""
+    assert parse_publish_options({"publish": "hubs:orders"}).target == FunctionTarget(
+        function="hubs:orders"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"publish": ""}, "publish is '': give eventhub, kafka or module:function"),
+        ({"publish": "hub"}, "publish is 'hub': give eventhub, kafka"),
+        ({"publish": "function"}, "publish is 'function'"),
+        ({"publish": "eventhub"}, "connectionString"),
+        ({"publish": "kafka", "topic": "orders"}, "kafka.bootstrap.servers and topic"),
+        ({"publish": "kafka", "kafka.bootstrap.servers": "b:1"}, "and topic"),
+        (
+            {**TOPIC, "connectionString": CONNECTION},
+            "connectionString has no effect.*publish=kafka",
+        ),
+        (
+            {"publish": "eventhub", "connectionString": CONNECTION, "topic": "x"},
+            "topic has no effect beside publish=eventhub: remove",
+        ),
+        ({"publish": "a:b", "kafka.linger.ms": "5"}, "kafka.linger.ms has no effect.*a:b"),
+        (
+            {**TOPIC, "handler": "sums:Sums"},
+            "'handler' is not an option of the eventproc sink with",
+        ),
+        ({**TOPIC, "topics": "a"}, "did you mean topic"),
+        ({**TOPIC, "propertyValues": "xml"}, "propertyValues is 'xml': give json or text"),
+        ({**TOPIC, "operationTimeout": "0s"}, "duration"),
+    ],
+)
+def test_invalid_options_are_refused_with_the_remedy(options, words):
+    """The message names the option, and does not contain the key."""
+    with pytest.raises(ConfigurationError, match=words) as refused:
+        parse_publish_options(options)
+
+    assert KEY not in str(refused.value)
+
+
+def test_a_sink_publishes_if_the_option_is_given():
+    """Otherwise it calls handlers."""
+    assert is_publishing({"PUBLISH": "kafka"})
+    assert not is_publishing({"handler": "sums:Sums", "publisher": "x"})
+
+
+@pytest.mark.parametrize(
+    "options", [{"publish": "eventhub", "connectionString": CONNECTION}, TOPIC]
+)
+def test_options_can_be_sent_to_executors_and_show_no_secret(options):
+    """No printed form has it, and no setting of the Kafka client is shown at all."""
+    secret = {"kafka.sasl.password": KEY} if options is TOPIC else {}
+    parsed = parse_publish_options({**options, **secret})
+
+    assert pickle.loads(pickle.dumps(parsed)) == parsed
+    assert hash(parsed.target) == hash(pickle.loads(pickle.dumps(parsed.target)))
+    assert KEY not in f"{parsed!r} {parsed} {parsed.target}"
+
+
+@pytest.mark.parametrize("name", ["acks", "delivery.timeout.ms", "transactional.id"])
+def test_a_setting_that_would_weaken_the_guarantee_is_refused(name):
+    """When the publisher is made; the message has no value."""
+    options = parse_publish_options({**TOPIC, f"kafka.{name}": KEY})
+    with pytest.raises(ConfigurationError, match=name) as refused:
+        options.target.make()
+
+    assert KEY not in str(refused.value)
+
+
+def test_a_secret_that_a_machine_does_not_have_is_named(monkeypatch):
+    """The message names the variable and the remedy."""
+    monkeypatch.delenv("HUB", raising=False)
+    options = parse_publish_options({"publish": "eventhub", "connectionString": "env:HUB"})
+    with pytest.raises(ConfigurationError, match=r"'HUB' is not set.*every executor"):
+        options.target.make()
+
+
+def test_every_option_is_documented(request):
+    """The table in the docs lists exactly the options that exist."""
+    page = (request.config.rootpath / "docs/spark.md").read_text("utf-8")
+    table = page.split("## Publishing rows")[1].split("\n## ")[0]
+    documented = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
+
+    assert documented == {*PUBLISH_OPTIONS, "kafka.bootstrap.servers", "kafka."}
