@@ -13,7 +13,13 @@ from typing import Annotated, Any, Final, Self
 
 from eventproc.concurrency.tasks import together
 from eventproc.config import Backoff
-from eventproc.errors import EventRefusedError, SourceUnavailableError
+from eventproc.errors import (
+    ConfigurationError,
+    EventRefusedError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
 from eventproc.models import OutgoingEvent
 from eventproc.ports import EventPublisher
 from eventproc.retries import async_attempts
@@ -39,7 +45,7 @@ Target = tuple[str | None, str | None]
 
 
 class EventHubPublisher(EventPublisher):
-    """Publishes to one event hub. It connects at the first event.
+    """Publishes to one event hub. It connects when it is opened.
 
     Args:
         fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
@@ -79,7 +85,22 @@ class EventHubPublisher(EventPublisher):
         return cls(*address, options=options)
 
     async def open(self) -> None:
+        """Connect, and ask for the partitions.
+
+        Raises:
+            ConfigurationError: the hub or its host does not exist, or the service refuses the
+                credential.
+            SourceUnavailableError: no answer.
+        """
         self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
+        try:
+            self._partition_ids = frozenset(await self._request_partition_ids())
+        except (SourceRejectedError, SuspectSettingError) as error:
+            await self.close()
+            raise ConfigurationError(
+                f"event hub {self._hub!r} cannot be published to: {error}. Check its name and that "
+                "the credential may send"
+            ) from error
 
     async def close(self) -> None:
         producer, self._producer = self._producer, None

@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import Annotated, Final
 
 from eventproc.errors import (
+    ConfigurationError,
     EventRefusedError,
     SourceRejectedError,
     SourceUnavailableError,
+    SuspectSettingError,
 )
 from eventproc.models import OutgoingEvent, PropertyValue
 from eventproc.ports import EventPublisher
@@ -73,14 +75,19 @@ class KafkaPublisher(EventPublisher):
         """Connect, and check that the topic exists.
 
         Raises:
-            ConfigurationError: the client refuses a setting.
-            SourceRejectedError: the topic does not exist, or the broker refuses the user.
+            ConfigurationError: the client refuses a setting; the topic or its host does not exist, or the broker refuses the user.
             SourceUnavailableError: no answer.
         """
         if self._producer is None:
             servers, topic = self._address.bootstrap_servers, self._address.topic
             producer = Producer(servers, topic, self._settings, self._note)
-            await asyncio.to_thread(producer.check, CHECK_MAX_S)
+            try:
+                await asyncio.to_thread(producer.check, CHECK_MAX_S)
+            except (SourceRejectedError, SuspectSettingError) as error:
+                raise ConfigurationError(
+                    f"topic {topic!r} at {servers} cannot be published to: {error}. Check the "
+                    "servers, the topic's name, and the security settings"
+                ) from error
             self._producer = producer
 
     async def close(self) -> None:
