@@ -75,7 +75,8 @@ class KafkaPublisher(EventPublisher):
         """Connect, and check that the topic exists.
 
         Raises:
-            ConfigurationError: the client refuses a setting; the topic or its host does not exist, or the broker refuses the user.
+            ConfigurationError: the client refuses a setting, the broker refuses the user, or the
+                topic or its host does not exist.
             SourceUnavailableError: no answer.
         """
         if self._producer is None:
