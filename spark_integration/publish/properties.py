@@ -30,8 +30,8 @@ def from_json(text: str) -> Value:
         value = json.loads(text)
     except ValueError:
         raise ValueError(
-            f"{text!r}, which is not JSON, as the source's values are: convert it, or set "
-            "propertyValues=text to publish every value as text"
+            f"{text!r}, which is not JSON, as the source's values are: set propertyValues=text to "
+            "publish every value as the text that it is"
         ) from None
     if isinstance(value, list):
         return [_plain(one, text) for one in value]

@@ -73,7 +73,8 @@ def _write(options: PublishOptions, rows: Iterator[pa.RecordBatch]) -> RowsPubli
 
 
 def _log_published(messages: Messages, batch_id: int | None) -> None:
-    get_logger("eventproc.spark").info(
+    log = get_logger("eventproc.spark")
+    log.info(
         "spark_rows_published",
         batch_id=batch_id,
         task_count=len(messages),
@@ -83,7 +84,8 @@ def _log_published(messages: Messages, batch_id: int | None) -> None:
 
 def _log_failed(messages: Messages, batch_id: int | None) -> None:
     done = _done(messages)
-    get_logger("eventproc.spark").warning(
+    log = get_logger("eventproc.spark")
+    log.warning(
         "spark_publish_failed",
         batch_id=batch_id,
         task_count=len(messages),
