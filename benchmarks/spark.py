@@ -10,6 +10,8 @@ The candidates, all with bodies of ``--body`` bytes, in batches of ``--batch`` r
 - *made -> noop*, *made -> nothing*: the bounds of any source in Python, and of any source and sink
   in Python: Arrow batches that are returned repeatedly, and a writer that does nothing;
 - *made -> sink, ...*: the same rows into our sink: the cost of the sink without the hub;
+- *made -> hub*, *made -> hub, keys*: the bodies of the same rows, published to another hub of the
+  emulator, without a key, and with one of 100 keys; in batches of a tenth of the rows;
 - *receiver*: the library's receivers in one plain process, as a processor's pumps read: the limit
   of everything that reads the hub;
 - *hub -> ...*: our source, into ``noop``, into the sink with a handler that takes columns or
@@ -51,6 +53,8 @@ from eventproc.models import EventPosition
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 
 HUB: Final = "bench"
+PUBLISHED: Final = "published"
+KEYS: Final = 100
 SENT_AT_ONCE: Final = 2000
 SAMPLE_INTERVAL_S: Final = 0.2
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
@@ -84,7 +88,7 @@ class Result:
 
 def serve(partition_count: int) -> None:
     """Run the emulator until standard input ends."""
-    with EventHubsEmulator({HUB: partition_count}) as emulator:
+    with EventHubsEmulator({HUB: partition_count, PUBLISHED: partition_count}) as emulator:
         print(emulator.connection_string_for(HUB), flush=True)
         sys.stdin.read()
 
@@ -250,6 +254,14 @@ def to_handler(name: str) -> WriteTo:
     return write_to
 
 
+def to_hub(conn_str: str) -> WriteTo:
+    given = {
+        "publish": "eventhub",
+        "connectionString": conn_str.replace(f"EntityPath={HUB}", f"EntityPath={PUBLISHED}"),
+    }
+    return lambda writer, _: writer.format("eventproc").options(**given)
+
+
 def to_each_batch(writer: DataStreamWriter, folder: Path) -> DataStreamWriter:
     sink = spark_integration.CheckpointingSink(
         "benchmarks._spark_handlers:Columns", **group(folder)
@@ -276,17 +288,23 @@ def candidates(
         given = {"rowsPerBatch": str(options.batch), "numPartitions": "2"}
         return spark.readStream.format("rate-micro-batch").options(**given).load()
 
-    def made() -> DataFrame:
-        given = {"rowsPerBatch": str(options.batch), "tasks": "2", "body": str(options.body)}
+    def made(rows: int = options.batch) -> DataFrame:
+        given = {"rowsPerBatch": str(rows), "tasks": "2", "body": str(options.body)}
         return spark.readStream.format("bound").options(**given).load()
 
+    def outgoing(*keys: str) -> DataFrame:
+        return made(options.batch // 10).selectExpr("body", *keys)
+
     columns, events = to_handler("Columns"), to_handler("Events")
+    published, key = to_hub(conn_str), f"string(sequenceNumber % {KEYS}) partitionKey"
     return {
         "rate -> noop": lambda: run_query(rate(), to_noop, batches),
         "made -> noop": lambda: run_query(made(), to_noop, batches),
         "made -> nothing": lambda: run_query(made(), to_nothing, batches),
         "made -> sink, columns": lambda: run_query(made(), columns, batches),
         "made -> sink, events": lambda: run_query(made(), events, batches),
+        "made -> hub": lambda: run_query(outgoing(), published, batches),
+        "made -> hub, keys": lambda: run_query(outgoing(key), published, batches),
         "receiver": lambda: run_receiver(conn_str, options),
         "hub, all columns -> noop": lambda: run_query(hub(None), to_noop),
         "hub -> noop": lambda: run_query(hub(NEEDED), to_noop),
