@@ -39,9 +39,21 @@ from eventproc.sources.eventhubs.producer import (
 BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
 """Waits between attempts to send a batch."""
 
+CONNECTIONS_MAX: Final = 8
+"""Most connections of a publisher."""
+
+KEYS_FOR_A_CONNECTION: Final = 100
+"""Another connection is used for each so many partition keys in one call of ``publish``.
+
+A batch has one key, and the client waits for its acknowledgement before it sends the next one. So
+with many keys the round trips determine the throughput, and connections divide them."""
+
 Attempts = Callable[..., Awaitable[Any]]
 Target = tuple[str | None, str | None]
 """Partition id and partition key of a batch; at most one of them is set."""
+
+Link = tuple[str | None, int]
+"""A link of the client: partition id, or ``None`` for all partitions; number of its connection."""
 
 
 class EventHubPublisher(EventPublisher):
@@ -68,7 +80,7 @@ class EventHubPublisher(EventPublisher):
         self._credential = credential
         self._options = options or EventHubOptions()
         self._ssl_context: ssl.SSLContext | None = None
-        self._producer: Producer | None = None
+        self._producer_by_number: dict[int, Producer] = {}
         self._partition_ids: frozenset[str] = frozenset()
 
     @classmethod
@@ -103,62 +115,51 @@ class EventHubPublisher(EventPublisher):
             ) from error
 
     async def close(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
+        producers, self._producer_by_number = self._producer_by_number, {}
+        for producer in producers.values():
             await producer.close()
 
     async def publish(self, events: Sequence[OutgoingEvent], *, patience: timedelta) -> None:
-        targets_by_link: dict[str | None, dict[Target, list[int]]] = {}
+        indexes_by_target: dict[Target, list[int]] = {}
         for index, event in enumerate(events):
-            target = _target(index, event)
-            targets = targets_by_link.setdefault(event.partition_id, {})
-            targets.setdefault(target, []).append(index)
+            indexes_by_target.setdefault(_target(index, event), []).append(index)
         attempts = async_attempts(patience, BACKOFF, SourceUnavailableError)
-        await self._check_partitions(targets_by_link, attempts)
-        # The client has one link for each partition, and one for all events without a partition.
-        await together(
-            *(
-                self._publish_over_link(events, targets, attempts)
-                for targets in targets_by_link.values()
-            )
-        )
+        await self._check_partitions(indexes_by_target, attempts)
+
+        async def over_link(number: int, targets: Sequence[Target]) -> None:
+            for target in targets:
+                data = ((i, _encoded(i, events[i])) for i in indexes_by_target[target])
+                await self._publish_to(number, target, data, attempts)
+
+        links = _links(indexes_by_target)
+        await together(*(over_link(number, targets) for (_, number), targets in links.items()))
 
     async def _check_partitions(
-        self, targets_by_link: Mapping[str | None, Mapping[Target, list[int]]], attempts: Attempts
+        self, indexes_by_target: Mapping[Target, Sequence[int]], attempts: Attempts
     ) -> None:
         """Refuse partitions that the hub does not have: the client takes them for an outage."""
-        wanted = {link for link in targets_by_link if link is not None}
+        wanted = {partition_id for partition_id, _ in indexes_by_target if partition_id is not None}
         if wanted <= self._partition_ids:
             return
         self._partition_ids = frozenset(await attempts(self._request_partition_ids))
         if unknown := sorted(wanted - self._partition_ids):
-            (indexes,) = targets_by_link[unknown[0]].values()
             raise EventRefusedError(
-                indexes[0],
+                indexes_by_target[unknown[0], None][0],
                 f"event hub {self._hub!r} has no partition {unknown[0]!r}: it has "
                 f"{', '.join(sorted(self._partition_ids, key=lambda p: (len(p), p)))}",
             )
 
-    async def _publish_over_link(
-        self,
-        events: Sequence[OutgoingEvent],
-        indexes_by_target: dict[Target, list[int]],
-        attempts: Attempts,
-    ) -> None:
-        for target, indexes in indexes_by_target.items():
-            await self._publish_to(target, ((i, _encoded(i, events[i])) for i in indexes), attempts)
-
     async def _publish_to(
-        self, target: Target, events: Iterable[tuple[int, Data]], attempts: Attempts
+        self, number: int, target: Target, events: Iterable[tuple[int, Data]], attempts: Attempts
     ) -> None:
-        """Send events of one target, batch by batch."""
-        batch: Batch = await attempts(self._new_batch, target)
+        """Send events of one target over one connection, batch by batch."""
+        batch: Batch = await attempts(self._new_batch, number, target)
         for index, data in events:
             if _is_added(index, batch, data):
                 continue
             if len(batch):
-                await attempts(self._send, target, batch)
-                batch = await attempts(self._new_batch, target)
+                await attempts(self._send, number, target, batch)
+                batch = await attempts(self._new_batch, number, target)
                 if _is_added(index, batch, data):
                     continue
             raise EventRefusedError(
@@ -166,48 +167,64 @@ class EventHubPublisher(EventPublisher):
                 f"it is too large for event hub {self._hub!r}: {encoded_size(data)} bytes, and the "
                 f"hub accepts at most {batch.max_size_in_bytes}",
             )
-        await attempts(self._send, target, batch)
+        await attempts(self._send, number, target, batch)
 
     async def _request_partition_ids(self) -> list[str]:
-        async with self._connection() as producer:
+        async with self._connection(0) as producer:
             return await producer.partition_ids()
 
-    async def _new_batch(self, target: Target) -> Batch:
+    async def _new_batch(self, number: int, target: Target) -> Batch:
         partition_id, partition_key = target
-        async with self._connection() as producer:
+        async with self._connection(number) as producer:
             return await producer.new_batch(partition_id=partition_id, partition_key=partition_key)
 
-    async def _send(self, target: Target, batch: Batch) -> None:
-        async with self._connection() as producer:
+    async def _send(self, number: int, target: Target, batch: Batch) -> None:
+        async with self._connection(number) as producer:
             await producer.send_batch(batch, _shown(target))
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Producer]:
-        """Yield the connection; after a failure close it, so that the next attempt makes another.
+    async def _connection(self, number: int) -> AsyncIterator[Producer]:
+        """Yield a connection; after a failure close it, so that the next attempt makes another.
 
         Other links of this publisher may use the same one, or have replaced it already.
         """
-        producer = self._connected()
+        producer = self._connected(number)
         try:
             yield producer
         except SourceUnavailableError:
-            if self._producer is producer:
-                self._producer = None
+            if self._producer_by_number.get(number) is producer:
+                del self._producer_by_number[number]
             await producer.close()
             raise
 
-    def _connected(self) -> Producer:
+    def _connected(self, number: int) -> Producer:
         if self._ssl_context is None:
             raise RuntimeError("the publisher is not open: use `async with`, or call open() first")
-        if self._producer is None:
-            self._producer = Producer(
+        if number not in self._producer_by_number:
+            self._producer_by_number[number] = Producer(
                 self._namespace,
                 self._hub,
                 self._credential,
                 self._options,
                 ssl_context=self._ssl_context,
             )
-        return self._producer
+        return self._producer_by_number[number]
+
+
+def _links(targets: Iterable[Target]) -> dict[Link, list[Target]]:
+    """Divide targets among links, which work at the same time.
+
+    A client has one link for each partition, and one for all events without a partition.
+    """
+    keyed = [target for target in targets if target[1] is not None]
+    connection_count = min(CONNECTIONS_MAX, 1 + len(keyed) // KEYS_FOR_A_CONNECTION)
+    links: dict[Link, list[Target]] = {}
+    for place, target in enumerate(keyed):
+        links.setdefault((None, place % connection_count), []).append(target)
+    for target in targets:
+        if target[1] is None:
+            links.setdefault((target[0], 0), []).append(target)
+    return links
 
 
 def _target(index: int, event: OutgoingEvent) -> Target:

@@ -296,3 +296,62 @@ SINK_PARTITION = guards_in(
         is_simulated=False,
     ),
 )
+
+PUBLISHED = "tests/integration/sources/test_publishers.py"
+
+HUB_PUBLISHER = guards_in(
+    "eventproc/sources/eventhubs/publisher.py",
+    ["tests/unit/eventproc/sources/eventhubs/test_publisher.py", PUBLISHED],
+    Guard(
+        name="Publishing: the last batch is sent and acknowledged, too",
+        without_it="a task succeeds, and its last rows are lost",
+        words="            )\n        await attempts(self._send, number, target, batch)\n",
+        mutated="            )\n",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Publishing: a full batch is sent before the next one is begun",
+        without_it="the events of every batch but the last are lost",
+        words="                await attempts(self._send, number, target, batch)\n",
+        mutated="",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Publishing: a key is sent over one connection",
+        without_it="its events overtake each other",
+        words="indexes_by_target.setdefault(_target(index, event), []).append(index)",
+        mutated="indexes_by_target.setdefault((None, None), []).append(index)",
+        is_simulated=False,
+    ),
+    Guard(
+        name="Publishing: a partition that does not exist is refused",
+        without_it="a wrong partition id is taken for an outage",
+        words="        if unknown := sorted(wanted - self._partition_ids):\n",
+        mutated="        if unknown := []:\n",
+        is_simulated=False,
+    ),
+)
+
+KAFKA_PUBLISHER = guards_in(
+    "eventproc/sources/kafka/publisher.py",
+    [PUBLISHED],
+    Guard(
+        name="Publishing to Kafka: a message without an outcome is a failure",
+        without_it="a task succeeds while the broker is down, and its rows are lost",
+        words="open_count := len(self._failures) + self._unanswered",
+        mutated="open_count := 0",
+        is_simulated=False,
+    ),
+)
+
+PUBLISH_TASK = guards_in(
+    "spark_integration/publish/task.py",
+    ["tests/unit/spark_integration/publish/test_task.py"],
+    Guard(
+        name="Publishing: an error names the row in its task, not in its Arrow batch",
+        without_it="users look for the error in another row",
+        words="        done += batch.num_rows\n",
+        mutated="        done = batch.num_rows\n",
+        is_simulated=False,
+    ),
+)
