@@ -1,6 +1,7 @@
-"""Event Hubs in Apache Spark: a source, a sink, and processors that run on executors.
+"""Event Hubs in Apache Spark: a source, two sinks, and processors that run on executors.
 
-``register(spark)`` makes ``format("eventproc")`` known to a session, for reading and for writing;
+``register(spark)`` makes ``format("eventproc")`` known to a session, for reading and for writing:
+rows are handed to a handler, or published to a hub or a Kafka topic (option ``publish``);
 ``CheckpointingSink`` is the sink for ``foreachBatch``; ``run_on_executors(spark, ...)`` starts a
 fleet of processors. ``docs/spark.md`` says what each of them guarantees.
 
@@ -17,9 +18,9 @@ Modules to build on, for other code that runs inside Spark:
 - ``columns.SCHEMA``: the columns, in the order that the whole package uses.
 
 ``pyspark`` and ``pyarrow`` are imported only in the upper layers: ``columns``, ``datasource``,
-``source.batch_reader``, ``source.stream_reader``, ``source.tasks``, and in ``sink`` the modules
-``batch``, ``events``, ``rows``, ``stream_writer`` and ``task``. Functions elsewhere import them
-when they are called.
+``source.batch_reader``, ``source.stream_reader``, ``source.tasks``, in ``sink`` the modules
+``batch``, ``events``, ``rows``, ``stream_writer`` and ``task``, and in ``publish`` the modules
+``rows``, ``task`` and ``writer``. Functions elsewhere import them when they are called.
 """
 
 from spark_integration.errors import (

@@ -66,5 +66,6 @@ class EventProcDataSource(DataSource):
             options = parse_publish_options(self.options)
             check_columns(schema)
             return PublishStreamWriter(options)
+        handling = parse_sink_options(self.options)
         check_rows(schema)
-        return EventProcStreamWriter(parse_sink_options(self.options))
+        return EventProcStreamWriter(handling)
