@@ -7,9 +7,10 @@ Layers, each of which imports only those below it:
 - ``direct_path``: ``path`` > ``receiver`` > ``azure_internals``, ``lazy_event``, ``credit`` >
   ``annotations``, ``frames``
 - ``client``
-- ``event``, ``errors``, ``options``
+- ``event``, ``batch``, ``errors``, ``options``
 
-Only ``client``, ``azure_internals``, ``public_path`` and ``producer`` import ``azure.eventhub``.
+Only ``client``, ``azure_internals``, ``public_path``, ``producer`` and ``batch`` import
+``azure.eventhub``.
 """
 
 from eventproc.extras import needing

@@ -9,20 +9,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, cast
 
-from azure.eventhub import EventData, EventDataBatch
+from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubProducerClient
 
 from eventproc.errors import SourceError
 from eventproc.models import PropertyValue, ReceivedEvent
+from eventproc.sources.eventhubs.batch import Batch
 from eventproc.sources.eventhubs.client import Credential, answered, connection_settings
 from eventproc.sources.eventhubs.options import EventHubOptions
 
 ANSWERS_MAX: Final = 4
 """Sending may take this many times ``connect_timeout``: several round trips for connection, token,
 link and event."""
-
-Data = EventData
-Batch = EventDataBatch
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MAX: Final = 2**63 - 1
@@ -63,7 +61,7 @@ class Producer:
 
     async def send(self, event: ReceivedEvent, extra_properties: Mapping[str, str | int]) -> bool:
         """Send an event with extra properties; return false if it is too large for the hub."""
-        data = encoded(event.body, {**event.properties, **extra_properties})
+        data = _event(event.body, {**event.properties, **extra_properties})
         for name in ("content_type", "correlation_id", "message_id"):
             if (value := getattr(event, name)) is not None:
                 setattr(data, name, value)
@@ -79,14 +77,15 @@ class Producer:
     async def new_batch(self, *, partition_id: str | None, partition_key: str | None) -> Batch:
         """Return an empty batch with the size limit of the link, for one partition or one key."""
         async with self._answered("connecting to"):
-            return await self._client.create_batch(
+            batch = await self._client.create_batch(
                 partition_id=partition_id, partition_key=partition_key
             )
+        return Batch(batch)
 
     async def send_batch(self, batch: Batch, where: str = "") -> None:
         """Send a batch, and return when the service has stored it; *where* is for the error."""
         async with self._answered(f"sending a batch of {len(batch)} events to {where}".rstrip()):
-            await self._client.send_batch(batch)
+            await self._client.send_batch(batch.request)
 
     async def close(self) -> None:
         """Close the connection. Never raises."""
@@ -102,7 +101,7 @@ class Producer:
                 yield
 
 
-def encoded(body: bytes, properties: Mapping[str, Any]) -> Data:
+def _event(body: bytes, properties: Mapping[str, Any]) -> EventData:
     """Return an event of the client with these properties.
 
     Raises:
@@ -116,34 +115,8 @@ def encoded(body: bytes, properties: Mapping[str, Any]) -> Data:
 
 def _typed(value: PropertyValue) -> Any:  # noqa: ANN401 - as the client takes it
     """Name the type of an integer that the client would encode in 32 bits, and so refuse."""
-    if type(value) is not int or -_INT_MAX <= value <= _INT_MAX:
+    if type(value) is not int or ~_INT_MAX <= value <= _INT_MAX:
         return value
-    if not -_LONG_MAX <= value <= _ULONG_MAX:
+    if not ~_LONG_MAX <= value <= _ULONG_MAX:
         raise ValueError(f"the integer {value} has more than 64 bits")
     return {"TYPE": "LONG" if value <= _LONG_MAX else "ULONG", "VALUE": value}
-
-
-def is_added(batch: Batch, data: Data) -> bool:
-    """Add an event to a batch; return false, and change nothing, if there is no room for it.
-
-    Raises:
-        ValueError: the event cannot be encoded.
-    """
-    try:
-        batch.add(data)
-    except UnicodeError:
-        raise
-    except ValueError:
-        return False
-    return True
-
-
-def encoded_size(data: Data) -> int:
-    """Return the bytes that an event takes in a batch of its own.
-
-    Raises:
-        ValueError: it cannot be encoded.
-    """
-    alone = EventDataBatch(max_size_in_bytes=_INT_MAX)
-    alone.add(data)
-    return alone.size_in_bytes

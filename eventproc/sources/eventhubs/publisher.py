@@ -20,21 +20,16 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
-from eventproc.models import OutgoingEvent
+from eventproc.models import OutgoingEvent, PropertyValue
 from eventproc.ports import EventPublisher
 from eventproc.retries import async_attempts
 from eventproc.settings import SECRET, checked
+from eventproc.sources.amqp.encoding import encode_event
 from eventproc.sources.connection_string import check_hub_name, check_namespace
 from eventproc.sources.eventhubs import client as azure_client
+from eventproc.sources.eventhubs.batch import Batch
 from eventproc.sources.eventhubs.options import EventHubOptions
-from eventproc.sources.eventhubs.producer import (
-    Batch,
-    Data,
-    Producer,
-    encoded,
-    encoded_size,
-    is_added,
-)
+from eventproc.sources.eventhubs.producer import Producer
 
 BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
 """Waits between attempts to send a batch."""
@@ -150,22 +145,22 @@ class EventHubPublisher(EventPublisher):
             )
 
     async def _publish_to(
-        self, number: int, target: Target, events: Iterable[tuple[int, Data]], attempts: Attempts
+        self, number: int, target: Target, events: Iterable[tuple[int, bytes]], attempts: Attempts
     ) -> None:
         """Send events of one target over one connection, batch by batch."""
         batch: Batch = await attempts(self._new_batch, number, target)
         for index, data in events:
-            if _is_added(index, batch, data):
+            if batch.add(data):
                 continue
             if len(batch):
                 await attempts(self._send, number, target, batch)
                 batch = await attempts(self._new_batch, number, target)
-                if _is_added(index, batch, data):
+                if batch.add(data):
                     continue
             raise EventRefusedError(
                 index,
-                f"it is too large for event hub {self._hub!r}: {encoded_size(data)} bytes, and the "
-                f"hub accepts at most {batch.max_size_in_bytes}",
+                f"it is too large for event hub {self._hub!r}: {batch.size_with(data)} bytes, and "
+                f"the hub accepts at most {batch.bytes_max}",
             )
         await attempts(self._send, number, target, batch)
 
@@ -241,9 +236,10 @@ def _target(index: int, event: OutgoingEvent) -> Target:
     return event.partition_id, event.partition_key
 
 
-def _encoded(index: int, event: OutgoingEvent) -> Data:
+def _encoded(index: int, event: OutgoingEvent) -> bytes:
     if event.body is None:
         raise EventRefusedError(index, "it has no body, and an event hub has no such events")
+    properties: dict[str, PropertyValue] = {}
     for name, value in event.properties.items():
         if isinstance(value, list):
             raise EventRefusedError(
@@ -251,15 +247,9 @@ def _encoded(index: int, event: OutgoingEvent) -> Data:
                 f"its property {name!r} is a list, and an event hub has only text, numbers, "
                 "booleans, bytes and null",
             )
+        properties[name] = value
     try:
-        return encoded(event.body, event.properties)
-    except ValueError as error:
-        raise EventRefusedError(index, f"it cannot be encoded: {error}") from error
-
-
-def _is_added(index: int, batch: Batch, data: Data) -> bool:
-    try:
-        return is_added(batch, data)
+        return encode_event(event.body, event.partition_key, properties)
     except ValueError as error:
         raise EventRefusedError(index, f"it cannot be encoded: {error}") from error
 

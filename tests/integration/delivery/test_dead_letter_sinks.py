@@ -161,7 +161,7 @@ async def test_a_hub_sink_publishes_the_event_with_its_error_as_properties(tmp_p
 async def test_a_hub_sink_stores_an_event_whose_number_needs_64_bits():
     """Azure's client encodes an integer in 32 bits unless its type is named."""
     number = 2**40
-    event = replace(dead_letter().event, sequence_number=number, properties={"least": -(2**63) + 1})
+    event = replace(dead_letter().event, sequence_number=number, properties={"least": -(2**63)})
     with EventHubsEmulator({"dead": 1}) as emulator:
         sink = EventHubDeadLetterSink.from_connection_string(emulator.connection_string_for("dead"))
         await sink.open()
@@ -170,7 +170,7 @@ async def test_a_hub_sink_stores_an_event_whose_number_needs_64_bits():
         (stored,) = received(emulator, "dead", 1)
     found: Any = stored.properties
 
-    assert (found[b"eventproc_sequence_number"], found[b"least"]) == (number, -(2**63) + 1)
+    assert (found[b"eventproc_sequence_number"], found[b"least"]) == (number, -(2**63))
 
 
 async def test_a_hub_sink_whose_hub_is_missing_cannot_be_opened():

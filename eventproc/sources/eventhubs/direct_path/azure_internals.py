@@ -1,4 +1,4 @@
-# ruff: noqa: SLF001 - the only module that uses private names of Azure's client
+# ruff: noqa: SLF001 - this module uses private names of Azure's client
 """Everything that uses private names of Azure's client.
 
 The client's public receive methods sleep 50 ms between reads, request the partition ids before each
