@@ -90,6 +90,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *spark.SINK_STORE,
         *spark.SINK_PARTITION,
         *spark.HUB_PUBLISHER,
+        *spark.HUB_BATCH,
         *spark.KAFKA_PUBLISHER,
         *spark.PUBLISH_TASK,
         *fleet.FLEET,

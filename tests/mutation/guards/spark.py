@@ -332,6 +332,18 @@ HUB_PUBLISHER = guards_in(
     ),
 )
 
+HUB_BATCH = guards_in(
+    "eventproc/sources/eventhubs/batch.py",
+    ["tests/unit/eventproc/sources/amqp/test_encoding.py", PUBLISHED],
+    Guard(
+        name="Publishing: a batch takes no more than its limit",
+        without_it="the service refuses every full batch",
+        words="        if size > self.bytes_max:\n",
+        mutated="        if size > self.bytes_max + 1:\n",
+        is_simulated=False,
+    ),
+)
+
 KAFKA_PUBLISHER = guards_in(
     "eventproc/sources/kafka/publisher.py",
     [PUBLISHED],
