@@ -30,6 +30,11 @@ SERVERS: Final = "bootstrap.servers"
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """Options of Spark itself, which it passes to a sink with the sink's own."""
 
+_OF_THE_OTHER_SINK: Final = {
+    "fullyQualifiedNamespace": "names a hub without a credential, and publishing needs one: give "
+    "connectionString, or publish=module:function",
+    "handler": "and publish exclude each other: a sink hands rows to a handler or publishes them",
+}
 _KINDS: Final = "eventhub, kafka or module:function"
 _OPTIONS_BY_KIND: Final[Mapping[str, frozenset[str]]] = {
     "eventhub": frozenset({"connectionString", "eventHubName"}),
@@ -69,6 +74,9 @@ def parse_publish_options(options: Mapping[str, str]) -> PublishOptions:
             kafka[name.lower().removeprefix(KAFKA_PREFIX)] = options[name]
         elif name.lower() not in SPARKS_OWN:
             others[name] = options[name]
+    for name, reason in _OF_THE_OTHER_SINK.items():
+        if name.lower() in {other.lower().removeprefix("eventhubs.") for other in others}:
+            raise ConfigurationError(f"{name} {reason}")
     given = OptionReader(others, known=PUBLISH_OPTIONS, part="sink with publish")
     return PublishOptions(
         target=_target(given, kafka),

@@ -1,5 +1,6 @@
 """Publishers on the emulator and on a real Kafka broker: acknowledgements, refusals, outages."""
 
+import asyncio
 import gc
 import warnings
 from collections import Counter
@@ -162,6 +163,29 @@ async def test_a_throttled_batch_is_sent_again_until_the_hub_accepts_it(emulator
 
     assert once == 10
     assert stored(emulator) >= 20
+
+
+async def test_no_event_is_lost_while_connections_break(emulator):
+    """Batches without an acknowledgement are sent again; each event's first copy is in order."""
+    events = [
+        OutgoingEvent(body=b"%03d" % number * 20_000, partition_id=str(number % 3))
+        for number in range(150)
+    ]
+
+    async def disturb() -> None:
+        for _ in range(8):
+            await asyncio.sleep(0.15)
+            await asyncio.to_thread(emulator.drop_connections)
+
+    async with hub_publisher(emulator) as publisher:
+        disturbing = asyncio.create_task(disturb())
+        await publisher.publish(events, patience=timedelta(seconds=60))
+        await disturbing
+    counts = [len(emulator.events("hub", str(partition))) for partition in range(3)]
+    source = EventHubSource.from_connection_string(emulator.connection_string_for("hub"))
+    found = [list(dict.fromkeys(e.body for e in part)) for part in await received(source, counts)]
+
+    assert found == [[event.body for event in events[partition::3]] for partition in range(3)]
 
 
 async def test_a_hub_that_stays_busy_is_an_error_after_the_patience(emulator):

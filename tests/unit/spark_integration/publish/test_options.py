@@ -90,8 +90,13 @@ def test_a_function_can_be_the_target():
         ({"publish": "a:b", "kafka.linger.ms": "5"}, "kafka.linger.ms has no effect.*a:b"),
         (
             {**TOPIC, "handler": "sums:Sums"},
-            "'handler' is not an option of the eventproc sink with",
+            "handler and publish exclude each other",
         ),
+        (
+            {"publish": "eventhub", "fullyQualifiedNamespace": "contoso.example"},
+            "fullyQualifiedNamespace names a hub without a credential.*module:function",
+        ),
+        ({**TOPIC, "acks": "1"}, "'acks' is not an option of the eventproc sink with publish"),
         ({**TOPIC, "topics": "a"}, "did you mean topic"),
         ({**TOPIC, "propertyValues": "xml"}, "propertyValues is 'xml': give json or text"),
         ({**TOPIC, "operationTimeout": "0s"}, "duration"),
