@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 
 from eventproc.testing import KafkaBroker
 from tests.integration.sources.kafka_topic import KafkaTopic
-from tests.integration.sources.test_publishers import received
+from tests.integration.sources.received_events import received
 
 pytestmark = pytest.mark.long
 

@@ -4,23 +4,24 @@ import asyncio
 import gc
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import chain
 from typing import Any
 
 import pytest
 
-from eventproc import ConfigurationError, EventPosition, ReceivedEvent
+from eventproc import ConfigurationError
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import EventRefusedError, SourceUnavailableError
 from eventproc.models import OutgoingEvent
-from eventproc.ports import EventPublisher, EventSource
+from eventproc.ports import EventPublisher
 from eventproc.sources.eventhubs import EventHubOptions, EventHubPublisher, EventHubSource
 from eventproc.sources.eventhubs.publisher import KEYS_FOR_A_CONNECTION
 from eventproc.sources.kafka import KafkaPublisher
 from eventproc.testing import KafkaBroker
 from tests.integration.sources.kafka_topic import KafkaTopic
+from tests.integration.sources.received_events import received
 
 # After a connection is lost Azure's client leaves its socket to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -59,22 +60,6 @@ def numbered(count: int, **fields: str) -> list[OutgoingEvent]:
 def stored(emulator: EventHubsEmulator) -> int:
     """Return how many events the hub has."""
     return sum(len(emulator.events("hub", p)) for p in emulator.partition_ids("hub"))
-
-
-async def received(source: EventSource, counts: Sequence[int]) -> list[list[ReceivedEvent]]:
-    """Return so many events of each partition."""
-    found: list[list[ReceivedEvent]] = []
-    async with source:
-        for partition, count in enumerate(counts):
-            receiver = await source.open_receiver(
-                "$Default", str(partition), EventPosition.earliest()
-            )
-            events: list[ReceivedEvent] = []
-            while len(events) < count:
-                events += await receiver.receive(events_max=100, wait_max=SOON)
-            await receiver.close()
-            found.append(events)
-    return found
 
 
 # --- event hubs ----------------------------------------------------------------------------------
