@@ -1,5 +1,6 @@
 """The records that modules exchange: frozen dataclasses and enums, all importable from here."""
 
+from eventproc.models.batch import EventBatch, body_bytes
 from eventproc.models.checkpoint import (
     COMPLETED_RANGES_MAX,
     NO_OFFSET,
@@ -59,6 +60,7 @@ __all__ = [
     "CloseReason",
     "ConsumerGroup",
     "DeadLetter",
+    "EventBatch",
     "EventPosition",
     "GroupRecord",
     "LastEnqueued",
@@ -79,6 +81,7 @@ __all__ = [
     "RecordResult",
     "SequenceRange",
     "WriteOutcome",
+    "body_bytes",
     "check_state",
     "describe_error",
 ]

@@ -4,8 +4,6 @@ Rule: no Python statement runs once for each event before a handler gets it. ``m
 fill the slots, and the first access to a field converts its whole column.
 """
 
-import base64
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,6 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from eventproc.columns import from_json
 from eventproc.errors import ConfigurationError
 from eventproc.models import ReceivedEvent
 
@@ -120,16 +119,3 @@ def _fill(name: str, events: Iterable[object], values: Iterable[object]) -> None
 
 def _from_map(entries: Sequence[tuple[str, str | None]] | None) -> dict[str, object]:
     return {key: from_json(value) for key, value in entries or ()}
-
-
-def from_json(text: str | None) -> object:
-    """Return a property's value as published; text that is not JSON, from the query, as it is."""
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    if isinstance(value, dict) and value.keys() == {"base64"}:
-        return base64.b64decode(value["base64"])
-    return value

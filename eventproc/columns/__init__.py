@@ -1,0 +1,24 @@
+"""Events as Arrow columns: their names and types, and the conversion of events.
+
+Names and types are those of the Scala connector for Event Hubs, so they are the same in Spark and
+in a processor. As there, values of ``properties`` and ``systemProperties`` are JSON, so that ``1``
+and ``"1"`` stay different.
+"""
+
+from eventproc.extras import needing
+
+with needing("columns"):
+    from eventproc.columns.events import to_columns
+    from eventproc.columns.json_text import from_json, to_json
+    from eventproc.columns.schema import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, check_names, schema_of
+
+__all__ = [
+    "COLUMNS",
+    "PUBLISHER",
+    "WITH_OWN_COLUMN",
+    "check_names",
+    "from_json",
+    "schema_of",
+    "to_columns",
+    "to_json",
+]

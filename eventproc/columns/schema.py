@@ -1,0 +1,56 @@
+"""The names and types of the columns."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from eventproc.errors import ConfigurationError
+
+_TEXTS: Final = pa.map_(pa.string(), pa.string())
+
+COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "body": pa.binary(),
+    "partition": pa.string(),
+    "offset": pa.string(),
+    "sequenceNumber": pa.int64(),
+    "enqueuedTime": pa.timestamp("us", tz="UTC"),
+    "publisher": pa.string(),
+    "partitionKey": pa.string(),
+    "properties": _TEXTS,
+    "systemProperties": _TEXTS,
+}
+"""The type of each column, by name, in the order of the connector."""
+
+PUBLISHER: Final = "x-opt-publisher"
+
+WITH_OWN_COLUMN: Final = frozenset(
+    {
+        "x-opt-sequence-number",
+        "x-opt-offset",
+        "x-opt-enqueued-time",
+        "x-opt-partition-key",
+        PUBLISHER,
+    }
+)
+"""Annotations that are left out of ``systemProperties``, because each is a column of its own."""
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Check that each name is that of a column, and that none is given twice.
+
+    Raises:
+        ConfigurationError: the message names the columns that there are.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name not in COLUMNS:
+            raise ConfigurationError(f"there is no column {name!r}: choose of {', '.join(COLUMNS)}")
+        if name in seen:
+            raise ConfigurationError(f"column {name!r} is named twice: name it once")
+        seen.add(name)
+
+
+def schema_of(names: Iterable[str]) -> pa.Schema:
+    """Return the Arrow schema of these columns."""
+    return pa.schema([pa.field(name, COLUMNS[name]) for name in names])
