@@ -4,11 +4,10 @@ Rule 1: the service sends events only against AMQP credit, and credit is granted
 in the buffer. So the buffer is bounded although the link is read all the time. The link of a slow
 caller stays alive, and a displacement is noticed at once.
 Rule 2: between taking events out of the buffer and returning them there is no ``await``.
-Rule 3: the buffer holds encoded messages. ``receive`` turns them into events.
+Rule 3: the buffer holds encoded messages. ``receive`` turns them into events, or into a batch.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final
@@ -18,8 +17,10 @@ from eventproc.logs import shown
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLink
+from eventproc.sources.eventhubs.direct_path.buffers import EventBuffer, ReceiveBuffer
 from eventproc.sources.eventhubs.direct_path.credit import Credit
-from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader, last_enqueued_in
+from eventproc.sources.eventhubs.direct_path.frames import FrameParser
+from eventproc.sources.eventhubs.direct_path.lazy_event import last_enqueued_in
 
 LISTEN_MAX_S: Final = 2.0
 """Longest wait for bytes before the link is maintained; heartbeats are due about every minute."""
@@ -36,8 +37,7 @@ class EventHubReceiver(PartitionReceiver):
     def __init__(self, credit: Credit) -> None:
         """Hold as many events as *credit* allows."""
         self._credit = credit
-        self._buffer: deque[bytes] = deque()
-        self._events = EventReader()
+        self._buffer: ReceiveBuffer = EventBuffer()
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
         self._newest: bytes | None = None
@@ -71,11 +71,27 @@ class EventHubReceiver(PartitionReceiver):
             not self._buffer or isinstance(self._error, ReceiverDisplacedError)
         ):
             raise self._error
-        take = self._buffer.popleft
-        payloads = [take() for _ in range(min(events_max, len(self._buffer)))]
-        self._credit.remove(len(payloads), sum(map(len, payloads)))
+        events, count, byte_count = self._buffer.take(events_max)
+        self._credit.remove(count, byte_count)
         self._wake_reader()
-        return self._events.read(payloads)
+        return events
+
+    def read_columns(self) -> None:
+        link, buffer = self._link, self._buffer
+        assert link is not None, "the receiver is open"
+        if not (isinstance(buffer, EventBuffer) and isinstance(link.parser, FrameParser)):
+            return
+        # Imported here: handlers of single events need neither numpy nor Arrow.
+        from eventproc.sources.eventhubs.direct_path.column_buffer import (  # noqa: PLC0415
+            ColumnBuffer,
+        )
+        from eventproc.sources.eventhubs.direct_path.column_frames import (  # noqa: PLC0415
+            ColumnFrameParser,
+        )
+
+        self._buffer = ColumnBuffer()
+        self._buffer.add(buffer.take_all())
+        link.parser = ColumnFrameParser(link.parser)
 
     async def close(self) -> None:
         self._end(SourceUnavailableError("the receiver is closed"))
@@ -102,8 +118,7 @@ class EventHubReceiver(PartitionReceiver):
 
     def _keep(self, payloads: Sequence[bytes]) -> None:
         if payloads:
-            self._credit.add(len(payloads), sum(map(len, payloads)))
-            self._buffer.extend(payloads)
+            self._credit.add(len(payloads), self._buffer.add(payloads))
             self._newest = payloads[-1]
             self._arrived.set()
 
