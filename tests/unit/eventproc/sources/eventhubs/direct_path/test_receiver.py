@@ -303,7 +303,7 @@ async def test_an_event_received_while_a_thread_decodes_an_older_one_is_the_newe
         section(0x71, {Symbol("last_enqueued_sequence_number"): Long(number)}) + message(number)
         for number in (7, 8)
     )
-    receiver = EventHubReceiver(Credit(10, 10**9))
+    receiver = EventHubReceiver(Credit(10, 10**9), 10)
 
     def receive_meanwhile(payload: bytes) -> LastEnqueued | None:
         if payload is first:
