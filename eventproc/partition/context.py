@@ -107,14 +107,14 @@ class CallContext(PartitionContext):
         self._progress.begin_call()
         self.busy_since_s = self._loop.time()
 
-    def end_call(self, done: Sequence[ReceivedEvent] | None) -> None:
-        """Note that the call ended, and that it completed the events *done*.
+    def end_call(self, done: Sequence[Sequence[ReceivedEvent]] | None) -> None:
+        """Note that the call ended, and that it completed these parts of its events.
 
         ``None``: it failed or was cancelled, so its effect on the state is undone.
         """
         self.busy_since_s = None
         if done:
-            self.complete(done)
+            self.complete(*done)
         self._progress.end_call(keeps_state=done is not None)
 
     def is_unhandled(self, event: ReceivedEvent) -> bool:
@@ -125,9 +125,9 @@ class CallContext(PartitionContext):
         """Return those of these events, in order, that are still to be handled."""
         return self._progress.unhandled(events)
 
-    def complete(self, events: Sequence[ReceivedEvent]) -> None:
+    def complete(self, *parts: Sequence[ReceivedEvent]) -> None:
         """Note that these events are handled or given up."""
-        self._on_done(self._progress.done(events))
+        self._on_done(self._progress.done(*parts))
 
 
 def _as_event(sequence_number: int | None) -> int | None:

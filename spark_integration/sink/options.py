@@ -7,7 +7,12 @@ from typing import Annotated, Final
 
 from eventproc.config import FailureAction, FailurePolicy
 from eventproc.errors import ConfigurationError
-from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
+from eventproc.handler import (
+    BlockingPartitionHandler,
+    HandlerFactory,
+    PartitionHandler,
+    defines_columns,
+)
 from eventproc.models import ConsumerGroup
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.ports import DeadLetterSink
@@ -123,7 +128,7 @@ class SinkOptions:
         check_made(handler, takes_columns=True)
         if isinstance(handler, BlockingPartitionHandler):
             return ThreadedHandler(handler)
-        if hasattr(handler, "process_columns"):
+        if defines_columns(type(handler)):
             self._check_for_columns(type(handler).__name__)
         return handler
 

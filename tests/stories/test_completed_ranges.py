@@ -118,7 +118,7 @@ def test_no_body_is_kept_of_an_event_above_the_position():
     progress = lanes([1, 2])
 
     kept = [each for run in progress._window._runs for each in run.events]
-    assert numbers(kept) == [1, 2]
+    assert [each.sequence_number for each in kept] == [1, 2]
     assert not [each for each in kept if hasattr(each, "body")]
 
 
