@@ -20,6 +20,7 @@ from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLink
 from eventproc.sources.eventhubs.direct_path.path import OWNER_LEVEL
+from eventproc.sources.eventhubs.options import PREFETCH
 
 SENT_AT: Final = struct.Struct(">d")
 """The first bytes of a body: the monotonic clock, which all processes of a machine share."""
@@ -97,7 +98,7 @@ async def read_with_eventproc(
             if events and counters.add(partition_id, bodies_of(events)):
                 done.set()
 
-    prefetch = max(EventHubOptions().prefetch, counters.batch)
+    prefetch = max(PREFETCH, counters.batch)
     options = EventHubOptions(prefetch=prefetch, receive_path=path)
     async with EventHubSource.from_connection_string(conn_str, options=options) as source:
         pumps = [

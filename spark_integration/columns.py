@@ -73,27 +73,21 @@ def to_record_batches(schema: StructType, chunks: Iterable[Chunk]) -> Iterator[p
     waiting: list[pa.RecordBatch] = []
     row_count = byte_count = 0
     for partition_id, received in chunks:
-        for part, part_bytes in _parts(received):
-            if row_count + len(part) > ROWS_MAX or byte_count + part_bytes > BODY_BYTES_MAX:
+        left = received
+        while left:
+            part = left[: ROWS_MAX - row_count]
+            while len(part) > 1 and byte_count + body_bytes(part) > BODY_BYTES_MAX:
+                part = part[: len(part) // 2]
+            part_bytes = body_bytes(part)
+            if row_count and (not part or byte_count + part_bytes > BODY_BYTES_MAX):
                 yield from _joined(waiting)
                 waiting, row_count, byte_count = [], 0, 0
+                continue
             waiting.append(to_columns(part, names, partition_id))
             row_count += len(part)
             byte_count += part_bytes
+            left = left[len(part) :]
     yield from _joined(waiting)
-
-
-def _parts(events: Sequence[ReceivedEvent]) -> Iterator[tuple[Sequence[ReceivedEvent], int]]:
-    """Yield the events in parts that fit into a batch, each with the bytes of its bodies."""
-    if not events:
-        return
-    byte_count = body_bytes(events)
-    if len(events) == 1 or (len(events) <= ROWS_MAX and byte_count <= BODY_BYTES_MAX):
-        yield events, byte_count
-        return
-    middle = min(len(events) // 2, ROWS_MAX)
-    yield from _parts(events[:middle])
-    yield from _parts(events[middle:])
 
 
 def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

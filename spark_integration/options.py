@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition
 from eventproc.sources.eventhubs import EventHubOptions
+from eventproc.sources.eventhubs.options import PREFETCH_MAX
 from eventproc.validation.option_values import parse_duration
 from spark_integration.positions import Positions, parse_positions
 from spark_integration.recipes import SourceRecipe, StoreRecipe
@@ -175,7 +176,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
         events_per_task_max=given.count("maxEventsPerTask"),
         fails_on_data_loss=given.flag("failOnDataLoss", otherwise=True),
         is_exclusive=given.flag("useExclusiveReceiver", otherwise=False),
-        prefetch=given.count("prefetchCount") or EventHubOptions().prefetch,
+        prefetch=given.count("prefetchCount") or PREFETCH_MAX,
         patience=given.span("operationTimeout", otherwise=timedelta(minutes=5)),
         silence_max=given.span("receiverTimeout", otherwise=timedelta(seconds=10)),
         poll_interval=given.span("pollInterval", otherwise=timedelta(seconds=1)),

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 
 from eventproc.concurrency.resource import AsyncResource
 from eventproc.models import (
@@ -13,6 +14,10 @@ from eventproc.models import (
     ReceivedEvent,
     SequenceRange,
 )
+
+GATHER: Final = timedelta(milliseconds=5)
+"""How long a batch of columns waits for more events: far less than polling for it costs elsewhere,
+and enough for thousands of events where there is a backlog."""
 
 
 class PartitionReceiver(ABC):
@@ -34,6 +39,18 @@ class PartitionReceiver(ABC):
             ReceiverDisplacedError: another receiver took the link.
             SourceUnavailableError: the link broke; open another.
             SourceRejectedError: retrying will not help.
+        """
+
+    def read_columns(self, *, gather: timedelta = GATHER) -> None:  # noqa: B027
+        """Return an ``EventBatch`` from ``receive`` from now on, if that costs less than events.
+
+        Called once at most, before the first ``receive``, if columns are built of the events.
+
+        Args:
+            gather: How long ``receive`` may wait for more events after the first.
+
+        Raises:
+            MissingExtraError: the extra ``columns`` is not installed.
         """
 
     @abstractmethod

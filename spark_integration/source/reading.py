@@ -7,8 +7,11 @@ Rule 3: receivers opened ahead of time buffer at most ``prefetchCount`` events t
 """
 
 import asyncio
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from operator import attrgetter
 from typing import Final
 
 from eventproc.errors import (
@@ -25,8 +28,12 @@ from spark_integration.source.hub import span_of
 from spark_integration.source.outage import Outage
 from spark_integration.source.planning import EventRange
 
-EVENTS_AT_ONCE: Final = 256
-"""Most events that one call takes from a receiver."""
+EVENTS_AT_ONCE: Final = 10_000
+"""Most events that one call takes from a receiver: as many as Spark puts into an Arrow batch."""
+
+GATHER: Final = timedelta(milliseconds=100)
+"""How long a batch waits for more events. All are in the hub already, and each Arrow batch costs as
+much as hundreds of rows."""
 
 OPEN_AHEAD_MAX: Final = 8
 """Most ranges of a task whose receivers are open at a time. Opening one takes several round trips,
@@ -92,6 +99,9 @@ class _TaskReader:
             reader.open_soon()
 
 
+_number: Final = attrgetter("sequence_number")
+
+
 class RangeReader:
     """Reads one range."""
 
@@ -115,13 +125,7 @@ class RangeReader:
     def open_soon(self) -> None:
         """Start to open the receiver, unless it is open or the range is finished."""
         if self._opening is None and self.left:
-            self._opening = asyncio.create_task(
-                self._source.open_receiver(
-                    self._options.consumer_group,
-                    self.partition_id,
-                    EventPosition.from_sequence_number(self._next, is_inclusive=True),
-                )
-            )
+            self._opening = asyncio.create_task(self._open())
 
     async def read(self) -> Sequence[ReceivedEvent]:
         """Return the next events; an empty sequence at the end of the range."""
@@ -146,6 +150,15 @@ class RangeReader:
         await asyncio.wait([opening])
         if not opening.cancelled() and opening.exception() is None:
             await opening.result().close()
+
+    async def _open(self) -> PartitionReceiver:
+        receiver = await self._source.open_receiver(
+            self._options.consumer_group,
+            self.partition_id,
+            EventPosition.from_sequence_number(self._next, is_inclusive=True),
+        )
+        receiver.read_columns(gather=GATHER)
+        return receiver
 
     async def _receive(self) -> Sequence[ReceivedEvent]:
         """Wait for events; return those inside of the range."""
@@ -172,18 +185,20 @@ class RangeReader:
             if last - first == len(events) - 1 and last < self._planned.end:
                 self._next = last + 1
                 return events
-        accepted = []
-        for event in events:
-            number = event.sequence_number
-            if number < self._next:
-                continue  # a receiver may begin before its position
+        # A receiver may begin before its position, and it reads on behind the end.
+        begin = bisect_left(events, first, key=_number)
+        end = bisect_left(events, self._planned.end, begin, key=_number)
+        accepted = events[begin:end]
+        if not has_gaps and accepted and _number(accepted[-1]) - first >= len(accepted):
+            for event in accepted:
+                self._skip_to(_number(event))
+                self._next = _number(event) + 1
+        if accepted:
+            self._next = _number(accepted[-1]) + 1
+        if end < len(events):
             if not has_gaps:
-                self._skip_to(min(number, self._planned.end))
-            if number >= self._planned.end:
-                self._next = self._planned.end
-                break
-            accepted.append(event)
-            self._next = number + 1
+                self._skip_to(self._planned.end)
+            self._next = self._planned.end
         return accepted
 
     def _skip_to(self, number: int) -> None:

@@ -8,5 +8,5 @@ from tests.spark.faulty_hub import folder
 def orders(options: EventHubOptions) -> RabbitStreams:
     """Make a source on the super stream that the test names in a file."""
     url, stream = (folder() / "stream").read_text().split()
-    read = StreamOptions(prefetch=options.prefetch, key="property:customer")
+    read = StreamOptions(prefetch=options.prefetch or 1000, key="property:customer")
     return RabbitStreams(url, stream=stream, options=read)

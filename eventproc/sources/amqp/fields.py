@@ -42,7 +42,7 @@ class SystemFields(NamedTuple):
 
 def to_properties(application_properties: Mapping[bytes, object] | None) -> Mapping[str, object]:
     """Return the publisher's own properties."""
-    return {_name(name): _plain(value) for name, value in (application_properties or {}).items()}
+    return {_name(name): plain(value) for name, value in (application_properties or {}).items()}
 
 
 def to_system_fields(
@@ -52,12 +52,12 @@ def to_system_fields(
 
     The thirteen properties are in the order of ``PROPERTY_NAMES``.
     """
-    found = {_name(name): _plain(value) for name, value in (annotations or {}).items()}
+    found = {_name(name): plain(value) for name, value in (annotations or {}).items()}
     if properties is None:
         return SystemFields(found)
     for name, value in zip(PROPERTY_NAMES, properties, strict=False):
         if value is not None:
-            found[name] = _plain(value)
+            found[name] = plain(value)
     return SystemFields(
         found,
         content_type=to_text(found.get("content-type")),
@@ -88,10 +88,10 @@ def _items(section: object) -> Iterable[object]:
 
 
 def _json(value: object) -> bytes:
-    return json.dumps(_plain(value), default=str, ensure_ascii=False).encode()
+    return json.dumps(plain(value), default=str, ensure_ascii=False).encode()
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """Return the value with ``bytes`` replaced by text if they are valid UTF-8."""
     if isinstance(value, bytes):
         try:
@@ -99,9 +99,9 @@ def _plain(value: object) -> object:
         except UnicodeDecodeError:
             return value
     if isinstance(value, dict):
-        return {_name(name): _plain(inner) for name, inner in value.items()}
+        return {_name(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     return value
 
 

@@ -10,6 +10,9 @@ from typing import Annotated, Final
 from eventproc.errors import ConfigurationError
 from eventproc.settings import Count, PositiveSpan, Within, check_settings
 
+PREFETCH: Final = 1000
+"""The default of ``prefetch``, where events are not read as columns."""
+
 PREFETCH_MAX: Final = 10_000
 """Upper limit of ``prefetch``. More costs memory (an event may have 1 MB) and gains nothing."""
 
@@ -81,10 +84,11 @@ class HttpProxy:
 class EventHubOptions:
     """Every setting of an ``EventHubSource``. The defaults suit most hubs."""
 
-    prefetch: Annotated[int, Within(least=1, most=PREFETCH_MAX)] = 1000
+    prefetch: Annotated[int, Within(least=1, most=PREFETCH_MAX)] | None = None
     """Most events that wait in memory for each partition. The service is never asked for more
-    events than there is room for. The value was chosen by measurement against 300, the default of
-    Azure's clients: see ``docs/decisions/0021-how-events-are-read.md``."""
+    events than there is room for. By default 1,000, chosen by measurement against 300, the default
+    of Azure's clients (``docs/decisions/0021-how-events-are-read.md``); and 10,000 for handlers of
+    columns, because a large batch of columns costs less for each event."""
 
     prefetch_bytes: Count = 8 * 1024 * 1024
     """Most bytes of events that wait in memory for each partition. AMQP credit counts events only,

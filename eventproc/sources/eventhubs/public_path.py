@@ -55,7 +55,7 @@ from eventproc.sources.eventhubs.event import (
     checked_position,
     to_last_enqueued,
 )
-from eventproc.sources.eventhubs.options import EventHubOptions
+from eventproc.sources.eventhubs.options import PREFETCH, EventHubOptions
 
 SIGN_OF_LIFE_S: Final = 1.5
 """The client calls back with an empty batch after this time without an event. If it cannot open a
@@ -133,7 +133,7 @@ class PublicPath:
         receiver = PublicReceiver(
             client,
             what,
-            buffer_size=max(1, self._options.prefetch // 3),
+            buffer_size=max(1, (self._options.prefetch or PREFETCH) // 3),
             on_open_failed=on_open_failed,
         )
         receiver.begin(

@@ -35,15 +35,15 @@ READING = guards_in(
     Guard(
         name="Spark: an event before the start of the range is skipped",
         without_it="a receiver that begins too early repeats events",
-        words="            if number < self._next:\n",
-        mutated="            if number < 0:\n",
+        words="        begin = bisect_left(events, first, key=_number)\n",
+        mutated="        begin = 0\n",
         is_simulated=False,
     ),
     Guard(
-        name="|| the next batch has the same events again",
+        name="Spark: an event behind the end of the range is left to the next batch",
         without_it="the next batch has the same events again",
-        words="                self._next = self._planned.end\n                break\n",
-        mutated="                pass\n",
+        words="        end = bisect_left(events, self._planned.end, begin, key=_number)\n",
+        mutated="        end = len(events)\n",
         is_simulated=False,
     ),
     Guard(

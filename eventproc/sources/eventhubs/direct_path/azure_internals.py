@@ -22,7 +22,7 @@ from eventproc.errors import SourceError, SourceUnavailableError
 from eventproc.models import EventPosition, PartitionProperties
 from eventproc.sources.amqp.fields import to_time
 from eventproc.sources.eventhubs.client import Client, start_of
-from eventproc.sources.eventhubs.direct_path.frames import FrameParser, ParsedFrames
+from eventproc.sources.eventhubs.direct_path.frames import FrameParser, ParsedFrames, Parser
 from eventproc.sources.eventhubs.errors import (
     UnexpectedShapeError,
     as_text,
@@ -159,7 +159,7 @@ class PartitionLink:
         (channel,) = (
             channel for channel, known in connection._incoming_endpoints.items() if known is session
         )
-        self._parser = FrameParser(channel, link.remote_handle)
+        self.parser: Parser = FrameParser(channel, link.remote_handle)
         self._looked_after_at = 0.0
 
     @classmethod
@@ -263,7 +263,7 @@ class PartitionLink:
         transport, connection, session = self._transport, self._connection, self._session
         with translated(self._amqp_client.what):
             data = transport._read_buffer.read() + data
-            found = self._parser.parse(data)
+            found = self.parser.parse(data)
             others = b"".join(found.others)
             transport._read_buffer = BytesIO(others + data[found.used :])
             connection._last_frame_received_time = time.time()

@@ -28,7 +28,7 @@ class Credit:
     """
 
     def __init__(self, events_max: int, bytes_max: int) -> None:
-        self._events_max = events_max
+        self.events_max = events_max
         self._bytes_max = bytes_max
         self._event_size = float(UNKNOWN_SIZE)
         self._is_size_known = False
@@ -57,7 +57,7 @@ class Credit:
     @property
     def capacity(self) -> int:
         """How many events of the estimated size fit into an empty buffer."""
-        return max(1, min(self._events_max, int(self._bytes_max / self._event_size)))
+        return max(1, min(self.events_max, int(self._bytes_max / self._event_size)))
 
     def to_grant(self, granted: int) -> int | None:
         """Return the new credit if *granted* is the current one; ``None`` to leave it unchanged.
@@ -67,7 +67,7 @@ class Credit:
         """
         capacity = self.capacity
         fitting = int((self._bytes_max - self.held_bytes) / self._event_size)
-        wanted = max(0, min(self._events_max - self.held_count, fitting))
+        wanted = max(0, min(self.events_max - self.held_count, fitting))
         if not self.held_count:
             wanted = max(wanted, 1)  # a single event may be larger than ``bytes_max``
         half = capacity // 2

@@ -10,8 +10,9 @@ Rule: a parser keeps no bytes of an incomplete frame; ``ParsedFrames.used`` says
 
 import re
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from eventproc.sources.amqp.values import MalformedError, decode, skip
 
@@ -61,7 +62,7 @@ def _whole_delivery(handle: int) -> re.Pattern[bytes]:
 class ParsedFrames:
     """The result of parsing some bytes."""
 
-    payloads: list[bytes] = field(default_factory=list)
+    payloads: Sequence[bytes] = ()
     """Encoded messages, in order."""
 
     others: list[bytes] = field(default_factory=list)
@@ -77,14 +78,25 @@ class ParsedFrames:
     """Number of bytes in whole frames."""
 
 
+class Parser(Protocol):
+    """Splits the bytes of a connection into the messages of one link and all other frames."""
+
+    def parse(self, data: bytes) -> ParsedFrames:
+        """Parse bytes that begin with a frame.
+
+        Raises:
+            MalformedError: the bytes are not AMQP.
+        """
+
+
 class FrameParser:
     """Extracts the messages of one link from the bytes of a connection."""
 
     def __init__(self, channel: int, handle: int) -> None:
-        self._handle = handle
-        self._channel = channel
+        self._channel: Final = channel
+        self._handle: Final = handle
         self._is_whole = _whole_delivery(handle).match
-        self._parts: list[bytes] = []
+        self.parts: list[bytes] = []
         """The parts so far of a message that is still incomplete."""
 
     def parse(self, data: bytes) -> ParsedFrames:
@@ -93,8 +105,9 @@ class FrameParser:
         Raises:
             MalformedError: the bytes are not AMQP.
         """
-        found = ParsedFrames()
-        take, is_whole, head = found.payloads.append, self._is_whole, _HEAD.unpack_from
+        payloads: list[bytes] = []
+        found = ParsedFrames(payloads)
+        take, is_whole, head = payloads.append, self._is_whole, _HEAD.unpack_from
         wanted = _BODY_AT_8 | self._channel
         at, last, other_count = 0, len(data) - _HEAD_SIZE, 0
         while at <= last:
@@ -108,20 +121,23 @@ class FrameParser:
                 kind == wanted
                 and (match := is_whole(data, at + _HEAD_SIZE, end)) is not None
                 and match.end() == (begin := at + _FIELDS_AT + data[at + _FIELDS_SIZE_AT])
-                and not self._parts
+                and not self.parts
             ):
                 take(data[begin:end])
             else:
-                other_count += self._take_other(data[at:end], found)
+                message = self.take_other(data[at:end], found)
+                if message is not None:
+                    other_count += 1
+                    take(message)
             at = end
-        whole_count = len(found.payloads) - other_count
+        whole_count = len(payloads) - other_count
         found.transfer_count += whole_count
         found.delivery_count += whole_count
         found.used = at
         return found
 
-    def _take_other(self, frame: bytes, found: ParsedFrames) -> int:
-        """Parse a frame that is not one whole event; return how many messages it completed."""
+    def take_other(self, frame: bytes, found: ParsedFrames) -> bytes | None:
+        """Parse a frame that is not one whole event; return the message that it completes."""
         size, kind = _HEAD.unpack_from(frame)
         body = (kind >> 24) * 4
         channel, is_amqp = kind & 0xFFFF, not kind & 0xFF0000
@@ -129,20 +145,31 @@ class FrameParser:
         fields, begin = _fields(frame, body) if is_transfer else ([], size)
         if not is_transfer or fields[_HANDLE] != self._handle:
             found.others.append(frame)
-            return 0
+            return None
         found.transfer_count += 1
         if fields[_ABORTED]:
-            self._parts.clear()
+            self.parts.clear()
         else:
-            self._parts.append(frame[begin:])
+            self.parts.append(frame[begin:])
         if fields[_MORE] and not fields[_ABORTED]:
-            return 0
+            return None
         found.delivery_count += 1
-        if not self._parts:
-            return 0
-        found.payloads.append(b"".join(self._parts))
-        self._parts.clear()
-        return 1
+        if not self.parts:
+            return None
+        message = b"".join(self.parts)
+        self.parts.clear()
+        return message
+
+    def whole_at(self, frame: bytes) -> int | None:
+        """Return where the message begins in a frame that carries one whole; otherwise ``None``."""
+        size, kind = _HEAD.unpack_from(frame)
+        match = self._is_whole(frame, _HEAD_SIZE, size)
+        is_whole = (
+            kind == _BODY_AT_8 | self._channel
+            and match is not None
+            and match.end() == _FIELDS_AT + frame[_FIELDS_SIZE_AT]
+        )
+        return match.end() if is_whole and match is not None else None
 
 
 _HANDLE, _MORE, _ABORTED = 0, 5, 9

@@ -8,7 +8,7 @@ from eventproc.models import EventPosition
 from eventproc.sources.eventhubs.client import Client
 from eventproc.sources.eventhubs.direct_path import azure_internals
 from eventproc.sources.eventhubs.direct_path.receiver import EventHubReceiver
-from eventproc.sources.eventhubs.options import EventHubOptions
+from eventproc.sources.eventhubs.options import PREFETCH, PREFETCH_MAX, EventHubOptions
 
 OWNER_LEVEL: Final = 0
 """The owner level of an exclusive receiver, the same as of Azure's own processors. Of two receivers
@@ -43,7 +43,10 @@ class DirectPath:
             tracks_last_enqueued=options.tracks_last_enqueued,
         )
         return await EventHubReceiver.open(
-            open_link, room=options.prefetch, room_bytes=options.prefetch_bytes
+            open_link,
+            room=options.prefetch or PREFETCH,
+            room_for_columns=options.prefetch or PREFETCH_MAX,
+            room_bytes=options.prefetch_bytes,
         )
 
     async def check_readable(self, client: Client, group: str, partition_id: str) -> None:

@@ -4,11 +4,10 @@ Rule 1: the service sends events only against AMQP credit, and credit is granted
 in the buffer. So the buffer is bounded although the link is read all the time. The link of a slow
 caller stays alive, and a displacement is noticed at once.
 Rule 2: between taking events out of the buffer and returning them there is no ``await``.
-Rule 3: the buffer holds encoded messages. ``receive`` turns them into events.
+Rule 3: the buffer holds encoded messages. ``receive`` turns them into events, or into a batch.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final
@@ -17,13 +16,19 @@ from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavaila
 from eventproc.logs import shown
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
+from eventproc.ports.event_source import GATHER
 from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLink
+from eventproc.sources.eventhubs.direct_path.buffers import EventBuffer, ReceiveBuffer
 from eventproc.sources.eventhubs.direct_path.credit import Credit
-from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader, last_enqueued_in
+from eventproc.sources.eventhubs.direct_path.frames import FrameParser
+from eventproc.sources.eventhubs.direct_path.lazy_event import last_enqueued_in
 
 LISTEN_MAX_S: Final = 2.0
 """Longest wait for bytes before the link is maintained; heartbeats are due about every minute."""
 
+
+ENOUGH: Final = 4096
+"""A batch of columns does not wait for more events than these."""
 
 OnPayloads = Callable[[Sequence[bytes]], None]
 OpenLink = Callable[[OnPayloads], Awaitable[PartitionLink]]
@@ -33,11 +38,12 @@ OpenLink = Callable[[OnPayloads], Awaitable[PartitionLink]]
 class EventHubReceiver(PartitionReceiver):
     """An open link to one partition. Build it with ``open``."""
 
-    def __init__(self, credit: Credit) -> None:
-        """Hold as many events as *credit* allows."""
+    def __init__(self, credit: Credit, room_for_columns: int) -> None:
+        """Hold as many events as *credit* allows, or as many as columns need."""
         self._credit = credit
-        self._buffer: deque[bytes] = deque()
-        self._events = EventReader()
+        self._room_for_columns = room_for_columns
+        self._gather_s: float | None = None
+        self._buffer: ReceiveBuffer = EventBuffer()
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
         self._newest: bytes | None = None
@@ -50,9 +56,23 @@ class EventHubReceiver(PartitionReceiver):
         self._reader: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, open_link: OpenLink, *, room: int, room_bytes: int) -> "EventHubReceiver":
-        """Open the link and start to read ahead, at most ``room`` events and ``room_bytes``."""
-        receiver = cls(Credit(room, room_bytes))
+    async def open(
+        cls,
+        open_link: OpenLink,
+        *,
+        room: int,
+        room_bytes: int,
+        room_for_columns: int | None = None,
+    ) -> "EventHubReceiver":
+        """Open the link and start to read ahead.
+
+        Args:
+            open_link: Opens the link.
+            room: Most events to hold.
+            room_bytes: Most bytes to hold.
+            room_for_columns: Most events to hold after ``read_columns``; by default ``room``.
+        """
+        receiver = cls(Credit(room, room_bytes), room_for_columns or room)
         receiver._link = await open_link(receiver._keep)
         receiver._reader = asyncio.create_task(receiver._read(receiver._link))
         return receiver
@@ -66,16 +86,47 @@ class EventHubReceiver(PartitionReceiver):
                     await self._arrived.wait()
             except TimeoutError:
                 return ()
+        if self._gather_s is not None and self._buffer:
+            await self._gather(events_max, self._gather_s)
         # After a displacement the new receiver gets the buffered events too: do not return them.
         if self._error is not None and (
             not self._buffer or isinstance(self._error, ReceiverDisplacedError)
         ):
             raise self._error
-        take = self._buffer.popleft
-        payloads = [take() for _ in range(min(events_max, len(self._buffer)))]
-        self._credit.remove(len(payloads), sum(map(len, payloads)))
+        events, count, byte_count = self._buffer.take(events_max)
+        self._credit.remove(count, byte_count)
         self._wake_reader()
-        return self._events.read(payloads)
+        return events
+
+    async def _gather(self, events_max: int, wait_s: float) -> None:
+        """Wait for more events: a batch of columns costs as much as many events."""
+        enough = min(events_max, ENOUGH, max(1, self._credit.capacity // 2))
+        try:
+            async with asyncio.timeout(wait_s):
+                while len(self._buffer) < enough and self._error is None:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        except TimeoutError:
+            pass
+
+    def read_columns(self, *, gather: timedelta = GATHER) -> None:
+        link, buffer = self._link, self._buffer
+        assert link is not None, "the receiver is open"
+        if not (isinstance(buffer, EventBuffer) and isinstance(link.parser, FrameParser)):
+            return
+        # Imported here: handlers of single events need neither numpy nor Arrow.
+        from eventproc.sources.eventhubs.direct_path.column_buffer import (  # noqa: PLC0415
+            ColumnBuffer,
+        )
+        from eventproc.sources.eventhubs.direct_path.column_frames import (  # noqa: PLC0415
+            ColumnFrameParser,
+        )
+
+        self._gather_s = gather.total_seconds()
+        self._credit.events_max = self._room_for_columns
+        self._buffer = ColumnBuffer()
+        self._buffer.add(buffer.take_all())
+        link.parser = ColumnFrameParser(link.parser)
 
     async def close(self) -> None:
         self._end(SourceUnavailableError("the receiver is closed"))
@@ -102,8 +153,7 @@ class EventHubReceiver(PartitionReceiver):
 
     def _keep(self, payloads: Sequence[bytes]) -> None:
         if payloads:
-            self._credit.add(len(payloads), sum(map(len, payloads)))
-            self._buffer.extend(payloads)
+            self._credit.add(len(payloads), self._buffer.add(payloads))
             self._newest = payloads[-1]
             self._arrived.set()
 

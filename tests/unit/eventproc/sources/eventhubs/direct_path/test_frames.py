@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventproc.sources.amqp.values import MalformedError
-from eventproc.sources.eventhubs.direct_path.frames import FRAME_SIZE_MAX, FrameParser
+from eventproc.sources.eventhubs.direct_path.column_frames import ColumnFrameParser
+from eventproc.sources.eventhubs.direct_path.frames import FRAME_SIZE_MAX, FrameParser, Parser
 from tests.unit.eventproc.sources.eventhubs.messages import frame
 
 CHANNEL = 3
@@ -87,9 +88,22 @@ others = st.sampled_from(
 
 
 def parse_all(stream: bytes, cuts: list[int]) -> tuple[list[bytes], list[bytes], int]:
-    """Parse the stream in pieces; return events, other frames, and the number of transfers."""
-    parser = FrameParser(CHANNEL, HANDLE)
-    events, rest, left, transfer_count = [], [], b"", 0
+    """Parse the stream in pieces; return events, other frames, and the number of transfers.
+
+    Both parsers must find the same.
+    """
+    found = parsed_by(FrameParser(CHANNEL, HANDLE), stream, cuts)
+
+    assert parsed_by(ColumnFrameParser(FrameParser(CHANNEL, HANDLE)), stream, cuts) == found
+    return found
+
+
+def parsed_by(
+    parser: Parser, stream: bytes, cuts: list[int]
+) -> tuple[list[bytes], list[bytes], int]:
+    events: list[bytes] = []
+    rest: list[bytes] = []
+    left, transfer_count = b"", 0
     edges = sorted(cut % (len(stream) + 1) for cut in cuts)
     for begin, end in zip([0, *edges], [*edges, len(stream)], strict=True):
         left += stream[begin:end]
@@ -149,12 +163,17 @@ def test_a_frame_with_an_extended_header_is_parsed():
 
 def test_common_transfers_take_the_fast_path(monkeypatch):
     """Those of the service and of the emulator."""
-    monkeypatch.setattr(FrameParser, "_take_other", None)
+    monkeypatch.setattr(FrameParser, "take_other", None)
     service = Transfer(b"event", handle=b"\x43", tag=b"\xa0\x10" + bytes(16), given_count=6)
     emulator = Transfer(b"event", handle=b"\x70" + bytes(4), delivery_id=b"\x70\x00\x00\x00\x01")
 
     assert FrameParser(CHANNEL, 0).parse(service.encoded()).payloads == [b"event"]
     assert FrameParser(CHANNEL, 0).parse(emulator.encoded()).payloads == [b"event"]
+
+    both = service.encoded() * 3 + emulator.encoded() * 3
+    parsed = ColumnFrameParser(FrameParser(CHANNEL, 0)).parse(both + bytes(7))
+
+    assert list(parsed.payloads) == [b"event"] * 6
 
 
 @pytest.mark.parametrize("size", [0, 7, FRAME_SIZE_MAX + 1, 0x41_4D_51_50])
@@ -170,10 +189,18 @@ def test_an_invalid_frame_size_is_malformed(size):
 def test_any_bytes_are_frames_or_malformed(noise):
     """No other error is raised, and parsing ends."""
     parser = FrameParser(CHANNEL, HANDLE)
+    same = ColumnFrameParser(FrameParser(CHANNEL, HANDLE))
     for stream in (noise, struct.pack(">II", len(noise) + 8, 0x02000003) + noise):
         try:
             found = parser.parse(stream)
         except MalformedError:
-            continue
+            with pytest.raises(MalformedError):
+                same.parse(stream)
+            return  # A link is closed after it.
 
         assert found.used <= len(stream)
+
+        other = same.parse(stream)
+
+        assert list(other.payloads) == found.payloads
+        assert (other.others, other.used) == (found.others, found.used)

@@ -16,8 +16,9 @@ from eventproc.errors import (
     SourceRejectedError,
     SourceUnavailableError,
 )
-from eventproc.models import LastEnqueued
+from eventproc.models import EventBatch, LastEnqueued
 from eventproc.sources.eventhubs.direct_path.credit import Credit
+from eventproc.sources.eventhubs.direct_path.frames import FrameParser
 from eventproc.sources.eventhubs.direct_path.lazy_event import last_enqueued_in
 from eventproc.sources.eventhubs.direct_path.receiver import EventHubReceiver
 from tests.unit.eventproc.sources.eventhubs.messages import message, section
@@ -37,6 +38,7 @@ class FakeLink:
         self.error: Exception | None = None
         self.changed = asyncio.Event()
         self.is_closed = False
+        self.parser = FrameParser(1, 0)
         self.is_reading: list[bool] = []
 
     async def grant(self, credit: int) -> None:
@@ -96,9 +98,10 @@ async def turns(count: int = 20) -> None:
     room=st.integers(1, 12),
     count=st.integers(0, 60),
     sizes=st.lists(st.integers(1, 15), min_size=1, max_size=10),
+    columns_from=st.sampled_from([None, 0, 3]),
 )
-def test_all_events_arrive_in_order_and_the_buffer_is_bounded(room, count, sizes):
-    """For every size of buffer, number of events and batch size."""
+def test_all_events_arrive_in_order_and_the_buffer_is_bounded(room, count, sizes, columns_from):
+    """For every size of buffer, number of events and batch size; as batches from any turn on."""
 
     async def run() -> None:
         receiver, link = await opened(count, room)
@@ -106,6 +109,8 @@ def test_all_events_arrive_in_order_and_the_buffer_is_bounded(room, count, sizes
         turn = 0
         while len(numbers) < count:
             await turns(3)
+            if turn == columns_from:
+                receiver.read_columns()
             held = len(receiver._buffer) + link.credit
 
             assert held <= room
@@ -114,6 +119,9 @@ def test_all_events_arrive_in_order_and_the_buffer_is_bounded(room, count, sizes
             events = await receiver.receive(events_max=size, wait_max=SOON)
 
             assert 1 <= len(events) <= size
+            assert isinstance(events, EventBatch) == (
+                columns_from is not None and turn >= columns_from
+            )
 
             numbers += [event.sequence_number for event in events]
             turn += 1
@@ -149,7 +157,7 @@ async def test_large_events_are_bounded_by_their_bytes():
         numbers += [event.sequence_number for event in events]
         await turns(3)
 
-        assert sum(map(len, receiver._buffer)) <= 100_000
+        assert receiver._credit.held_bytes <= 100_000
 
     await receiver.close()
 
@@ -295,7 +303,7 @@ async def test_an_event_received_while_a_thread_decodes_an_older_one_is_the_newe
         section(0x71, {Symbol("last_enqueued_sequence_number"): Long(number)}) + message(number)
         for number in (7, 8)
     )
-    receiver = EventHubReceiver(Credit(10, 10**9))
+    receiver = EventHubReceiver(Credit(10, 10**9), 10)
 
     def receive_meanwhile(payload: bytes) -> LastEnqueued | None:
         if payload is first:

@@ -1,0 +1,120 @@
+"""Values of one field in many messages, as Arrow arrays of texts, numbers and JSON."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventproc.columns import to_json
+from eventproc.sources.amqp.columns.buffer import Buffer, Indexes
+from eventproc.sources.amqp.columns.pattern import Field
+from eventproc.sources.amqp.fields import plain
+from eventproc.sources.amqp.values import decode
+
+TEXTS: Final = frozenset({0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3})
+"""Constructors of values that become text if they are valid UTF-8."""
+
+INTEGERS: Final = {
+    0x50: "u1",
+    0x51: "i1",
+    0x52: "u1",
+    0x53: "u1",
+    0x54: "i1",
+    0x55: "i1",
+    0x60: ">u2",
+    0x61: ">i2",
+    0x70: ">u4",
+    0x71: ">i4",
+    0x80: ">u8",
+    0x81: ">i8",
+    0x83: ">i8",
+}
+"""The dtype of each constructor of an integer; a time is one, in milliseconds."""
+
+_CONSTANTS: Final = {0x40: "null", 0x41: "true", 0x42: "false", 0x43: "0", 0x44: "0"}
+_BOOLEAN: Final = 0x56
+_SPACE, _QUOTE, _BACKSLASH = b' "\\'
+
+
+class IrregularError(Exception):
+    """The values of a field have to be decoded one by one. Never leaves the source."""
+
+
+def texts(buffer: Buffer, field: Field) -> pa.Array:
+    """Return the values as texts.
+
+    Raises:
+        IrregularError: one is not text, or not valid UTF-8.
+    """
+    if field.constructor not in TEXTS:
+        raise IrregularError
+    try:
+        return binaries(buffer, field).cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise IrregularError from error
+
+
+def integers(buffer: Buffer, field: Field) -> npt.NDArray[Any]:
+    """Return the values, each an integer, as numbers of their own size."""
+    return buffer.numbers(INTEGERS[field.constructor], field.at)
+
+
+def json_texts(buffer: Buffer, field: Field) -> pa.Array:
+    """Return the values as JSON, as ``to_json`` writes it."""
+    count = len(field.at)
+    if field.constructor in _CONSTANTS:
+        return repeated(_CONSTANTS[field.constructor], count)
+    if field.constructor == _BOOLEAN:
+        return pa.array(["false", "true"]).take(
+            pa.array((buffer.numbers("u1", field.at) != 0).view(np.uint8))
+        )
+    if field.constructor in INTEGERS:
+        return pa.array(integers(buffer, field)).cast(pa.string())
+    if field.constructor in TEXTS:
+        try:
+            return _quoted(texts(buffer, field))
+        except IrregularError:
+            pass
+    return _one_by_one(buffer, field)
+
+
+def repeated(text: str, count: int) -> pa.Array:
+    """Return an array of the same text."""
+    return pa.array([text]).take(pa.array(np.zeros(count, np.int8)))
+
+
+def binaries(buffer: Buffer, field: Field) -> pa.Array:
+    """Return the bytes of the values."""
+    sizes = field.sizes
+    assert not isinstance(sizes, int), "texts and bytes have a size each"
+    return buffer.values(field.at, sizes)
+
+
+def _quoted(values: pa.Array) -> pa.Array:
+    """Return texts in quotation marks; only if a character needs an escape, one by one."""
+    content = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    if ((content < _SPACE) | (content == _QUOTE) | (content == _BACKSLASH)).any():
+        quote: Callable[[str], str] = json.encoder.encode_basestring
+        return pa.array(list(map(quote, values.to_pylist())), pa.string())
+    mark, nothing = repeated('"', len(values)), repeated("", len(values))
+    return pc.binary_join_element_wise(mark, values, mark, nothing)
+
+
+def _one_by_one(buffer: Buffer, field: Field) -> pa.Array:
+    """Decode each value as events do."""
+    decoded = (decode(buffer.raw, at) for at in _constructors(field))
+    return pa.array([to_json(plain(value)) for value, _ in decoded], pa.string())
+
+
+def _constructors(field: Field) -> list[int]:
+    """Return where the constructor of each value is."""
+    before = 1
+    if not isinstance(field.sizes, int):
+        before += 1 if field.constructor >> 4 in {0xA, 0xC, 0xE} else 4
+    at: Indexes = field.at - before
+    found: list[int] = at.tolist()
+    return found
