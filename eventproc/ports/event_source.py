@@ -23,12 +23,6 @@ and enough for thousands of events where there is a backlog."""
 class PartitionReceiver(ABC):
     """An open link to one partition. Called by one task at a time."""
 
-    def read_columns(self) -> None:  # noqa: B027 - most sources have only events
-        """Learn that the handler takes columns: events in an ``EventBatch`` are cheaper for it.
-
-        Called at most once, before the first ``receive``. The same events come, in the same order.
-        """
-
     @abstractmethod
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         """Return the next events in order: as soon as there is one, or empty after ``wait_max``.

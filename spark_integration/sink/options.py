@@ -114,7 +114,7 @@ class SinkOptions:
                 "onFailure=deadLetter and deadLetters=module:function need each other: give both"
             )
         if not isinstance(self.handler, str):
-            check_handler(self.handler, takes_columns=True)
+            check_handler(self.handler)
 
     def make_handler(self) -> PartitionHandler:
         """Make a handler for one partition.
@@ -123,9 +123,9 @@ class SinkOptions:
             ConfigurationError: the class does not exist here, or is not a usable handler.
         """
         make = load("handler", self.handler) if isinstance(self.handler, str) else self.handler
-        check_handler(make, takes_columns=True)
+        check_handler(make)
         handler = make()
-        check_made(handler, takes_columns=True)
+        check_made(handler)
         if isinstance(handler, BlockingPartitionHandler):
             return ThreadedHandler(handler)
         if defines_columns(type(handler)):
