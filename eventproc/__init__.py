@@ -153,6 +153,7 @@ __all__ = [
     "Ring",
     "Roster",
     "RosterUnavailableError",
+    "RowError",
     "SourceError",
     "SourceRejectedError",
     "SourceUnavailableError",

@@ -9,16 +9,16 @@ restart, never skipped.
 Rule 4: events that a former owner completed are not handled again, with a state or without.
 """
 
-from bisect import bisect_right
-from collections import deque
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import groupby
+from itertools import chain
 from typing import Any
 
 from eventproc.core.checkpoint_rules import completed_above
 from eventproc.core.deliveries import mark_after_progress
+from eventproc.core.window import NUMBER_OF, Placed, Window, above, frozen
 from eventproc.models import COMPLETED_RANGES_MAX, Checkpoint, ReceivedEvent, SequenceRange
 
 
@@ -81,12 +81,7 @@ class PartitionProgress:
         self._place = _Place()
         self._restored: tuple[SequenceRange, ...] = ()
         self._newest = -1
-        self._window: deque[ReceivedEvent | _Mark] = deque()
-        """The admitted events above the position."""
-
-        self._done: set[int] = set()
-        """Which of them are done."""
-
+        self._window = Window()
         self._state: bytes | None = None
         self._kept_state: bytes | None = None
         """The handler's state now, and the one to return to if the call under way fails."""
@@ -139,7 +134,7 @@ class PartitionProgress:
     @property
     def unfinished_count(self) -> int:
         """How many events were admitted and are not done."""
-        return len(self._window) - len(self._done)
+        return self._window.unfinished_count
 
     @property
     def state(self) -> bytes | None:
@@ -201,60 +196,62 @@ class PartitionProgress:
         Events that were admitted before are left out, and so are those that a former owner
         completed. The position passes the latter.
         """
+        events = frozen(events)
         if events[0].sequence_number <= self._newest:
-            events = [event for event in events if event.sequence_number > self._newest]
+            events = above(events, self._newest)
             if not events:
                 return ()
         self._newest = events[-1].sequence_number
         # Marks, because bodies of done events would fill the memory while one key is slow.
-        self._window.extend(events if self.has_state else map(_mark, events))
+        self._window.add(events if self.has_state else tuple(map(_mark, events)))
         if not self._restored or events[0].sequence_number > self._restored[-1].last:
             return events
-        completed = {e.sequence_number for e in events if self._was_completed(e.sequence_number)}
-        self._done |= completed
+        for found in self._restored:
+            begin = bisect_left(events, found.first, key=NUMBER_OF)
+            end = bisect_right(events, found.last, begin, key=NUMBER_OF)
+            self._window.mark_done(events[begin:end], before=True)
+        left = self._window.not_done(events)
         delivery_count = self.delivery_count
         self._rise()
         self.count_delivery(delivery_count)  # The next event is as suspect as before.
-        return [event for event in events if event.sequence_number not in completed]
+        return left
 
     def is_unhandled(self, event: ReceivedEvent) -> bool:
         """Whether the event is still to be handled."""
-        handled, number = self._place.sequence_number, event.sequence_number
-        return (handled is None or number > handled) and number not in self._done
+        number = event.sequence_number
+        return self._is_above(number) and not self._window.has_done(number)
 
     def unhandled(self, events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
-        """Return those of these events, in order, that are still to be handled."""
-        handled = self._place.sequence_number
-        if not events or (handled is not None and events[-1].sequence_number <= handled):
-            return ()
-        return tuple(event for event in events if self.is_unhandled(event))
+        """Return those of these events, in order, that are still to be handled.
 
-    def done(self, events: Sequence[ReceivedEvent]) -> int:
-        """Note that these admitted events are done, and that the state includes them.
+        Of one batch that is handled up to some event, this is a slice.
+        """
+        handled = self._place.sequence_number
+        if events and handled is not None:
+            if events[-1].sequence_number <= handled:
+                return ()
+            if events[0].sequence_number <= handled:
+                events = above(events, handled)
+        return self._window.not_done(events)
+
+    def done(self, *parts: Sequence[ReceivedEvent]) -> int:
+        """Note that these admitted events are done, and that the state includes all of them.
 
         Returns the number of events that the next snapshot covers and none before it did.
         """
-        window = self._window
-        # Events that are a whole window need not be looked at one by one.
-        if (
-            not self._done
-            and 0 < len(events) == len(window)
-            and events[0].sequence_number == window[0].sequence_number
-        ):
-            window.clear()
-            self._is_held = False
-            self._move(events[-1])
-            return len(events)
-        new = {event.sequence_number for event in self.unhandled(events)}
-        self._done |= new
-        if new:
+        passed_count = self._pass_first(parts[0]) if len(parts) == 1 else 0
+        if passed_count:
+            return passed_count if self.has_state else len(parts[0])
+        settled_count = self.settle()
+        new_count = sum(map(self._window.mark_done, parts))
+        if new_count:
             self._kept_state = self._state
-        passed_count = self._rise()
+        passed_count = settled_count + self._rise()
         if self.has_state:
             return passed_count
-        if new and not passed_count:
+        if new_count and not passed_count:
             self._change()  # Only the ranges above the position.
-        return len(new)
+        return new_count
 
     def done_through(self, event: ReceivedEvent) -> bool:
         """Note that every event up to this one is done; return whether that moved the position.
@@ -267,18 +264,19 @@ class PartitionProgress:
         """
         if event.sequence_number > self._newest:
             raise ValueError(f"event {event.sequence_number} was not admitted")
-        if self._is_held or not self.has_state or not self.is_unhandled(event):
+        number = event.sequence_number
+        handled = self._place.sequence_number
+        if self._is_held or not self.has_state or (handled is not None and number <= handled):
+            return False
+        if self._restored and self._was_completed(number):
             return False
         self._move(event)
         return True
 
     def settle(self) -> int:
         """Return how many events ``done_through`` passed since the last call."""
-        handled, count = self._place.sequence_number, 0
-        while self._window and handled is not None and self._window[0].sequence_number <= handled:
-            self._done.discard(self._window.popleft().sequence_number)
-            count += 1
-        return count
+        handled = self._place.sequence_number
+        return 0 if handled is None else self._window.drop_through(handled)
 
     def advance(
         self, sequence_number: int, offset: str, enqueued_time: datetime | None = None
@@ -321,21 +319,27 @@ class PartitionProgress:
     def _rise(self) -> int:
         """Move the position over the events done above it; return how many it passed."""
         settled_count = self.settle()
-        head: list[ReceivedEvent | _Mark] = []
-        for event in self._window:
-            if event.sequence_number not in self._done:
-                break
-            head.append(event)
-        passed = head[-1].sequence_number if head else -1
-        self._is_held = self.has_state and any(
-            number > passed and not self._was_completed(number) for number in self._done
-        )
-        if self._is_held or not head:
+        self._is_held = self.has_state and self._window.is_held
+        if self._is_held:
             return settled_count
-        for _ in head:
-            self._done.discard(self._window.popleft().sequence_number)
-        self._move(head[-1])
-        return settled_count + len(head)
+        before = len(self._window)
+        last = self._window.drop_done()
+        if last is not None:
+            self._move(last)
+        return settled_count + before - len(self._window)
+
+    def _pass_first(self, events: Sequence[ReceivedEvent]) -> int:
+        """Move the position over events that are the first ones of the window, if they are.
+
+        That is the way of every batch that does not fail, so they are not looked at one by one.
+        Returns how many events were passed.
+        """
+        if not events or self._is_held or not self._is_above(events[-1].sequence_number):
+            return 0
+        if not self._window.drop_first(events):
+            return 0
+        self._move(events[-1])
+        return len(events) + (self._rise() if self._window.done_count else 0)
 
     def _completed(self, handled: int) -> tuple[SequenceRange, ...]:
         """Return the ranges to store above the position *handled*.
@@ -345,21 +349,19 @@ class PartitionProgress:
         """
         if self.has_state:
             return completed_above(self._restored, handled)
-        ranges: list[SequenceRange] = []
-        window = (event.sequence_number for event in self._window) if self._done else ()
-        for is_done, group in groupby(window, self._done.__contains__):
-            if is_done:
-                numbers = list(group)
-                ranges.append(SequenceRange(numbers[0], numbers[-1]))
-        ranges += completed_above(self._restored, self._newest)
-        return tuple(ranges[: self._ranges_max])
+        above_window = completed_above(self._restored, self._newest)
+        return tuple(chain(self._window.done_ranges(), above_window))[: self._ranges_max]
+
+    def _is_above(self, sequence_number: int) -> bool:
+        handled = self._place.sequence_number
+        return handled is None or sequence_number > handled
 
     def _was_completed(self, sequence_number: int) -> bool:
         """Whether a former owner completed the event."""
         index = bisect_right(self._restored, sequence_number, key=lambda found: found.first)
         return index > 0 and sequence_number <= self._restored[index - 1].last
 
-    def _move(self, event: ReceivedEvent | _Mark) -> None:
+    def _move(self, event: Placed) -> None:
         self.advance(event.sequence_number, event.offset, event.enqueued_time)
 
     def _change(self, **fields: Any) -> None:  # noqa: ANN401 - fields of _Place

@@ -6,6 +6,8 @@ from eventproc.handler.handlers import (
     BlockingPartitionHandler,
     HandlerFactory,
     PartitionHandler,
+    RowError,
+    defines_columns,
 )
 
 __all__ = [
@@ -15,4 +17,6 @@ __all__ = [
     "HandlerFactory",
     "PartitionContext",
     "PartitionHandler",
+    "RowError",
+    "defines_columns",
 ]

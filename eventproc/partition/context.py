@@ -1,12 +1,14 @@
 """What the handler sees of one partition. The progress itself is in ``core.progress``."""
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from copy import copy
 from threading import get_ident
 
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.progress import PartitionProgress
+from eventproc.core.window import NUMBER_OF
 from eventproc.errors import OwnershipLostError, StateRefusedError
 from eventproc.handler import PartitionContext
 from eventproc.models import ConsumerGroup, LastEnqueued, ReceivedEvent, check_state
@@ -34,7 +36,7 @@ class CallContext(PartitionContext):
         self._on_done = on_done
         self._loop = asyncio.get_running_loop()
         self._events: Sequence[ReceivedEvent] = ()
-        """The events of the last call that had some."""
+        """Of the last call that had events; with key lanes only those after the last ``done``."""
 
         self.busy_since_s: float | None = None
         """Loop time of the start of the call under way, or of its last ``done``; ``None``: no call.
@@ -105,14 +107,14 @@ class CallContext(PartitionContext):
         self._progress.begin_call()
         self.busy_since_s = self._loop.time()
 
-    def end_call(self, done: Sequence[ReceivedEvent] | None) -> None:
-        """Note that the call ended, and that it completed the events *done*.
+    def end_call(self, done: Sequence[Sequence[ReceivedEvent]] | None) -> None:
+        """Note that the call ended, and that it completed these parts of its events.
 
         ``None``: it failed or was cancelled, so its effect on the state is undone.
         """
         self.busy_since_s = None
         if done:
-            self.complete(done)
+            self.complete(*done)
         self._progress.end_call(keeps_state=done is not None)
 
     def is_unhandled(self, event: ReceivedEvent) -> bool:
@@ -123,9 +125,9 @@ class CallContext(PartitionContext):
         """Return those of these events, in order, that are still to be handled."""
         return self._progress.unhandled(events)
 
-    def complete(self, events: Sequence[ReceivedEvent]) -> None:
+    def complete(self, *parts: Sequence[ReceivedEvent]) -> None:
         """Note that these events are handled or given up."""
-        self._on_done(self._progress.done(events))
+        self._on_done(self._progress.done(*parts))
 
 
 def _as_event(sequence_number: int | None) -> int | None:
@@ -246,7 +248,10 @@ class LiveContext(CallContext):
         self._on_done(self._progress.settle())
 
     def _up_to(self, event: ReceivedEvent) -> Sequence[ReceivedEvent]:
-        number = event.sequence_number
-        if all(e.sequence_number != number for e in self._events):
-            return ()  # It is of an earlier call: the events below it in this one have another key.
-        return [e for e in self._events if e.sequence_number <= number]
+        events = self._events
+        at = bisect_left(events, event.sequence_number, key=NUMBER_OF)
+        if at == len(events) or events[at].sequence_number != event.sequence_number:
+            # It is done already, or of an earlier call: the events below it have another key.
+            return ()
+        self._events = events[at + 1 :]
+        return events[: at + 1]

@@ -14,11 +14,13 @@ from typing import Final
 
 from eventproc.concurrency.tasks import users_code
 from eventproc.config import FailurePolicy
-from eventproc.core.failure import FailureReport, RetryState, blame, next_part
+from eventproc.core.failure import FailureReport, RetryState, next_part
+from eventproc.core.window import frozen
 from eventproc.errors import OwnershipLostError
-from eventproc.handler import BatchError, PartitionHandler
+from eventproc.handler import PartitionHandler
 from eventproc.logs import shown
 from eventproc.models import CloseReason, ReceivedEvent
+from eventproc.partition.blame import blamed, checked, shown_error
 from eventproc.partition.context import CallContext, LiveContext
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.scope import PartitionScope
@@ -112,10 +114,10 @@ class HandlerCalls:
             PartitionStoppedError: the failure policy stops the partition.
             OwnershipLostError: the handler's checkpoint failed because the partition is lost.
         """
-        pending: Sequence[ReceivedEvent] = tuple(events)  # A handler might modify a list.
-        retries = RetryState()
+        pending = frozen(events)  # A handler might modify a list.
+        retries = RetryState(halves=self._handler.takes_columns)
         while pending:
-            part = next_part(pending, retries.alone)
+            part = next_part(pending, retries)
             if retries.failures_in_row:
                 self._counters.retried_count += len(part)
             left = pending
@@ -129,7 +131,7 @@ class HandlerCalls:
             if outcome.is_done and retries.failures_in_row:
                 self._log.info("handler_recovered", attempt_count=retries.failures_in_row + 1)
             if len(pending) < len(left):
-                retries.failures_in_row = 0
+                retries.note_progress()
             if outcome.error is not None:
                 pending = await self._retry(pending, outcome, retries, context)
 
@@ -198,12 +200,11 @@ class HandlerCalls:
             if cut is not None and cut.expired() and isinstance(raised, TimeoutError):
                 self._log.warning("lease_expired")
             else:
-                outcome = Outcome(error=raised, report=_blame(part, raised, context))
+                error = checked(raised, part)
+                outcome = Outcome(error=error, report=blamed(part, error, context.unhandled))
         finally:
-            done: Sequence[ReceivedEvent] | None = part if outcome.is_done else None
-            if outcome.report.done:
-                done = [e for e in part if e.sequence_number in outcome.report.done]
-            context.end_call(done)
+            # A failed call that completed nothing has no effect on the state.
+            context.end_call((part,) if outcome.is_done else outcome.report.done or None)
         return outcome
 
     async def _retry(
@@ -218,8 +219,8 @@ class HandlerCalls:
         assert error is not None, "the call failed"
         self._counters.handler_error_count += 1
         retries.note(outcome.report, self._policy.transient)
-        shown = error.shown if isinstance(error, BatchError) else error
-        await self._report(context, shown, retries.failures_in_row, _blamed(outcome.report))
+        only = next(iter(outcome.report.failed)) if len(outcome.report.failed) == 1 else None
+        await self._report(context, shown_error(error), retries.failures_in_row, only)
         exhausted = retries.exhausted(context.unhandled(pending), self._policy.attempts_max)
         for event in exhausted:
             number = event.sequence_number
@@ -227,8 +228,8 @@ class HandlerCalls:
             await self._actions.settle(event, last, count)
             context.complete([event])
         pending = context.unhandled(pending)
-        if not exhausted and pending:
-            await self._back_off(retries.failures_in_row)
+        if not exhausted and pending and retries.wait:
+            await self._back_off(retries.wait)
         return pending
 
     async def _report(
@@ -251,21 +252,3 @@ class HandlerCalls:
     async def _back_off(self, attempt: int) -> None:
         async with self._stop_scope.waiting():
             await asyncio.sleep(self._wait_s(attempt))
-
-
-def _blamed(verdict: FailureReport) -> int | None:
-    """Return the event that is known to have failed, if it is exactly one."""
-    return next(iter(verdict.failed)) if len(verdict.failed) == 1 else None
-
-
-def _blame(part: Sequence[ReceivedEvent], error: Exception, context: CallContext) -> FailureReport:
-    """Return which events of a failed call failed: those that ``BatchError`` names, or unknown."""
-    left = {e.sequence_number: e for e in part if context.is_unhandled(e)}
-    if isinstance(error, BatchError):
-        failed = {e.sequence_number: why for e, why in error.failed if e.sequence_number in left}
-        untried = {event.sequence_number for event in error.untried}
-        if failed:
-            return FailureReport(
-                failed=failed, done=frozenset(left.keys() - failed.keys() - untried)
-            )
-    return blame(list(left.values()), error)

@@ -31,6 +31,11 @@ class ThreadedHandler(PartitionHandler):
         self._handler = handler
         self._thread_by_context: dict[PartitionContext, HandlerThread] = {}
 
+    @property
+    def takes_columns(self) -> bool:
+        """Whether its handler does; the columns are built in the thread."""
+        return self._handler.takes_columns
+
     async def initialize(self, context: PartitionContext) -> None:
         """Call ``initialize`` in the partition's thread."""
         thread = self._thread(context)

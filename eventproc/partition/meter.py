@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from eventproc.core.placement.loads import WorkDone
-from eventproc.models import ReceivedEvent
+from eventproc.models import ReceivedEvent, body_bytes
 
 
 class Clock(Protocol):
@@ -45,7 +45,7 @@ class WorkMeter:
         """Count the events of *before* that are not *left*."""
         self._event_count += len(before) - len(left)
         if self._counts_bytes:
-            self._byte_count += sum(len(e.body) for e in before) - sum(len(e.body) for e in left)
+            self._byte_count += body_bytes(before) - body_bytes(left)
 
     def work_at(self, now_s: float) -> WorkDone:
         """Return what was done until now; a call under way counts up to now."""

@@ -98,6 +98,7 @@ class PartitionPump:
             pause_switch=self._pause_switch,
             verify=checkpointer.verify,
             wait_s=waits(config.receiver_backoff, rng),
+            takes_columns=handler.takes_columns,
         )
         checkpointer.on_stored = self._reader.settle
         self._context = LiveContext(

@@ -48,8 +48,20 @@ class PartitionReader:
         pause_switch: PauseSwitch,
         verify: Callable[[], Awaitable[bool]],
         wait_s: Callable[[int], float],
+        takes_columns: bool = False,
     ) -> None:
+        """Create the reader; it opens no receiver before ``next``.
+
+        Args:
+            source: Opens the receivers.
+            scope: Cuts the waits, counts, and logs.
+            pause_switch: Closes the receiver while the partition is paused.
+            verify: Returns whether the partition is owned still.
+            wait_s: Seconds to wait after the n-th failure in a row.
+            takes_columns: Whether the handler takes columns, which receivers should know.
+        """
         self._source = source
+        self._takes_columns = takes_columns
         self._identity = scope.identity
         self._stop_scope = scope.stop
         self._counters = scope.counters
@@ -195,6 +207,8 @@ class PartitionReader:
             self._receiver = await self._source.open_receiver(
                 self._identity.group.name, self._identity.partition_id, position
             )
+        if self._takes_columns:
+            self._receiver.read_columns()
         return self._receiver
 
     async def _receive(

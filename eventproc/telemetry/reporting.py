@@ -33,6 +33,7 @@ from eventproc.handler import (
     BatchError,
     PartitionContext,
     PartitionHandler,
+    RowError,
 )
 from eventproc.models import (
     CheckpointResult,
@@ -343,7 +344,7 @@ def _reported(error: BaseException) -> list[BaseException]:
     """Return the error to report for a call that raised; none if the call was only stopped."""
     if isinstance(error, CallEndedEarlyError):
         return []
-    return [error.shown if isinstance(error, BatchError) else error]
+    return [error.shown if isinstance(error, BatchError | RowError) else error]
 
 
 def _histogram(meter: Meter, name: str, description: str) -> Histogram:

@@ -6,7 +6,8 @@ function makes the handlers, the first one that it makes is checked, when the pr
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import FunctionType
 from typing import Final
@@ -14,6 +15,7 @@ from typing import Final
 from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
 from eventproc.core.placement.published import Published
 from eventproc.errors import ConfigurationError
+from eventproc.extras import MissingExtraError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc.ports import DeadLetterSink, EventSource, Roster
 from eventproc.resources.handler import (
@@ -23,7 +25,8 @@ from eventproc.resources.handler import (
 )
 from eventproc.validation.state_writes import always_sets_state
 
-PROCESS_METHODS: Final = ("process_event", "process_events")
+EVENT_METHODS: Final = ("process_event", "process_events")
+PROCESS_METHODS: Final = (*EVENT_METHODS, "process_columns")
 """A handler must define one of these methods."""
 
 _PARAMETERS: Final = {
@@ -124,22 +127,19 @@ def check_owner_id(name: str) -> None:
 # Handlers.
 
 
-def check_handler(
-    make: HandlerFactory, *, key_concurrency: int = 1, takes_columns: bool = False
-) -> None:
+def check_handler(make: HandlerFactory, *, key_concurrency: int = 1) -> None:
     """Refuse handlers that cannot work, as far as that is known before one is made.
 
     Args:
         make: A class, or a function that makes a handler.
         key_concurrency: As in the configuration.
-        takes_columns: Whether ``process_columns`` of coroutine handlers is called: in Spark.
 
     Raises:
         ConfigurationError: the handler cannot work; the message names the method and the remedy.
     """
     made = _check_factory(make)
     if made is not None:
-        _check_class(made, key_concurrency, takes_columns=takes_columns)
+        _check_class(made, key_concurrency)
 
 
 def check_resource_handler(make: ResourceHandlerFactory) -> None:
@@ -203,13 +203,13 @@ def first_checked(make: HandlerFactory, *, key_concurrency: int) -> HandlerFacto
     return lambda: made.pop() if made else make()
 
 
-def check_made(handler: object, *, key_concurrency: int = 1, takes_columns: bool = False) -> None:
+def check_made(handler: object, *, key_concurrency: int = 1) -> None:
     """Refuse a handler that cannot work.
 
     Raises:
         ConfigurationError: the message names the method and the remedy.
     """
-    _check_class(type(handler), key_concurrency, takes_columns=takes_columns)
+    _check_class(type(handler), key_concurrency)
 
 
 def _class_of(make: Callable[[], object]) -> type | None:
@@ -218,15 +218,14 @@ def _class_of(make: Callable[[], object]) -> type | None:
     return make if isinstance(make, type) else None
 
 
-def _check_class(cls: type, key_concurrency: int, *, takes_columns: bool) -> None:
+def _check_class(cls: type, key_concurrency: int) -> None:
     base = _base_of(cls, _KINDS)
-    columns = ("process_columns",) if takes_columns and base is PartitionHandler else ()
-    methods = (*PROCESS_METHODS, *columns)
-    if not any(_is_own(cls, base, name) for name in methods):
+    if not any(_is_own(cls, base, name) for name in PROCESS_METHODS):
         raise ConfigurationError(
-            f"handler {_name(cls)} handles nothing: define {' or '.join(methods)}"
+            f"handler {_name(cls)} handles nothing: define {' or '.join(PROCESS_METHODS)}"
         )
     own = _check_methods(cls, base, _PARAMETERS)
+    _check_columns(cls, base, key_concurrency)
     for name, method in own.items():
         is_called = name != "process_event" or not _is_own(cls, base, "process_events")
         if key_concurrency > 1 and is_called and always_sets_state(cls, method):
@@ -235,6 +234,45 @@ def _check_class(cls: type, key_concurrency: int, *, takes_columns: bool) -> Non
                 f"{key_concurrency}: with lanes, events above a position are handled as well, "
                 "so no state belongs to one; keep it elsewhere, or set key_concurrency to 1"
             )
+
+
+def _check_columns(cls: type, base: type, key_concurrency: int) -> None:
+    """Check what a handler of columns needs, and that no other handler names columns."""
+    name, takes = _name(cls), _is_own(cls, base, "process_columns")
+    chosen = inspect.getattr_static(cls, "columns", None)
+    if not takes:
+        if _is_own(cls, base, "columns"):
+            raise ConfigurationError(
+                f"{name}.columns has no effect, because there is no process_columns: define it, or "
+                "give the attribute another name"
+            )
+        return
+    if key_concurrency > 1 and not any(_is_own(cls, base, other) for other in EVENT_METHODS):
+        raise ConfigurationError(
+            f"{name} takes columns, and key_concurrency is {key_concurrency}: a batch of columns "
+            "has events of many keys. Define process_events instead, or set key_concurrency to 1"
+        )
+    if isinstance(chosen, property):
+        return
+    if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:
+        raise ConfigurationError(
+            f'{name}.columns is {chosen!r}: give the names of columns, such as ("body", "offset")'
+        )
+    with _of_handler(name):
+        from eventproc.columns import check_names  # noqa: PLC0415 - it is an extra
+
+        check_names(chosen)
+
+
+@contextmanager
+def _of_handler(name: str) -> Iterator[None]:
+    """Say of which handler a refusal is."""
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}.columns: {error}") from None
 
 
 def _check_methods(

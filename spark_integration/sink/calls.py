@@ -4,12 +4,13 @@ Rule: when the failure policy stops the partition, the task fails. Spark then re
 the same rows, and fails the query in the end.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+import pyarrow as pa
 
 from eventproc.config import Backoff
 from eventproc.core.progress import PartitionProgress
-from eventproc.handler import PartitionContext
+from eventproc.handler import defines_columns
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.handler_calls import HandlerCalls
@@ -20,9 +21,6 @@ from eventproc.retries import waits
 from spark_integration.errors import HandlerFailedError
 from spark_integration.sink.context import SparkPartitionContext
 from spark_integration.sink.options import SinkOptions
-
-TakeColumns = Callable[[PartitionContext, Any], Awaitable[None]]
-"""``process_columns``: a handler that has it gets Arrow batches instead of events in Spark."""
 
 
 class SinkCalls:
@@ -38,7 +36,10 @@ class SinkCalls:
         dead_letters: DeadLetterSink | None,
     ) -> None:
         self._handler = options.make_handler()
-        self._take_columns: TakeColumns | None = getattr(self._handler, "process_columns", None)
+        self.takes_columns = defines_columns(type(self._handler))
+        """Whether the handler has ``process_columns``, which gets Arrow batches instead of events.
+        """
+
         self._context = context
         self._progress = progress
         wait_s = waits(Backoff())
@@ -70,20 +71,16 @@ class SinkCalls:
             error = stopped.__cause__
             raise self._failed("failed as often as maxAttempts allows", error) from error
 
-    @property
-    def takes_columns(self) -> bool:
-        """Whether the handler has ``process_columns``."""
-        return self._take_columns is not None
-
-    async def hand_columns(self, columns: object, last_number: int, last_offset: str) -> None:
+    async def hand_columns(
+        self, columns: pa.RecordBatch, last_number: int, last_offset: str
+    ) -> None:
         """Call ``process_columns`` once. After a failure, Spark retries the whole task.
 
         Raises:
             HandlerFailedError: the handler failed.
         """
-        assert self._take_columns is not None
         try:
-            await self._take_columns(self._context, columns)
+            await self._handler.process_columns(self._context, columns)
         except Exception as error:
             raise self._failed("failed on columns", error) from error
         self._progress.advance(last_number, last_offset)

@@ -7,7 +7,12 @@ from typing import Annotated, Final
 
 from eventproc.config import FailureAction, FailurePolicy
 from eventproc.errors import ConfigurationError
-from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
+from eventproc.handler import (
+    BlockingPartitionHandler,
+    HandlerFactory,
+    PartitionHandler,
+    defines_columns,
+)
 from eventproc.models import ConsumerGroup
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.ports import DeadLetterSink
@@ -109,7 +114,7 @@ class SinkOptions:
                 "onFailure=deadLetter and deadLetters=module:function need each other: give both"
             )
         if not isinstance(self.handler, str):
-            check_handler(self.handler, takes_columns=True)
+            check_handler(self.handler)
 
     def make_handler(self) -> PartitionHandler:
         """Make a handler for one partition.
@@ -118,12 +123,12 @@ class SinkOptions:
             ConfigurationError: the class does not exist here, or is not a usable handler.
         """
         make = load("handler", self.handler) if isinstance(self.handler, str) else self.handler
-        check_handler(make, takes_columns=True)
+        check_handler(make)
         handler = make()
-        check_made(handler, takes_columns=True)
+        check_made(handler)
         if isinstance(handler, BlockingPartitionHandler):
             return ThreadedHandler(handler)
-        if hasattr(handler, "process_columns"):
+        if defines_columns(type(handler)):
             self._check_for_columns(type(handler).__name__)
         return handler
 

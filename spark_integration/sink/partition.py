@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from operator import lt
 
+import pyarrow as pa
+
 from eventproc.core.offset_format import offset_format_of
 from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
@@ -34,7 +36,7 @@ class Rows(ABC):
     numbers: Sequence[int]
     """The sequence number of each row."""
 
-    columns: object
+    columns: pa.RecordBatch
     """The rows as an Arrow batch, for handlers with ``process_columns``."""
 
     @property

@@ -50,8 +50,6 @@ def check_rows(schema: StructType) -> None:
 class ArrowRows(Rows):
     """Rows of an Arrow batch, converted to events on demand."""
 
-    columns: pa.RecordBatch
-
     def __init__(self, columns: pa.RecordBatch) -> None:
         self.columns = columns
         self.numbers = columns.column("sequenceNumber").to_pylist()

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from eventproc.handler import BatchError, PartitionContext
+from eventproc.handler import PartitionContext
 from eventproc.models import CloseReason, ReceivedEvent
+from eventproc.partition.blame import blamed, checked
 from eventproc.partition.context import CallContext
 
 HISTORY_LINES_MAX: Final = 40
@@ -101,7 +102,7 @@ class Record:
 
     def failed(self, call: HandlerCall, context: PartitionContext, error: BaseException) -> None:
         """Record that the call raised; the events that it had marked as done are handled."""
-        self._note(call, error, [e for e in call.events if _is_done(e, context, error)])
+        self._note(call, error, _handled(call.events, context, error))
         if isinstance(error, asyncio.CancelledError):
             self.add(context.owner_id, f"{_name(call)}: cut off")
         else:
@@ -152,14 +153,19 @@ class Record:
         return failure
 
 
-def _is_done(event: ReceivedEvent, context: PartitionContext, error: BaseException) -> bool:
-    """Whether the event is handled although its call failed, so it is not delivered again."""
-    if isinstance(context, CallContext) and not context.is_unhandled(event):
-        return True
-    if not isinstance(error, BatchError):
-        return False
-    numbers = {e.sequence_number for e in (*(e for e, _ in error.failed), *error.untried)}
-    return event.sequence_number not in numbers
+def _handled(
+    events: Sequence[ReceivedEvent], context: PartitionContext, error: BaseException
+) -> Sequence[ReceivedEvent]:
+    """Return the events that are handled although their call failed: they do not come again."""
+
+    def unhandled(some: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
+        return context.unhandled(some) if isinstance(context, CallContext) else some
+
+    left = {event.sequence_number for event in unhandled(events)}
+    if isinstance(error, Exception):
+        for part in blamed(events, checked(error, events), unhandled).done:
+            left -= {event.sequence_number for event in part}
+    return [event for event in events if event.sequence_number not in left]
 
 
 def _name(call: HandlerCall) -> str:

@@ -140,8 +140,8 @@ HANDLER_CALLS = guards_in(
     Guard(
         name="events count as done only after the handler returned",
         without_it="failed events are never handled",
-        words="done: Sequence[ReceivedEvent] | None = part if outcome.is_done else None",
-        mutated="done: Sequence[ReceivedEvent] | None = part",
+        words="context.end_call((part,) if outcome.is_done else outcome.report.done or None)",
+        mutated="context.end_call((part,))",
     ),
     Guard(
         name="events of a cancelled call do not count as done",
@@ -235,8 +235,8 @@ PROGRESS = guards_in(
     Guard(
         name="a state that covers a later event is not stored with an earlier position",
         without_it="after a restart the later event is counted twice",
-        words="        if self._is_held or not head:\n            return settled_count\n",
-        mutated="        if not head:\n            return settled_count\n",
+        words="        if self._is_held:\n            return settled_count\n",
+        mutated="",
         is_simulated=False,
     ),
     Guard(
@@ -250,18 +250,63 @@ PROGRESS = guards_in(
     Guard(
         name="key lanes: events in completed ranges are not handled again",
         without_it="a restart repeats events that the checkpoint marks as done",
-        words="return [event for event in events if event.sequence_number not in completed]",
-        mutated="return events",
-        suites=("lanes", "planned-lanes"),
-    ),
-    Guard(
-        name="key lanes: the position passes only events that are done",
-        without_it="a checkpoint covers events that no lane has handled yet",
-        words="not in self._done:\n                break\n",
-        mutated="not in self._done:\n                continue\n",
+        words="        left = self._window.not_done(events)\n",
+        mutated="        left = events\n",
         suites=("lanes", "planned-lanes"),
     ),
     suites=("lanes", "planned-lanes", "safety"),
+)
+
+WINDOW = guards_in(
+    "eventproc/core/window.py",
+    ["tests/unit/eventproc/core/test_window.py"],
+    Guard(
+        name="key lanes: the position passes only events that are done",
+        without_it="a checkpoint covers events that no lane has handled yet",
+        words="            if waiting >= 0:\n                break\n",
+        mutated="            if waiting >= 0:\n                self._drop(run, run.end)\n",
+        suites=("lanes", "planned-lanes"),
+    ),
+    Guard(
+        name="the position passes a part of a batch only if no event of it is left out",
+        without_it="a checkpoint covers an event that is not handled",
+        words="if count > 1 and events[-1].sequence_number != run.events[end - 1].sequence_number:",
+        mutated="if False:",
+        suites=("lanes", "planned-lanes"),
+    ),
+    Guard(
+        name="only what a call completed is marked as done between other events",
+        without_it="events of other keys count as done",
+        words="        if end - begin == count:\n",
+        mutated="        if True:\n",
+        suites=("lanes", "planned-lanes"),
+    ),
+)
+
+FAILURE = guards_in(
+    "eventproc/core/failure.py",
+    ["tests/unit/eventproc/core/test_failure.py"],
+    Guard(
+        name="a failed call does not count as an attempt of each of its events",
+        without_it="good events are given up because of a bad one",
+        words="    if len(part) == 1:\n        return FailureReport(failed={part[0]",
+        mutated="    if part:\n        return FailureReport(failed={part[0]",
+        suites=("safety",),
+    ),
+    Guard(
+        name="an event that an error names, or that was not tried, is not done",
+        without_it="failed events are never handled",
+        words="_parts_without(part, {*named, *untried})",
+        mutated="(part,)",
+        is_simulated=False,
+    ),
+    Guard(
+        name="a call with columns is halved until the failing row is alone",
+        without_it="one bad row among 10,000 makes 10,000 calls",
+        words="[suspect[len(suspect) // 2]] if self.halves else suspect",
+        mutated="suspect",
+        is_simulated=False,
+    ),
 )
 
 CRASH_GUARD = guards_in(

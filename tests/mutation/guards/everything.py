@@ -56,10 +56,16 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *offset_format.KAFKA_FEED,
         *offset_format.LOG_OFFSETS,
     ],
-    "Checkpoints": [*delivery.CHECKPOINTER, *delivery.UPDATES, *delivery.PROGRESS],
+    "Checkpoints": [
+        *delivery.CHECKPOINTER,
+        *delivery.UPDATES,
+        *delivery.PROGRESS,
+        *delivery.WINDOW,
+    ],
     "Delivery": [
         *delivery.STOP_SCOPE,
         *delivery.HANDLER_CALLS,
+        *delivery.FAILURE,
         *delivery.PUMP,
         *delivery.PARTITION_READER,
         *delivery.START,

@@ -146,7 +146,7 @@ async def test_in_a_lane_an_event_of_an_earlier_call_completes_nothing():
     """The events below it in this call have another key."""
     context, unhandled = lane()
     context.begin_call(events([2, 9]))
-    context.end_call(events([2, 9]))
+    context.end_call([events([2, 9])])
     context.begin_call(events([5]))
     context.done(event(9))
 

@@ -1,0 +1,44 @@
+"""Which events of a call an error of the handler concerns."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from eventproc.core.failure import FailureReport, blame
+from eventproc.handler import BatchError, RowError
+from eventproc.models import ReceivedEvent
+
+
+def blamed(
+    part: Sequence[ReceivedEvent],
+    error: Exception,
+    unhandled: Callable[[Sequence[ReceivedEvent]], Sequence[ReceivedEvent]],
+) -> FailureReport:
+    """Return what the error says of the events of its call.
+
+    Args:
+        part: The events of the call.
+        error: What the call raised, ``checked``.
+        unhandled: Returns those of some events that are not known to be handled.
+    """
+    failed: Mapping[int, Exception] = {}
+    untried: Sequence[ReceivedEvent] = ()
+    if isinstance(error, BatchError):
+        failed = {event.sequence_number: why for event, why in error.failed}
+        untried = error.untried
+    elif isinstance(error, RowError):
+        failed = {part[row].sequence_number: error.shown for row in error.rows}
+    numbers = {event.sequence_number for event in untried}
+    return blame(unhandled(part), error, failed=failed, untried=numbers)
+
+
+def checked(error: Exception, part: Sequence[ReceivedEvent]) -> Exception:
+    """Return the error; or a ``ValueError``, if it names a row that the call did not have."""
+    if isinstance(error, RowError) and error.rows[-1] >= len(part):
+        wrong = ValueError(f"RowError names row {error.rows[-1]}, of a batch of {len(part)} rows")
+        wrong.__cause__ = error
+        return wrong
+    return error
+
+
+def shown_error(error: Exception) -> Exception:
+    """Return the error to report: that of the only failed event, if one is named."""
+    return error.shown if isinstance(error, BatchError | RowError) else error
