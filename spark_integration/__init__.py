@@ -5,7 +5,9 @@ rows are handed to a handler, or published to a hub or a Kafka topic (option ``p
 ``CheckpointingSink`` is the sink for ``foreachBatch``; ``run_on_executors(spark, ...)`` starts a
 fleet of processors. ``docs/spark.md`` says what each of them guarantees.
 
-Importing this package needs neither PySpark nor Java.
+Importing this package needs neither PySpark nor Java, and takes a few milliseconds: a name is
+imported when it is first used. Each of Spark's Python processes imports this package, and most need
+little of it.
 
 Modules to build on, for other code that runs inside Spark:
 
@@ -23,22 +25,26 @@ Modules to build on, for other code that runs inside Spark:
 ``rows``, ``task`` and ``writer``. Functions elsewhere import them when they are called.
 """
 
-from spark_integration.errors import (
-    EventsLostError,
-    FencedError,
-    HandlerFailedError,
-    OrderLostError,
-    PublishFailedError,
-    RefusedInSparkError,
-)
-from spark_integration.fleet.fleet import Fleet
-from spark_integration.fleet.launch import run_on_executors
-from spark_integration.fleet.statistics import FleetError, FleetMember, FleetStatistics, Phase
-from spark_integration.recipes import SourceRecipe, StoreRecipe
-from spark_integration.registration import register
-from spark_integration.secrets import Secret
-from spark_integration.sink.records import BatchSummary
-from spark_integration.sink.sink import CheckpointingSink
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `__getattr__` below.
+    from spark_integration.errors import (
+        EventsLostError,
+        FencedError,
+        HandlerFailedError,
+        OrderLostError,
+        PublishFailedError,
+        RefusedInSparkError,
+    )
+    from spark_integration.fleet.fleet import Fleet
+    from spark_integration.fleet.launch import run_on_executors
+    from spark_integration.fleet.statistics import FleetError, FleetMember, FleetStatistics, Phase
+    from spark_integration.recipes import SourceRecipe, StoreRecipe
+    from spark_integration.registration import register
+    from spark_integration.secrets import Secret
+    from spark_integration.sink.records import BatchSummary
+    from spark_integration.sink.sink import CheckpointingSink
 
 __all__ = [
     "BatchSummary",
@@ -60,3 +66,24 @@ __all__ = [
     "register",
     "run_on_executors",
 ]
+
+_MODULES = (
+    *("errors", "secrets", "recipes", "registration", "sink.records", "sink.sink"),
+    *("fleet.statistics", "fleet.fleet", "fleet.launch"),
+)
+"""The modules of these names, searched in this order: each imports more than the one before."""
+
+if not typing.TYPE_CHECKING:  # Type checkers would take any name for one that exists.
+
+    def __getattr__(name: str) -> object:
+        """Import a name when it is first used."""
+        if name in __all__:
+            for below in _MODULES:
+                module = importlib.import_module(f"{__name__}.{below}")
+                if hasattr(module, name):
+                    return globals().setdefault(name, getattr(module, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """Return the names of the module, those included that are not imported yet."""
+        return sorted({*globals(), *__all__})
