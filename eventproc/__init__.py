@@ -47,6 +47,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         BlockingPartitionHandler,
         PartitionContext,
         PartitionHandler,
+        RowError,
     )
     from eventproc.models import (
         Checkpoint,

@@ -11,6 +11,9 @@ from eventproc.columns.json_text import to_json
 from eventproc.columns.schema import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, schema_of
 from eventproc.models import EventBatch, ReceivedEvent
 
+# The first call imports pandas, where it is installed: here, and not later on an event loop.
+pa.array(())
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 

@@ -6,8 +6,7 @@ function makes the handlers, the first one that it makes is checked, when the pr
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import FunctionType
 from typing import Final
@@ -15,7 +14,6 @@ from typing import Final
 from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
 from eventproc.core.placement.published import Published
 from eventproc.errors import ConfigurationError
-from eventproc.extras import MissingExtraError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc.ports import DeadLetterSink, EventSource, Roster
 from eventproc.resources.handler import (
@@ -23,10 +21,10 @@ from eventproc.resources.handler import (
     ResourceHandler,
     ResourceHandlerFactory,
 )
+from eventproc.validation.columns import check_columns
 from eventproc.validation.state_writes import always_sets_state
 
-EVENT_METHODS: Final = ("process_event", "process_events")
-PROCESS_METHODS: Final = (*EVENT_METHODS, "process_columns")
+PROCESS_METHODS: Final = ("process_event", "process_events", "process_columns")
 """A handler must define one of these methods."""
 
 _PARAMETERS: Final = {
@@ -225,7 +223,7 @@ def _check_class(cls: type, key_concurrency: int) -> None:
             f"handler {_name(cls)} handles nothing: define {' or '.join(PROCESS_METHODS)}"
         )
     own = _check_methods(cls, base, _PARAMETERS)
-    _check_columns(cls, base, key_concurrency)
+    check_columns(cls, base, key_concurrency)
     for name, method in own.items():
         is_called = name != "process_event" or not _is_own(cls, base, "process_events")
         if key_concurrency > 1 and is_called and always_sets_state(cls, method):
@@ -234,45 +232,6 @@ def _check_class(cls: type, key_concurrency: int) -> None:
                 f"{key_concurrency}: with lanes, events above a position are handled as well, "
                 "so no state belongs to one; keep it elsewhere, or set key_concurrency to 1"
             )
-
-
-def _check_columns(cls: type, base: type, key_concurrency: int) -> None:
-    """Check what a handler of columns needs, and that no other handler names columns."""
-    name, takes = _name(cls), _is_own(cls, base, "process_columns")
-    chosen = inspect.getattr_static(cls, "columns", None)
-    if not takes:
-        if _is_own(cls, base, "columns"):
-            raise ConfigurationError(
-                f"{name}.columns has no effect, because there is no process_columns: define it, or "
-                "give the attribute another name"
-            )
-        return
-    if key_concurrency > 1 and not any(_is_own(cls, base, other) for other in EVENT_METHODS):
-        raise ConfigurationError(
-            f"{name} takes columns, and key_concurrency is {key_concurrency}: a batch of columns "
-            "has events of many keys. Define process_events instead, or set key_concurrency to 1"
-        )
-    if isinstance(chosen, property):
-        return
-    if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:
-        raise ConfigurationError(
-            f'{name}.columns is {chosen!r}: give the names of columns, such as ("body", "offset")'
-        )
-    with _of_handler(name):
-        from eventproc.columns import check_names  # noqa: PLC0415 - it is an extra
-
-        check_names(chosen)
-
-
-@contextmanager
-def _of_handler(name: str) -> Iterator[None]:
-    """Say of which handler a refusal is."""
-    try:
-        yield
-    except MissingExtraError:
-        raise
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{name}.columns: {error}") from None
 
 
 def _check_methods(

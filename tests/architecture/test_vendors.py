@@ -42,6 +42,7 @@ FILES_BY_VENDOR = {
     "pyarrow": [
         "eventproc/columns/*",
         "eventproc/models/batch.py",  # for types
+        "eventproc/handler/handlers.py",  # for types
         "eventproc/sources/amqp/columns/*",
         "eventproc/sources/eventhubs/direct_path/*",
         "spark_integration/*",

@@ -1,0 +1,60 @@
+"""Checks what a handler that takes columns needs; each error names the remedy."""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from eventproc.errors import ConfigurationError
+from eventproc.extras import MissingExtraError
+
+
+def check_columns(cls: type, base: type, key_concurrency: int) -> None:
+    """Check what a handler of columns needs, and that no other handler names columns.
+
+    Args:
+        cls: The handler's class.
+        base: Which of the two base classes it inherits from.
+        key_concurrency: As in the configuration.
+
+    Raises:
+        ConfigurationError: the message names the handler and the remedy.
+    """
+
+    def is_own(attribute: str) -> bool:
+        return getattr(cls, attribute) is not getattr(base, attribute)
+
+    name = cls.__name__
+    chosen = inspect.getattr_static(cls, "columns", None)
+    if not is_own("process_columns"):
+        if is_own("columns"):
+            raise ConfigurationError(
+                f"{name}.columns has no effect, because there is no process_columns: define it, or "
+                "give the attribute another name"
+            )
+        return
+    if key_concurrency > 1 and not (is_own("process_event") or is_own("process_events")):
+        raise ConfigurationError(
+            f"{name} takes columns, and key_concurrency is {key_concurrency}: a batch of columns "
+            "has events of many keys. Define process_events instead, or set key_concurrency to 1"
+        )
+    if isinstance(chosen, property):
+        return
+    if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:
+        raise ConfigurationError(
+            f'{name}.columns is {chosen!r}: give the names of columns, such as ("body", "offset")'
+        )
+    with _of_handler(name):
+        from eventproc.columns import check_names  # noqa: PLC0415 - it is an extra
+
+        check_names(chosen)
+
+
+@contextmanager
+def _of_handler(name: str) -> Iterator[None]:
+    """Say of which handler a refusal is."""
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}.columns: {error}") from None
