@@ -32,7 +32,9 @@ def check_columns(cls: type, base: type, key_concurrency: int) -> None:
                 "give the attribute another name"
             )
         return
-    if key_concurrency > 1 and not (is_own("process_event") or is_own("process_events")):
+    if is_own("process_event") or is_own("process_events"):
+        return  # Then a processor calls these; ``process_columns`` is for Spark's sink.
+    if key_concurrency > 1:
         raise ConfigurationError(
             f"{name} takes columns, and key_concurrency is {key_concurrency}: a batch of columns "
             "has events of many keys. Define process_events instead, or set key_concurrency to 1"

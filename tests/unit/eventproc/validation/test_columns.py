@@ -91,3 +91,4 @@ def test_without_the_extra_a_handler_of_columns_is_refused_with_the_command(monk
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'eventproc\[columns\]'"):
         processor(Columns)
+    processor(Both)
