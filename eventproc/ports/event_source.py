@@ -15,7 +15,7 @@ from eventproc.models import (
     SequenceRange,
 )
 
-GATHER: Final = timedelta(milliseconds=5)
+GATHER: Final = timedelta(milliseconds=10)
 """How long a batch of columns waits for more events: far less than polling for it costs elsewhere,
 and enough for thousands of events where there is a backlog."""
 
