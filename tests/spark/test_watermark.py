@@ -59,7 +59,7 @@ def closed_windows(spark: SparkSession, location: Path, options: dict[str, str])
 
     (
         spark.readStream.format("eventproc")
-        .options(startingPosition="earliest", maxEventsPerTrigger="1000", **options)
+        .options(**{"startingPosition": "earliest", "maxEventsPerTrigger": "1000", **options})
         .schema("enqueuedTime timestamp")
         .load()
         .withWatermark("enqueuedTime", "10 seconds")
@@ -95,5 +95,29 @@ def test_a_closed_window_has_all_its_events(spark, tmp_path, connection, hub, al
     options = {"connectionString": connection, "alignBy": align_by}
     counts = closed_windows(spark, tmp_path / "checkpoint", options)
 
+    assert set(counts) >= {0, 10, 20, 30}
+    assert counts == {begin: all_windows(hub)[begin] for begin in counts}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_of_a_million_events_none_is_lost(spark, tmp_path):
+    """In twelve batches or more, of eight partitions with rates from one to four."""
+    hub = [  # in whole milliseconds, as a hub has them
+        [round(SPAN_S * number / count, 3) for number in range(count)]
+        for count in range(50_000, 200_001, 150_000 // (PARTITIONS - 1))
+    ]
+    for index, seconds in enumerate(hub):
+        instants = (BEGIN + timedelta(seconds=second) for second in seconds)
+        publish_at(tmp_path / "logs", HUB, str(index), instants)
+    with EventHubsEmulator({HUB: PARTITIONS}, directory=tmp_path / "logs") as emulator:
+        options = {
+            "connectionString": emulator.connection_string_for(HUB),
+            "alignBy": "enqueuedTime",
+            "maxEventsPerTrigger": "100000",
+        }
+        counts = closed_windows(spark, tmp_path / "checkpoint", options)
+
+    assert sum(map(len, hub)) >= 999_000
     assert set(counts) >= {0, 10, 20, 30}
     assert counts == {begin: all_windows(hub)[begin] for begin in counts}
