@@ -1,4 +1,4 @@
-"""A handler that gets events as Arrow columns. It names the row that it cannot use: a dead letter."""
+"""A handler that gets events as Arrow columns, and names the row that it cannot use."""
 
 import asyncio
 
