@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc import EventProcessor, EventProcessorConfig, PartitionContext, PartitionHandler
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLink
@@ -52,8 +56,8 @@ class ReadCounters:
     latencies: list[float] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, partition_id: str, bodies: Sequence[bytes]) -> bool:
-        """Count a batch; return whether all events were received."""
+    def add(self, partition_id: str, bodies: Sequence[bytes], count: int | None = None) -> bool:
+        """Count a batch, of this many events without their bodies; return whether all are read."""
         now = time.monotonic()
         with self.lock:
             self.first = self.first or now
@@ -63,7 +67,7 @@ class ReadCounters:
             if self.is_timed:
                 sent = (SENT_AT.unpack_from(body)[0] for body in bodies)
                 self.latencies += [now - sent_at for sent_at in sent if sent_at != WARM_UP]
-            self.count += len(bodies)
+            self.count += len(bodies) if count is None else count
             if self.counted_from is None and self.count >= self.wanted * COUNTED_FROM:
                 self.counted_from = self.count, now, time.process_time()
             return self.count >= self.wanted
@@ -108,6 +112,55 @@ async def read_with_eventproc(
         await done.wait()
         for task in pumps:
             task.cancel()
+
+
+class _Counting(PartitionHandler):
+    """Counts what it gets."""
+
+    counters: ReadCounters
+    done: asyncio.Event
+
+    def count(self, context: PartitionContext, bodies: Sequence[bytes], count: int) -> None:
+        if self.counters.add(context.partition_id, bodies, count):
+            self.done.set()
+
+
+class _OfEvents(_Counting):
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        self.count(context, bodies_of(events), len(events))
+
+
+class _OfColumns(_Counting):
+    columns = ("body", "sequenceNumber", "offset")
+
+    async def process_columns(self, context: PartitionContext, columns: pa.RecordBatch) -> None:
+        pc.sum(pc.binary_length(columns.column("body")))
+        pc.min_max(columns.column("sequenceNumber"))
+        self.count(context, (), columns.num_rows)
+
+
+async def read_with_processor(
+    conn_str: str, counters: ReadCounters, *, handler: type[_Counting]
+) -> None:
+    """Read with a whole processor, which keeps its progress in memory."""
+    done = asyncio.Event()
+
+    def make() -> _Counting:
+        made = handler()
+        made.counters, made.done = counters, done
+        return made
+
+    async with EventHubSource.from_connection_string(conn_str) as source:
+        processor = EventProcessor(
+            source=source,
+            store=MemoryCheckpointStore(MemoryAccount()),
+            handler=make,
+            config=EventProcessorConfig(batch_size_max=counters.batch),
+        )
+        async with processor:
+            await done.wait()
 
 
 async def read_bare(conn_str: str, counters: ReadCounters) -> None:
@@ -208,6 +261,8 @@ def _in_a_loop(reader: Callable[..., Awaitable[None]], **settings: Any) -> Calla
 
 CANDIDATES: Final[dict[str, Callable[..., None]]] = {
     "eventproc": _in_a_loop(read_with_eventproc),
+    "eventproc-processor": _in_a_loop(read_with_processor, handler=_OfEvents),
+    "eventproc-columns": _in_a_loop(read_with_processor, handler=_OfColumns),
     "azure-aio": _in_a_loop(read_with_aio, prefetch=300),
     "azure-aio-3000": _in_a_loop(read_with_aio, prefetch=3000),
     "azure-sync": read_with_sync,

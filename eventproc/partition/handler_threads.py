@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
+from typing import TYPE_CHECKING
 
 from eventproc.concurrency.threads import call_and_settle
 from eventproc.handler import (
@@ -15,6 +16,9 @@ from eventproc.handler import (
     PartitionHandler,
 )
 from eventproc.models import CloseReason, ReceivedEvent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _Call = tuple[Callable[[], None], asyncio.Future[None]]
 
@@ -47,6 +51,11 @@ class ThreadedHandler(PartitionHandler):
         """Call ``process_events`` in the context's thread."""
         thread = self._thread(context)
         await self._call(thread, lambda: self._handler.process_events(thread.view, events))
+
+    async def process_columns(self, context: PartitionContext, columns: "pa.RecordBatch") -> None:
+        """Call ``process_columns`` in the context's thread."""
+        thread = self._thread(context)
+        await self._call(thread, lambda: self._handler.process_columns(thread.view, columns))
 
     async def on_idle(self, context: PartitionContext) -> None:
         """Call ``on_idle`` in the context's thread."""

@@ -6,11 +6,8 @@ the same rows, and fails the query in the end.
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from eventproc.config import Backoff
 from eventproc.core.progress import PartitionProgress
-from eventproc.handler import defines_columns
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.handler_calls import HandlerCalls
@@ -19,6 +16,7 @@ from eventproc.ports import DeadLetterSink
 from eventproc.pumps.stop_scope import PartitionStoppedError
 from eventproc.retries import waits
 from spark_integration.errors import HandlerFailedError
+from spark_integration.sink.column_handler import ColumnHandler
 from spark_integration.sink.context import SparkPartitionContext
 from spark_integration.sink.options import SinkOptions
 
@@ -36,10 +34,6 @@ class SinkCalls:
         dead_letters: DeadLetterSink | None,
     ) -> None:
         self._handler = options.make_handler()
-        self.takes_columns = defines_columns(type(self._handler))
-        """Whether the handler has ``process_columns``, which gets Arrow batches instead of events.
-        """
-
         self._context = context
         self._progress = progress
         wait_s = waits(Backoff())
@@ -51,6 +45,11 @@ class SinkCalls:
             scope=scope,
             wait_s=wait_s,
         )
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether the handler has ``process_columns``, and ``hand`` wants a ``RowBatch``."""
+        return isinstance(self._handler, ColumnHandler)
 
     async def initialize(self) -> None:
         """Call ``initialize``. An error fails the task, which Spark retries."""
@@ -70,20 +69,6 @@ class SinkCalls:
         except PartitionStoppedError as stopped:
             error = stopped.__cause__
             raise self._failed("failed as often as maxAttempts allows", error) from error
-
-    async def hand_columns(
-        self, columns: pa.RecordBatch, last_number: int, last_offset: str
-    ) -> None:
-        """Call ``process_columns`` once. After a failure, Spark retries the whole task.
-
-        Raises:
-            HandlerFailedError: the handler failed.
-        """
-        try:
-            await self._handler.process_columns(self._context, columns)
-        except Exception as error:
-            raise self._failed("failed on columns", error) from error
-        self._progress.advance(last_number, last_offset)
 
     async def close(self, reason: CloseReason) -> None:
         """Call the handler's ``close``. An error fails the task."""

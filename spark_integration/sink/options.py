@@ -94,7 +94,9 @@ class SinkOptions:
 
     group: GroupRecipe
     store: StoreRecipe
-    events_per_call_max: Count = EVENTS_PER_CALL
+    events_per_call_max: Count | None = None
+    """By default ``EVENTS_PER_CALL`` events, or all rows of an Arrow batch as columns."""
+
     failure_policy: FailurePolicy = field(
         default_factory=lambda: FailurePolicy(attempts_max=ATTEMPTS)
     )
@@ -126,26 +128,14 @@ class SinkOptions:
         check_handler(make)
         handler = make()
         check_made(handler)
+        is_of_columns = defines_columns(type(handler))
         if isinstance(handler, BlockingPartitionHandler):
-            return ThreadedHandler(handler)
-        if defines_columns(type(handler)):
-            self._check_for_columns(type(handler).__name__)
-        return handler
+            handler = ThreadedHandler(handler)
+        if not is_of_columns:
+            return handler
+        from spark_integration.sink.column_handler import ColumnHandler  # noqa: PLC0415 - Arrow
 
-    def _check_for_columns(self, handler_name: str) -> None:
-        """Check that no option is given that has an effect only on handlers of events."""
-        policy, default = self.failure_policy, FailurePolicy(attempts_max=ATTEMPTS)
-        is_given = {
-            "maxEventsPerCall": self.events_per_call_max != EVENTS_PER_CALL,
-            "maxAttempts": policy.attempts_max != default.attempts_max,
-            "onFailure": policy.action is not default.action,
-        }
-        if names := [name for name, given in is_given.items() if given]:
-            raise ConfigurationError(
-                f"{' and '.join(names)} without effect: handler {handler_name} has "
-                "process_columns, which gets whole Arrow batches, and if it fails Spark retries "
-                "the task. Remove the option, or give the handler only process_events"
-            )
+        return ColumnHandler(handler)
 
     def make_dead_letters(self) -> DeadLetterSink | None:
         """Make the dead-letter sink, if one is given, without opening it."""
@@ -187,7 +177,7 @@ def parse_sink_options(
             connection=None if connection is None else Secret(connection),
         ),
         store=recipe,
-        events_per_call_max=given.count("maxEventsPerCall") or EVENTS_PER_CALL,
+        events_per_call_max=given.count("maxEventsPerCall"),
         failure_policy=FailurePolicy(
             attempts_max=given.count("maxAttempts") or ATTEMPTS, action=_action(given)
         ),

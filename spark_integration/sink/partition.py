@@ -7,8 +7,6 @@ from dataclasses import replace
 from itertools import islice
 from operator import lt
 
-import pyarrow as pa
-
 from eventproc.core.offset_format import offset_format_of
 from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
@@ -20,7 +18,7 @@ from eventproc.statistics import DeliveryCounters
 from spark_integration.errors import OrderLostError
 from spark_integration.sink.calls import SinkCalls
 from spark_integration.sink.context import SparkPartitionContext
-from spark_integration.sink.options import SinkOptions
+from spark_integration.sink.options import EVENTS_PER_CALL, SinkOptions
 from spark_integration.sink.records import (
     PartitionReport,
     TaskId,
@@ -36,9 +34,6 @@ class Rows(ABC):
     numbers: Sequence[int]
     """The sequence number of each row."""
 
-    columns: pa.RecordBatch
-    """The rows as an Arrow batch, for handlers with ``process_columns``."""
-
     @property
     @abstractmethod
     def last_offset(self) -> str:
@@ -51,6 +46,10 @@ class Rows(ABC):
     @abstractmethod
     def events(self) -> Sequence[ReceivedEvent]:
         """The rows as events."""
+
+    @abstractmethod
+    def batch(self) -> Sequence[ReceivedEvent]:
+        """The rows as a ``RowBatch``, for handlers with ``process_columns``."""
 
 
 class SinkPartition:
@@ -137,10 +136,10 @@ class SinkPartition:
     async def _hand(self, rows: Rows) -> None:
         assert self._calls is not None
         if self._calls.takes_columns:
-            await self._calls.hand_columns(rows.columns, rows.numbers[-1], rows.last_offset)
-            self._counters.handled_count += len(rows.numbers)
-            return
-        events, count_max = rows.events(), self._options.events_per_call_max
+            events, usual = rows.batch(), len(rows.numbers)
+        else:
+            events, usual = rows.events(), EVENTS_PER_CALL
+        count_max = self._options.events_per_call_max or usual
         for begin in range(0, len(events), count_max):
             await self._calls.hand(events[begin : begin + count_max])
 

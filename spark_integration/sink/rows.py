@@ -16,6 +16,7 @@ from eventproc.models import ReceivedEvent
 from spark_integration.columns import SCHEMA
 from spark_integration.sink.events import events_of
 from spark_integration.sink.partition import Rows
+from spark_integration.sink.row_batch import RowBatch
 
 NEEDED: Final = ("body", "partition", "offset", "sequenceNumber", "enqueuedTime")
 
@@ -73,6 +74,10 @@ class ArrowRows(Rows):
     def events(self) -> Sequence[ReceivedEvent]:
         """The rows as events."""
         return events_of(self.columns, self.numbers)
+
+    def batch(self) -> RowBatch:
+        """The rows as a batch."""
+        return RowBatch(self.columns, self.numbers)
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[str, ArrowRows]]:

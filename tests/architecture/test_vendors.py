@@ -43,6 +43,7 @@ FILES_BY_VENDOR = {
         "eventproc/columns/*",
         "eventproc/models/batch.py",  # for types
         "eventproc/handler/handlers.py",  # for types
+        "eventproc/partition/handler_threads.py",  # for types
         "eventproc/sources/amqp/columns/*",
         "eventproc/sources/eventhubs/direct_path/*",
         "spark_integration/*",

@@ -9,7 +9,7 @@ import pytest
 from benchmarks._run import as_rows, programs
 
 
-@pytest.mark.parametrize("name", ["columns", "plan", "rounds", "scale", "telemetry"])
+@pytest.mark.parametrize("name", ["delivery", "plan", "rounds", "scale", "telemetry"])
 def test_a_benchmark_prints_rows(name, monkeypatch, capsys):
     """A list of flat mappings, which the runner parses."""
     monkeypatch.setattr(sys, "argv", [name, "--quick", "--format", "json"])
@@ -32,7 +32,7 @@ def test_all_benchmarks_are_found_with_group_first():
 
 def test_an_unknown_name_is_refused_and_the_known_ones_are_listed():
     """Before anything is measured."""
-    with pytest.raises(SystemExit, match="no such benchmark: nothing; there are .*group"):
+    with pytest.raises(SystemExit, match=r"no such benchmark: nothing; there are .*group"):
         programs(["nothing"])
 
 

@@ -57,7 +57,7 @@ def run_without(package, action):
         ("aiohttp", "checkpointstores.blob", "blob"),
         ("azure", "eventproc.dead_letters.blob", "blob"),
         ("azure", "eventproc.sources.eventhubs", "eventhubs"),
-        ("azure", "spark_integration", "eventhubs"),
+        ("azure", "spark_integration.options", "eventhubs"),
         ("confluent_kafka", "eventproc.sources.kafka", "kafka"),
         ("matplotlib", "eventproc.simulation.draw.plot", "plot"),
     ],

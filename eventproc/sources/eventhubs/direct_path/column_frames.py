@@ -26,6 +26,9 @@ _COMPARED_FROM: Final = 4
 
 _HANDLE_AT: Final = 14
 _WORD: Final = 8
+EQUAL_MIN: Final = 8
+"""After so many frames of one size, numpy looks how many more there are."""
+
 HEADS_MAX: Final = 4
 """Most heads to try: ids below 256 take one byte, and a service may use tags of several sizes."""
 
@@ -131,16 +134,34 @@ def _edges(data: bytes) -> list[int]:
     edges: list[int] = []
     add, size_at = edges.append, _SIZE.unpack_from
     at, last = 0, len(data) - _FRAME_SIZE_MIN
+    before = equal_count = 0
     while at <= last:
         (size,) = size_at(data, at)
         if not _FRAME_SIZE_MIN <= size <= FRAME_SIZE_MAX:
             raise MalformedError(f"a frame says that it has {size} bytes")
-        add(at)
-        at += size
+        equal_count = equal_count + 1 if size == before else 0
+        before = size
+        if equal_count >= EQUAL_MIN:
+            run = _run_of(size, data, at)
+            edges.extend(run)
+            at = run.stop
+            equal_count = 0
+        else:
+            add(at)
+            at += size
     if at > len(data):
         return edges  # The last one is incomplete: it begins where the whole ones end.
-    edges.append(at)
+    add(at)
     return edges
+
+
+def _run_of(size: int, data: bytes, at: int) -> range:
+    """Return where frames begin that follow each other and have this size, from this one on."""
+    count_max = (len(data) - at - _SIZE.size) // size + 1
+    sizes = np.ndarray((count_max,), ">u4", data, at, (size,))
+    others = np.flatnonzero(sizes != size)
+    count = int(others[0]) if len(others) else count_max
+    return range(at, at + count * size, size)
 
 
 def _try(  # noqa: PLR0917 - the arrays of one call of ``parse``

@@ -10,6 +10,7 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
+from eventproc.columns import COLUMNS, to_columns
 from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
@@ -20,6 +21,7 @@ from spark_integration import StoreRecipe
 from spark_integration.sink.options import GroupRecipe, SinkOptions
 from spark_integration.sink.partition import Rows, SinkPartition
 from spark_integration.sink.records import TaskId, commit_update
+from spark_integration.sink.row_batch import RowBatch
 from spark_integration.sink.store import Checkpoints
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
@@ -40,7 +42,7 @@ class EventRows(Rows):
     """Rows made from a list of events."""
 
     def __init__(self, events: Sequence[ReceivedEvent]) -> None:
-        self._events = self.columns = events
+        self._events = events
         self.numbers = [event.sequence_number for event in events]
 
     @property
@@ -54,6 +56,9 @@ class EventRows(Rows):
 
     def events(self) -> Sequence[ReceivedEvent]:
         return self._events
+
+    def batch(self) -> RowBatch:
+        return RowBatch(to_columns(self._events, tuple(COLUMNS), "0"), self.numbers)
 
 
 def rows(begin: int, end: int) -> Rows:

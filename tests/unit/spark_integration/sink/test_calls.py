@@ -14,6 +14,7 @@ from eventproc import (
     FailurePolicy,
     PartitionHandler,
     ReceivedEvent,
+    RowError,
 )
 from eventproc.models import (
     STATE_BYTES_MAX,
@@ -218,10 +219,11 @@ class Columns(RecordingHandler):
     """Takes whole batches."""
 
     async def process_columns(self, context: Any, columns: Any) -> None:
-        self.numbers += [event.sequence_number for event in columns]
-        context.state = b"%d" % len(columns)
-        if self.numbers[-1] == 8:
+        numbers = columns.column("sequenceNumber").to_pylist()
+        context.state = b"%d" % len(numbers)
+        if 8 in numbers:
             raise ValueError("odd")
+        self.numbers += numbers
 
 
 async def test_a_handler_may_take_columns():
@@ -258,10 +260,67 @@ async def test_a_handler_of_columns_may_set_its_state_in_close():
 
 
 async def test_a_handler_that_fails_on_columns_fails_the_task():
-    """Spark tries the task again."""
-    harness = await sink_harness()
+    """When a row has failed as often as maxAttempts allows; all rows before it are handled."""
+    harness, seen = await sink_harness(), Columns()
     with pytest.raises(HandlerFailedError, match="odd"):
-        await harness.partition(Columns()).take(rows(7, 9))
+        await harness.partition(seen).take(rows(0, 20))
+
+    assert seen.numbers == list(range(8))
+
+
+async def test_a_row_that_a_handler_of_columns_cannot_handle_is_skipped():
+    """It is found by halving the batch; every other row is handled once, in order."""
+    harness, seen = await sink_harness(), Columns()
+    policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP)
+    partition = harness.partition(seen, failure_policy=policy)
+    await partition.take(rows(0, 20))
+    await harness.commit(partition)
+
+    assert seen.numbers == [*range(8), *range(9, 20)]
+    assert (await harness.position())[0] == 19
+
+
+class NamesRows(Columns):
+    """Names the row that it cannot handle."""
+
+    async def process_columns(self, context: Any, columns: Any) -> None:
+        numbers = columns.column("sequenceNumber").to_pylist()
+        self.numbers += [number for number in numbers if number != 8]
+        if 8 in numbers:
+            raise RowError(numbers.index(8))
+
+
+async def test_only_rows_that_an_error_names_are_delivered_again():
+    """As with a processor."""
+    harness, seen = await sink_harness(), NamesRows()
+    policy = FailurePolicy(attempts_max=2, action=FailureAction.SKIP)
+    partition = harness.partition(seen, failure_policy=policy)
+    await partition.take(rows(5, 12))
+    await harness.commit(partition)
+
+    assert seen.numbers == [5, 6, 7, 9, 10, 11]
+
+
+class ColumnsInAThread(BlockingPartitionHandler):
+    """Handles columns with an ordinary function, and events too, which Spark does not use."""
+
+    def __init__(self) -> None:
+        self.row_counts: list[int] = []
+
+    def process_columns(self, context: Any, columns: Any) -> None:
+        self.row_counts.append(columns.num_rows)
+
+    def process_event(self, context: Any, event: ReceivedEvent) -> None:
+        raise AssertionError("process_columns is called")
+
+
+@pytest.mark.parametrize(("count_max", "calls"), [(None, [7]), (3, [3, 3, 1])])
+async def test_columns_are_handed_to_blocking_handlers_too(count_max, calls):
+    """A whole Arrow batch at once, or at most maxEventsPerCall rows."""
+    harness, seen = await sink_harness(), ColumnsInAThread()
+    await harness.partition(seen, events_per_call_max=count_max).take(rows(0, 7))
+
+    assert seen.row_counts == calls
 
 
 class Pausing(RecordingHandler):

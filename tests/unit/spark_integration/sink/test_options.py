@@ -10,6 +10,7 @@ from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.partition.handler_threads import ThreadedHandler
 from spark_integration import CheckpointingSink
+from spark_integration.sink.column_handler import ColumnHandler
 from spark_integration.sink.options import parse_sink_options
 
 CONNECTION = (
@@ -122,30 +123,6 @@ def test_a_factory_that_returns_no_handler_is_refused(name):
         options.make_handler()
 
 
-class OfColumns(PartitionHandler):
-    """Takes Arrow batches in place of events."""
-
-    async def process_columns(self, context, columns):
-        """Do nothing."""
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"maxEventsPerCall": "7"},
-        {"maxAttempts": "5"},
-        {"onFailure": "skip"},
-        {"onFailure": "deadLetter", "deadLetters": "json:loads"},
-    ],
-)
-def test_options_without_effect_on_a_handler_of_columns_are_refused(option):
-    """Single events cannot be retried, skipped or dead-lettered there."""
-    parse_sink_options({**LEAST, **option}).make_handler()
-    options = parse_sink_options({**LEAST, **option, "handler": f"{__name__}:OfColumns"})
-    with pytest.raises(ConfigurationError, match=f"^{next(iter(option))} without effect.*Remove"):
-        options.make_handler()
-
-
 def test_sparks_own_options_are_refused_outside_of_spark():
     """``CheckpointingSink`` would ignore a checkpointLocation, so it is an error there."""
     with pytest.raises(ConfigurationError, match="'checkpointlocation' is not an option"):
@@ -156,7 +133,7 @@ def test_a_handler_with_process_columns_alone_is_accepted():
     """Spark calls only process_columns."""
     options = parse_sink_options({**LEAST, "handler": f"{__name__}:Columns"})
 
-    assert type(options.make_handler()) is Columns
+    assert isinstance(options.make_handler(), ColumnHandler)
 
 
 def test_an_unusable_handler_class_is_refused_on_the_driver():

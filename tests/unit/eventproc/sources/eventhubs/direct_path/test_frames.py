@@ -130,6 +130,25 @@ def test_every_form_of_a_transfer_is_parsed(frames, cuts):
     assert transfer_count == len(sent)
 
 
+@given(
+    st.lists(st.tuples(st.one_of(whole, others), st.integers(1, 40)), max_size=4),
+    st.lists(st.integers(0, 9000), max_size=3),
+)
+def test_runs_of_frames_of_one_size_are_parsed(runs, cuts):
+    """As most streams consist of them; wherever a run ends, and wherever the stream is cut."""
+    frames = [
+        each.encoded() if isinstance(each, Transfer) else each
+        for each, count in runs
+        for _ in range(count)
+    ]
+    events, rest, _ = parse_all(b"".join(frames), cuts)
+
+    assert events == [
+        each.payload for each, count in runs if isinstance(each, Transfer) for _ in range(count)
+    ]
+    assert len(events) + len(rest) == len(frames)
+
+
 @given(st.lists(st.binary(max_size=9), min_size=2, max_size=5), st.lists(st.integers(0, 300)))
 def test_an_event_in_several_frames_is_joined(parts, cuts):
     """Frames of other links may lie between them."""
