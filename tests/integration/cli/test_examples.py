@@ -10,6 +10,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 LINES_MAX = 60
 LAST_LINES = {
     "blocking_functions.py": "4 partitions in 4 threads",
+    "columns.py": "b'many': not an amount",
     "different_machines.py": "{'large': 9, 'medium': 5, 'small': 2}\n{'medium': 13, 'small': 3}",
     "exact_totals.py": "",
     "first_program.py": "10 greeted",

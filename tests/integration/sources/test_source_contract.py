@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
+from eventproc.columns import COLUMNS, to_columns
 from eventproc.errors import (
     ConfigurationError,
     ReceiverDisplacedError,
@@ -58,6 +60,28 @@ async def events_come_in_order_and_once(bench: Bench) -> None:
     assert numbers == list(range(numbers[0], numbers[0] + 250))
     assert len({event.offset for event in events}) == 250
     assert list(later) == []
+
+
+@clause
+async def the_same_events_come_if_columns_are_wanted(bench: Bench) -> None:
+    """One by one, and as columns."""
+    position = end_of(bench, "0")
+    async with opened(bench, position=position) as receiver:
+        await bench.publish("0", b"", b"x" * 1000, *numbered(250))
+        events = await take(receiver, 252)
+    batches: list[Sequence[ReceivedEvent]] = []
+    async with opened(bench, position=position) as receiver:
+        receiver.read_columns()
+        while sum(map(len, batches)) < 252:
+            batches.append(await receiver.receive(events_max=100, wait_max=SOON))
+            assert 1 <= len(batches[-1]) <= 100
+
+    parts = [to_columns(batch, tuple(COLUMNS), "0") for batch in batches]
+    assert (
+        pa.Table.from_batches(parts).to_pylist()
+        == to_columns(events, tuple(COLUMNS), "0").to_pylist()
+    )
+    assert [event for batch in batches for event in batch] == events
 
 
 @clause
