@@ -46,6 +46,7 @@ FILES_BY_VENDOR = {
         "eventproc/partition/handler_threads.py",  # for types
         "eventproc/sources/amqp/columns/*",
         "eventproc/sources/eventhubs/direct_path/*",
+        "eventproc/sources/kafka/batch.py",
         "spark_integration/*",
     ],
     "pyspark": ["spark_integration/*", "eventproc/cli/demo/spark/cluster.py"],

@@ -24,7 +24,7 @@ from eventproc.models import ReceivedEvent
 from eventproc.testing import HandlerTestHarness
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.columns_scene import TWO_THEN_LETTER, BatchScene, Rows, served
-from tests.stories.scene import Scene, seconds
+from tests.stories.scene import Scene, seconds, source_of
 
 
 def test_rows_are_handled_without_an_object_for_each():
@@ -278,6 +278,27 @@ def test_no_more_is_received_while_a_call_is_under_way():
 
     assert waiting == 500
     assert numbers == list(range(10_000))
+
+
+def test_each_link_that_is_opened_knows_that_columns_are_wanted():
+    """After a broken connection, too; no event is lost or repeated."""
+
+    async def story():
+        scene = BatchScene()
+        scene.publish(10)
+        processor = scene.processor(lambda: Rows(scene))
+        source = source_of(processor)
+        async with processor:
+            await seconds(5)
+            scene.hub.break_links()
+            scene.publish(10)
+            await seconds(30)
+        return scene, source
+
+    scene, source = run_virtual(story())
+
+    assert [receiver.takes_columns for receiver in source.receivers] == [True, True]
+    assert scene.numbers() == list(range(20))
 
 
 def test_columns_have_the_types_of_the_connector():

@@ -82,14 +82,12 @@ def _attached(message: Message) -> dict[str, object]:
     system_properties: dict[str, object] = {}
     if message.value() is None:
         system_properties[TOMBSTONE] = True
-    partition_key = None if key is None else _plain(key)
-    if isinstance(partition_key, bytes):
-        system_properties[KEY] = partition_key
-        partition_key = partition_key.decode(errors="backslashreplace")
+    if key is not None and isinstance(_plain(key), bytes):
+        system_properties[KEY] = key
     properties = _properties(headers) if headers else {}
     content_type = properties.get("content-type")
     return {
-        "partition_key": partition_key,
+        "partition_key": partition_key(message),
         "properties": properties,
         "system_properties": system_properties,
         "content_type": content_type if isinstance(content_type, str) else None,
@@ -98,13 +96,24 @@ def _attached(message: Message) -> dict[str, object]:
     }
 
 
+def partition_key(message: Message) -> str | None:
+    """Return the message's key as text; bytes that are no text are written as escapes."""
+    key = message.key()
+    return None if key is None else key.decode(errors="backslashreplace")
+
+
 def enqueued_time(message: Message) -> datetime:
-    """Return the message's time: the broker's or the producer's, depending on the topic.
+    """Return the message's time: the broker's or the producer's, depending on the topic."""
+    return _EPOCH + timedelta(milliseconds=enqueued_ms(message))
+
+
+def enqueued_ms(message: Message) -> int:
+    """Return the message's time in milliseconds since 1970.
 
     A producer may send any number, for example microseconds. Values out of range are clamped to
     1970 or to the last possible time.
     """
-    return _EPOCH + timedelta(milliseconds=min(max(0, message.timestamp()[1]), _LAST_MS))
+    return min(max(0, message.timestamp()[1]), _LAST_MS)
 
 
 def _properties(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, object]:

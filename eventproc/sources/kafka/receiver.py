@@ -1,13 +1,15 @@
 """The receiver of one partition of a Kafka topic."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from eventproc.errors import ReceiverDisplacedError, SourceUnavailableError
+from eventproc.extras import needing
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
-from eventproc.sources.kafka.event import KafkaEvent
+from eventproc.ports.event_source import GATHER
+from eventproc.sources.kafka.event import KafkaEvent, Message
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.reader import Reader
 
@@ -18,6 +20,13 @@ class KafkaReceiver(PartitionReceiver):
     def __init__(self, reader: Reader, feed: Feed) -> None:
         self._reader = reader
         self._feed = feed
+        self._events_of: Callable[[list[Message]], Sequence[ReceivedEvent]] = _events
+
+    def read_columns(self, *, gather: timedelta = GATHER) -> None:  # noqa: ARG002 - the feed does
+        with needing("columns"):  # Imported here: handlers of single events need no Arrow.
+            from eventproc.sources.kafka.batch import KafkaBatch  # noqa: PLC0415
+
+        self._events_of = KafkaBatch
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
@@ -31,7 +40,7 @@ class KafkaReceiver(PartitionReceiver):
             raise feed.error
         messages = feed.take(events_max)
         self._reader.note_room(feed)
-        return [KafkaEvent(message) for message in messages]
+        return self._events_of(messages) if messages else ()
 
     async def _wait(self, wait_max: timedelta) -> None:
         """Return when there is a message or an error, or after *wait_max*."""
@@ -63,3 +72,7 @@ class KafkaReceiver(PartitionReceiver):
     @property
     def first_sequence_number(self) -> int:
         return self._feed.start
+
+
+def _events(messages: list[Message]) -> Sequence[ReceivedEvent]:
+    return [KafkaEvent(message) for message in messages]
