@@ -142,7 +142,7 @@ class _OfColumns(_Counting):
 
 
 async def read_with_processor(
-    conn_str: str, counters: ReadCounters, *, handler: type[_Counting]
+    conn_str: str, counters: ReadCounters, *, handler: type[_Counting], batch_min: int = 1
 ) -> None:
     """Read with a whole processor, which keeps its progress in memory."""
     done = asyncio.Event()
@@ -157,7 +157,7 @@ async def read_with_processor(
             source=source,
             store=MemoryCheckpointStore(MemoryAccount()),
             handler=make,
-            config=EventProcessorConfig(batch_size_max=counters.batch),
+            config=EventProcessorConfig(batch_size_max=max(counters.batch, batch_min)),
         )
         async with processor:
             await done.wait()
@@ -262,7 +262,7 @@ def _in_a_loop(reader: Callable[..., Awaitable[None]], **settings: Any) -> Calla
 CANDIDATES: Final[dict[str, Callable[..., None]]] = {
     "eventproc": _in_a_loop(read_with_eventproc),
     "eventproc-processor": _in_a_loop(read_with_processor, handler=_OfEvents),
-    "eventproc-columns": _in_a_loop(read_with_processor, handler=_OfColumns),
+    "eventproc-columns": _in_a_loop(read_with_processor, handler=_OfColumns, batch_min=10_000),
     "azure-aio": _in_a_loop(read_with_aio, prefetch=300),
     "azure-aio-3000": _in_a_loop(read_with_aio, prefetch=3000),
     "azure-sync": read_with_sync,

@@ -2,8 +2,9 @@
 
 Two kinds of rows are compared. Those with ``measure``, ``eventproc`` and ``azure`` are comparisons
 already. Rows with a ``candidate`` are compared if they are equal except for their figures: names
-that begin with ``eventproc`` are this library, those with ``bare`` the limit of the machine, and of
-all others the first one is the usual one. A figure's name ends with its unit.
+that begin with ``eventproc`` are this library, each of them compared, those with ``bare`` the limit
+of the machine, and of all others the first one is the usual one. A figure's name ends with its
+unit.
 """
 
 import re
@@ -52,7 +53,13 @@ def comparisons(benchmark: str, rows: Sequence[Row]) -> list[Comparison]:
         if "candidate" in row:
             case = tuple((k, v) for k, v in row.items() if is_setting(k, v))
             by_case.setdefault(case, {})[str(row["candidate"])] = row
-    return [found for case, sides in by_case.items() for found in _of_sides(benchmark, case, sides)]
+    return [
+        found
+        for case, sides in by_case.items()
+        for name in sides
+        if name.startswith(OURS)
+        for found in _of_sides(benchmark, case, name, sides)
+    ]
 
 
 def is_setting(name: str, cell: Cell) -> bool:
@@ -89,11 +96,13 @@ def _of_measure(benchmark: str, row: Row) -> Comparison | None:
 
 
 def _of_sides(
-    benchmark: str, case: Iterable[tuple[str, Cell]], sides: Mapping[str, Row]
+    benchmark: str, case: Iterable[tuple[str, Cell]], our_name: str, sides: Mapping[str, Row]
 ) -> Iterable[Comparison]:
-    ours = sides.get(OURS)
+    """Compare one candidate of this library with all others."""
+    ours, variant = sides[our_name], our_name.removeprefix(OURS).lstrip("-")
+    words = [c if isinstance(c, str) else f"{name} {c}" for name, c in case]
     others = {name: row for name, row in sides.items() if not name.startswith((OURS, LIMIT))}
-    if ours is None or not others:
+    if not others:
         return
     usual_name, usual = next(iter(others.items()))
     limits = [row for name, row in sides.items() if name.startswith(LIMIT)]
@@ -110,7 +119,7 @@ def _of_sides(
         limit = limits[0].get(figure) if limits else None
         yield Comparison(
             benchmark=benchmark,
-            case=", ".join(str(c) if isinstance(c, str) else f"{name} {c}" for name, c in case),
+            case=", ".join([variant, *words] if variant else words),
             figure=figure,
             ours=value,
             other=other,

@@ -14,6 +14,10 @@ hub read the same backlog, one after another. Two questions:
 - *trickle*: an event every 60 to 100 ms, to one partition after another. The time from publishing
   to the reader's code. Measured once for each candidate and number of partitions.
 
+``eventproc`` is a receiver, ``eventproc-processor`` a whole processor with a handler of events, and
+``eventproc-columns`` one with a handler of columns, in batches of up to 10,000 rows; that one sums
+the lengths of the bodies and looks for the least and the greatest number.
+
 ``bare`` is the limit: a reader that only counts the events in the received bytes. It shows the
 emulator's own throughput, which must be far above that of every other candidate.
 """

@@ -26,6 +26,14 @@ def test_results_of_one_case_are_compared():
     assert (cpu.times_better, cpu.times_better_than_best, cpu.limit) == (5, 25 / 8, 1)
 
 
+def test_each_way_to_use_this_library_is_compared():
+    """It is named in the case."""
+    columns: Row = {**READERS[0], "candidate": "eventproc-columns", "cpu_us_per_event": 2.0}
+    found = [each for each in comparisons("receive", [*READERS, columns]) if each.ours == 2]
+
+    assert [(each.case, each.times_better) for each in found] == [("columns, partitions 1", 20)]
+
+
 def test_a_result_that_is_worse_is_shown_as_such():
     """Cases are not mixed."""
     _, _, rate, cpu = comparisons("receive", READERS)
