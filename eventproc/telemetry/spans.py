@@ -25,11 +25,13 @@ def links_to_publishers(events: Sequence[ReceivedEvent]) -> list[Link]:
     """
     carriers: dict[str, dict[str, str]] = {}
     for event in events:
+        if len(carriers) >= LINKS_MAX:
+            break
         properties = event.properties
         if not properties:
             continue
         parent = properties.get("traceparent") or properties.get("Diagnostic-Id")
-        if isinstance(parent, str | bytes) and len(carriers) < LINKS_MAX:
+        if isinstance(parent, str | bytes):
             text = _text(parent)
             state = properties.get("tracestate")
             carriers.setdefault(text, {"traceparent": text})

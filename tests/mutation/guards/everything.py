@@ -67,6 +67,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *delivery.STOP_SCOPE,
         *delivery.HANDLER_CALLS,
         *progress.FAILURE,
+        *progress.READER,
         *progress.BLAME,
         *progress.HANDLERS,
         *delivery.PUMP,

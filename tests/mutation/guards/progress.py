@@ -122,6 +122,18 @@ HANDLERS = guards_in(
     ),
 )
 
+READER = guards_in(
+    "eventproc/partition/reader.py",
+    ["tests/stories/test_columns.py"],
+    Guard(
+        name="each receiver of a handler of columns is told so",
+        without_it="after a broken link an object is made for each event",
+        words="        if self._takes_columns:\n            self._receiver.read_columns()\n",
+        mutated="",
+        is_simulated=False,
+    ),
+)
+
 BLAME = guards_in(
     "eventproc/partition/blame.py",
     ["tests/stories/test_columns.py"],
