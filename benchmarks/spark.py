@@ -180,18 +180,21 @@ class ProcessorTime:
     def _sample(self) -> dict[int, int]:
         parents: dict[int, int] = {}
         ticks: dict[int, int] = {}
+        mine: set[int] = set()
         for entry in Path("/proc").glob("[0-9]*/stat"):
             try:
-                fields = entry.read_text().rpartition(")")[2].split()
+                name, _, rest = entry.read_text().rpartition(")")
             except OSError:
                 continue  # it ended just now
-            pid = int(entry.parent.name)
+            pid, fields = int(entry.parent.name), rest.split()
             parents[pid] = int(fields[1])
             ticks[pid] = int(fields[11]) + int(fields[12])
-        mine = {os.getpid()}
+            # Not the emulator, which is another child of this process.
+            if parents[pid] == os.getpid() and name.endswith("(java"):
+                mine.add(pid)
         while found := {pid for pid, parent in parents.items() if parent in mine} - mine:
             mine |= found
-        self._own |= {pid: ticks[pid] for pid in mine if pid != os.getpid() and pid in ticks}
+        self._own |= {pid: ticks[pid] for pid in mine if pid in ticks}
         return self._own
 
 
