@@ -67,5 +67,5 @@ class EventProcDataSource(DataSource):
             check_columns(schema)
             return PublishStreamWriter(options)
         handling = parse_sink_options(self.options)
-        check_rows(schema)
+        check_rows(schema, handling.takes_columns)
         return EventProcStreamWriter(handling)

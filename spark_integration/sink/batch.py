@@ -15,7 +15,7 @@ from spark_integration.sink.task import commit_reports, handle_rows
 
 def handle_frame(options: SinkOptions, batch: DataFrame, batch_id: int) -> BatchSummary:
     """Call handlers with the rows of one micro-batch, and commit its checkpoints."""
-    check_rows(batch.schema)
+    check_rows(batch.schema, options.takes_columns)
 
     def handle(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         init_python_worker()

@@ -124,7 +124,7 @@ class SinkOptions:
         Raises:
             ConfigurationError: the class does not exist here, or is not a usable handler.
         """
-        make = load("handler", self.handler) if isinstance(self.handler, str) else self.handler
+        make = self._factory()
         check_handler(make)
         handler = make()
         check_made(handler)
@@ -136,6 +136,18 @@ class SinkOptions:
         from spark_integration.sink.column_handler import ColumnHandler  # noqa: PLC0415 - Arrow
 
         return ColumnHandler(handler)
+
+    def takes_columns(self) -> bool:
+        """Whether the handler has ``process_columns``; if a function makes it, make one to see.
+
+        Raises:
+            ConfigurationError: the class does not exist here.
+        """
+        make = self._factory()
+        return defines_columns(make if isinstance(make, type) else type(make()))
+
+    def _factory(self) -> HandlerFactory:
+        return load("handler", self.handler) if isinstance(self.handler, str) else self.handler
 
     def make_dead_letters(self) -> DeadLetterSink | None:
         """Make the dead-letter sink, if one is given, without opening it."""

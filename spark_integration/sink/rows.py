@@ -1,10 +1,11 @@
 """Checks the sink's rows, and converts Arrow columns back to events.
 
-The columns are those of the source. Those in ``NEEDED`` are required, because every event and every
+Those columns of the source that are in ``NEEDED`` are required, because every event and every
 checkpoint is made from them; the others are optional. The query may compute ``body`` itself.
+Further columns are for handlers that have ``process_columns``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -21,11 +22,17 @@ from spark_integration.sink.row_batch import RowBatch
 NEEDED: Final = ("body", "partition", "offset", "sequenceNumber", "enqueuedTime")
 
 
-def check_rows(schema: StructType) -> None:
-    """Check that the rows can be converted to events.
+def check_rows(schema: StructType, takes_columns: Callable[[], bool]) -> None:
+    """Check that the rows can be converted to events, and that the handler gets all columns.
+
+    Args:
+        schema: The columns of the query.
+        takes_columns: Whether the handler has ``process_columns``; asked only if there are columns
+            that an event does not have.
 
     Raises:
-        ConfigurationError: a needed column is missing, or a column is unknown or of another type.
+        ConfigurationError: a needed column is missing or of another type, or a handler of events
+            would not get a column.
     """
     type_by_name = {known.name: known.dataType for known in SCHEMA}
     missing = [name for name in NEEDED if name not in schema.fieldNames()]
@@ -36,9 +43,12 @@ def check_rows(schema: StructType) -> None:
         )
     for given in schema:
         if given.name not in type_by_name:
+            if takes_columns():
+                continue
             raise ConfigurationError(
-                f"the sink cannot use column {given.name!r}: handlers get events, made of "
-                f"{', '.join(type_by_name)}. Put it into body, or drop it"
+                f"the handler would not get column {given.name!r}: events are made of "
+                f"{', '.join(type_by_name)}. Define process_columns, which gets all columns of the "
+                "query; or put it into body, or drop it"
             )
         is_text_body = given.name == "body" and isinstance(given.dataType, StringType)
         if given.dataType != type_by_name[given.name] and not is_text_body:

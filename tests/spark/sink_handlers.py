@@ -87,6 +87,15 @@ class Sizes(PartitionHandler):
         context.state = str(int(context.state or b"0") + size).encode()
 
 
+class Totals(PartitionHandler):
+    """Keeps the sum of a column that the query has computed."""
+
+    async def process_columns(self, context: PartitionContext, columns: Any) -> None:
+        """Handle the rows of one Arrow batch."""
+        total = sum(columns.column("total").to_pylist())
+        context.state = str(int(context.state or b"0") + total).encode()
+
+
 class Faulty(CheckpointStore):
     """Kills its process or blocks where a test requests it, and records its writes."""
 

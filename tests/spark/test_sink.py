@@ -34,9 +34,12 @@ class Sink(Stream):
 
     folder: Path = Path()
     handler: str = "Orders"
+    computed: tuple[str, ...] = ()
+    """Columns that the query adds, as SQL."""
 
     def start(self, **trigger: Any) -> Any:
         rows = self.spark.readStream.format("eventproc").options(**self.options).load()
+        rows = rows.selectExpr("*", *self.computed)
         writer = rows.writeStream.format("eventproc").options(
             handler=f"sink_handlers:{self.handler}",
             checkpointStore="sink_handlers:store",
@@ -110,6 +113,19 @@ async def test_a_handler_of_columns_gets_arrow_batches(sink):
         "0": (COUNT - 1, b"%d" % size),
         "1": (COUNT - 1, b"%d" % size),
     }
+
+
+async def test_a_column_that_the_query_computes_reaches_a_handler_of_columns(sink):
+    """So that JSON, for example, is parsed once, by Spark. A handler of events is refused."""
+    sink.handler, sink.computed = "Totals", ("cast(string(body) as bigint) as total",)
+    sink.run()
+    found = await sink.checkpoints()
+
+    assert {p: c.state for p, c in found.items()} == {"0": b"%d" % SUM, "1": b"%d" % SUM}
+
+    sink.handler = "Orders"
+    with pytest.raises(StreamingQueryException, match=r"would not get column 'total'.*columns"):
+        sink.run()
 
 
 async def test_a_query_starts_in_any_thread_that_has_registered_the_format(sink, spark):

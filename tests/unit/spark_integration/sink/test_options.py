@@ -129,6 +129,21 @@ def test_sparks_own_options_are_refused_outside_of_spark():
         CheckpointingSink(Orders, checkpointStore="sqlite:x", checkpointLocation="/tmp/x")
 
 
+def makes_columns():
+    """Return a handler of columns."""
+    return Columns()
+
+
+@pytest.mark.parametrize(
+    ("name", "takes_columns"), [("Columns", True), ("makes_columns", True), ("Orders", False)]
+)
+def test_it_is_known_whether_a_handler_takes_columns(name, takes_columns):
+    """Also of one that a function makes."""
+    options = parse_sink_options({**LEAST, "handler": f"{__name__}:{name}"})
+
+    assert options.takes_columns() is takes_columns
+
+
 def test_a_handler_with_process_columns_alone_is_accepted():
     """Spark calls only process_columns."""
     options = parse_sink_options({**LEAST, "handler": f"{__name__}:Columns"})
