@@ -32,6 +32,8 @@ SOURCE_OPTIONS: Final = (
     "checkpointStore",
     "storageConnectionString",
     "maxEventsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "alignBy",
     "maxTasks",
     "maxEventsPerTask",
@@ -59,8 +61,15 @@ _WITHOUT_EFFECT_ON_A_STREAM: Final = dict.fromkeys(
 _WITHOUT_EFFECT_ON_A_BATCH: Final = {
     "maxEventsPerTrigger": "has no effect on a batch, which is read as a whole: remove it; to "
     "divide it into more tasks, give maxEventsPerTask",
+    "minOffsetsPerTrigger": "has no effect on a batch, which does not wait: remove it",
+    "maxTriggerDelay": "has no effect on a batch, which does not wait: remove it",
     "alignBy": "has no effect on a batch, which is read as a whole: remove it",
     "pollInterval": "has no effect on a batch, which asks the hub once: remove it",
+}
+
+_WITHOUT_EFFECT_WITHOUT_A_LEAST: Final = {
+    "maxTriggerDelay": "has no effect without minOffsetsPerTrigger, for which a micro-batch waits: "
+    "give both, or remove it",
 }
 
 _PREFIX: Final = "eventhubs."
@@ -86,6 +95,10 @@ class SourceOptions:
     ending: Positions
     store: StoreRecipe | None
     events_per_trigger_max: int | None
+    events_per_trigger_min: int
+    trigger_delay_max: timedelta
+    """How long after a micro-batch the next one may wait for ``events_per_trigger_min`` events."""
+
     alignment: Alignment
     tasks_max: int | None
     events_per_task_max: int | None
@@ -102,6 +115,12 @@ class SourceOptions:
 
     def __post_init__(self) -> None:
         """Check that the options are consistent."""
+        most = self.events_per_trigger_max
+        if most is not None and self.events_per_trigger_min > most:
+            raise ConfigurationError(
+                f"minOffsetsPerTrigger is {self.events_per_trigger_min}, more than "
+                f"maxEventsPerTrigger, which is {most}: give at most as many"
+            )
         by_checkpoints = self.starting.is_by_checkpoints or self.ending.is_by_checkpoints
         if self.store is not None and not by_checkpoints:
             raise ConfigurationError(
@@ -147,6 +166,8 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
     given = OptionReader(options, known=SOURCE_OPTIONS, part="source")
     if is_stream is not None:
         given.refuse(_WITHOUT_EFFECT_ON_A_STREAM if is_stream else _WITHOUT_EFFECT_ON_A_BATCH)
+    if given.text("minOffsetsPerTrigger") is None:
+        given.refuse(_WITHOUT_EFFECT_WITHOUT_A_LEAST)
     storage = given.text("storageConnectionString")
     connection = given.text("connectionString")
     store = given.text("checkpointStore")
@@ -171,6 +192,8 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
         ),
         store=parse_store(store, storage),
         events_per_trigger_max=given.count("maxEventsPerTrigger"),
+        events_per_trigger_min=given.count("minOffsetsPerTrigger") or 1,
+        trigger_delay_max=given.span("maxTriggerDelay", otherwise=timedelta(minutes=15)),
         alignment=given.one_of("alignBy", Alignment, otherwise=Alignment.BACKLOG),
         tasks_max=given.count("maxTasks"),
         events_per_task_max=given.count("maxEventsPerTask"),

@@ -3,7 +3,7 @@
 Rule 1: while the hub does not answer, batches are empty; only an outage longer than
 ``operationTimeout`` fails the query.
 Rule 2: the hub is polled at most once in ``pollInterval`` and within the service's quota, and only
-when every event that is known has been planned.
+when every event that is known has been planned, or waits for more.
 """
 
 import time
@@ -25,7 +25,9 @@ from spark_integration.source.planning import (
     advance,
     beyond_end,
     expired,
+    is_due,
     poll_interval_s,
+    waiting_count,
 )
 from spark_integration.source.reading import lost_message, recreated_message
 
@@ -49,6 +51,9 @@ class StreamPlanner:
         self._aligner = Aligner(self._hub)
         self._known: Spans = {}
         self._known_at = float("-inf")
+        self._planned_at = float("-inf")
+        """When the batch before the next one was planned."""
+
         self._is_final = False
         self._logged: set[tuple[str, int]] = set()
         self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
@@ -92,15 +97,17 @@ class StreamPlanner:
                 self._log.warning(
                     "events_expired", partition_id=gone.partition_id, missing_count=len(gone)
                 )
-        if events_max is None or self._options.alignment is Alignment.BACKLOG:
-            return advance(start, spans, events_max)
-        try:
-            cut = self._aligner.cut(start, spans, events_max)
-        except SourceUnavailableError as error:
-            _wait_out(self._lookup_outage, error)
+        if not self._is_due(start, spans):
             return dict(start)
-        _end(self._lookup_outage)
-        return advance(start, cut)
+        if events_max is not None and self._options.alignment is Alignment.ENQUEUED_TIME:
+            try:
+                spans, events_max = self._aligner.cut(start, spans, events_max), None
+            except SourceUnavailableError as error:
+                _wait_out(self._lookup_outage, error)
+                return dict(start)
+            _end(self._lookup_outage)
+        self._planned_at = time.monotonic()
+        return advance(start, spans, events_max)
 
     def fix_end(self) -> None:
         """Fix the end: events that are published from now on are not planned."""
@@ -127,7 +134,7 @@ class StreamPlanner:
         )
         fresh_for_s = self._known_at + interval_s - time.monotonic()
         if fresh_for_s > 0:
-            if advance(start, self._known) != dict(start):
+            if self._is_due(start, self._known):
                 return self._known
             time.sleep(fresh_for_s)
         try:
@@ -135,6 +142,15 @@ class StreamPlanner:
         except SourceUnavailableError as error:
             _wait_out(self._ends_outage, error)
         return self._known
+
+    def _is_due(self, start: Offsets, spans: Spans) -> bool:
+        """Whether the next batch need not wait for more events."""
+        return is_due(
+            waiting_count(start, spans),
+            least=1 if self._is_final else self._options.events_per_trigger_min,
+            waited_s=time.monotonic() - self._planned_at,
+            delay_max_s=self._options.trigger_delay_max.total_seconds(),
+        )
 
     def _remember(self, ends: PartitionEnds) -> None:
         self._known = {p: span_of(properties) for p, properties in ends.items()}

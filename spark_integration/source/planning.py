@@ -89,6 +89,20 @@ def advance(
     return {partition_id: end[partition_id] for partition_id in in_order(end)}
 
 
+def waiting_count(start: Offsets, spans: Mapping[str, PartitionSpan]) -> int:
+    """Return how many events a batch that begins at ``start`` could have."""
+    return sum(max(spans[p].next - begin, 0) for p, begin in begins_of(start, spans).items())
+
+
+def is_due(count: int, *, least: int, waited_s: float, delay_max_s: float) -> bool:
+    """Whether a batch of *count* events is planned now.
+
+    It waits until there are *least* events, but not longer than *delay_max_s* after the batch
+    before it: as with ``minOffsetsPerTrigger`` and ``maxTriggerDelay`` of Spark's Kafka source.
+    """
+    return count >= least or (count > 0 and waited_s >= delay_max_s)
+
+
 def share(wanted: Mapping[str, int], most: int) -> dict[str, int]:
     """Divide ``most`` events among the partitions in proportion to what each has.
 

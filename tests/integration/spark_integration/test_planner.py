@@ -63,6 +63,40 @@ def test_the_default_limit_is_ten_thousand_events_for_each_partition(own):
     assert StreamPlanner(options_for(own, maxEventsPerTrigger="7")).events_max() == 7
 
 
+def test_a_batch_waits_for_a_least_number_of_events(own):
+    """The first one does not wait; the hub is asked again meanwhile. At a fixed end none waits."""
+    planner = StreamPlanner(options_for(own, minOffsetsPerTrigger="2", **QUICK))
+
+    assert planner.latest({**END, "0": COUNT - 1}, None) == END
+
+    publish(own, "2", b"one")
+
+    assert planner.latest(END, None) == END
+    assert planner.end() == {**END, "2": 1}
+
+    publish(own, "2", b"two")
+
+    assert planner.latest(END, None) == {**END, "2": 2}
+
+    publish(own, "2", b"three")
+    planner.fix_end()
+
+    assert planner.latest({**END, "2": 2}, None) == {**END, "2": 3}
+
+
+def test_a_batch_does_not_wait_longer_than_the_delay(own):
+    """Then it has what there is."""
+    options = {"minOffsetsPerTrigger": "1000", "maxTriggerDelay": "200ms", **QUICK}
+    planner = StreamPlanner(options_for(own, **options))
+    planner.latest({**END, "0": COUNT - 1}, None)
+    publish(own, "2", b"one")
+    give_up_at = time.monotonic() + 20
+    while planner.latest(END, None) == END:
+        assert time.monotonic() < give_up_at
+
+    assert planner.end() == {**END, "2": 1}
+
+
 def test_batches_do_not_pass_a_fixed_end(own):
     """Events that come later belong to the next run."""
     planner = StreamPlanner(options_for(own, startingPosition="earliest", **QUICK))

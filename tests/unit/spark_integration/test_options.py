@@ -67,6 +67,10 @@ def test_durations_are_parsed_in_all_forms(text, span):
         ({"checkpointStore": "blob:checkpoints"}, "storageConnectionString"),
         ({"sourceRecipe": "hubs:orders"}, "only one"),
         ({"prefetchCount": "999999"}, "prefetch"),
+        (
+            {"minOffsetsPerTrigger": "9", "maxEventsPerTrigger": "8"},
+            "minOffsetsPerTrigger is 9, more than maxEventsPerTrigger, which is 8",
+        ),
         ({"alignBy": "time"}, "alignBy is 'time': give backlog or enqueuedTime"),
     ],
 )
@@ -84,6 +88,9 @@ def test_invalid_options_are_refused_with_the_remedy(options, words):
         (True, {"endingPosition": "latest"}, "^endingPosition has no effect on a stream.*remove"),
         (True, {"endingPositions": '{"0": 5}'}, "^endingPositions has no effect on a stream"),
         (False, {"maxEventsPerTrigger": "5"}, "^maxEventsPerTrigger.*batch.*maxEventsPerTask"),
+        (False, {"minOffsetsPerTrigger": "5"}, "^minOffsetsPerTrigger.*batch.*remove"),
+        (False, {"maxTriggerDelay": "5s"}, "^maxTriggerDelay.*batch.*remove"),
+        (True, {"maxTriggerDelay": "5s"}, "^maxTriggerDelay.*without minOffsetsPerTrigger"),
         (False, {"alignBy": "backlog"}, "^alignBy has no effect on a batch.*remove"),
         (False, {"pollInterval": "1s"}, "^pollInterval has no effect on a batch.*remove"),
         (True, {"checkpointStore": "sqlite:x"}, "^checkpointStore has no.*startingPositions="),

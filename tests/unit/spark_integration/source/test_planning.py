@@ -1,5 +1,6 @@
 """Which events a batch has, and which task reads which of them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,10 +11,12 @@ from spark_integration.source.planning import (
     beyond_end,
     expired,
     in_order,
+    is_due,
     poll_interval_s,
     ranges_between,
     share,
     tasks_of,
+    waiting_count,
 )
 
 
@@ -31,6 +34,22 @@ def planned(partition_id: str, start: int, end: int) -> EventRange:
 def test_without_a_limit_a_batch_ends_where_the_hub_does():
     """The batch has every event that the hub has."""
     assert advance({"0": 3}, {"0": span(0, 10)}) == {"0": 10}
+
+
+def test_events_that_still_exist_after_the_start_are_waiting():
+    """Also those of a partition that is new; not those that retention has deleted."""
+    spans = {"0": span(0, 10), "1": span(5, 8), "2": span(0, 4), "3": span(2, 2)}
+
+    assert waiting_count({"0": 7, "1": 1, "3": 2}, spans) == 3 + 3 + 4
+
+
+@pytest.mark.parametrize(
+    ("count", "waited_s", "is_planned"),
+    [(99, 59.9, False), (100, 0.0, True), (99, 60.0, True), (0, 3600.0, False)],
+)
+def test_a_batch_waits_for_the_least_number_of_events(count, waited_s, is_planned):
+    """But not for longer than the longest delay, and an empty one waits on."""
+    assert is_due(count, least=100, waited_s=waited_s, delay_max_s=60.0) is is_planned
 
 
 def test_a_limit_is_shared_in_proportion_to_the_backlogs():
