@@ -1,7 +1,9 @@
 """An event over a client's own message: a field is decoded when it is read for the first time."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Final
 
 from eventproc.models import EVENT_FIELDS, ReceivedEvent
@@ -42,3 +44,23 @@ def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
 _set_message: Final = _setter("_message")
 _set_sequence_number: Final = _setter("sequence_number")
 _SETTERS: Final = {name: _setter(name) for name in EVENT_FIELDS if name != "sequence_number"}
+
+
+def filled_events(
+    kind: type[LazyEvent],
+    messages: Sequence[object],
+    numbers: Iterable[int],
+    bodies: Iterable[bytes],
+) -> Sequence[ReceivedEvent]:
+    """Return an event over each message, with its number and body.
+
+    Faster than a call of the class for each: the slots of all events are filled by ``map``.
+    """
+    events = list(map(object.__new__, repeat(kind, len(messages))))
+    for fill, values in (
+        (_set_message, messages),
+        (_set_sequence_number, numbers),
+        (_SETTERS["body"], bodies),
+    ):
+        deque(map(fill, events, values), maxlen=0)
+    return events

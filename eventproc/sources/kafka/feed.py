@@ -6,6 +6,9 @@ is needed for an event.
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
+from itertools import dropwhile, islice
+from operator import lt, methodcaller
 from typing import Final
 
 from eventproc.errors import SourceError
@@ -15,6 +18,9 @@ from eventproc.sources.kafka.position import OFFSETS
 
 OVERHEAD_BYTES: Final = 500
 """Estimated memory of a queued message besides its value: the object, its key and its headers."""
+
+
+_OFFSET: Final = methodcaller("offset")
 
 
 class Feed:
@@ -35,7 +41,9 @@ class Feed:
         """
         self.partition = partition
         self.start = start
-        self.messages: deque[Message] = deque()
+        self._runs: deque[Sequence[Message]] = deque()
+        """Messages as they were read, together; the first run is what ``take`` left of one."""
+
         self.arrived = asyncio.Event()
         self.is_awaited = False
         self.error: SourceError | None = None
@@ -47,25 +55,38 @@ class Feed:
         self._next = start
         self._newest: Message | None = None
         self._is_at_end = False
-        self._put_bytes = 0
-        self._taken_bytes = 0
+        self._put_count = self._put_bytes = 0
+        self._taken_count = self._taken_bytes = 0
 
     # On the reading thread.
 
-    def put(self, message: Message) -> None:
-        """Add a message, unless it was added before."""
-        offset = message.offset()
-        if offset is None or offset < self._next:
-            return
-        self._next = offset + 1
-        if self._after_ms is not None:
-            if message.timestamp()[1] <= self._after_ms:
+    def put(self, messages: Sequence[Message]) -> None:
+        """Add messages in order, except for those that were added before."""
+        offsets = list(map(_OFFSET, messages))
+        if offsets[0] < self._next or not all(map(lt, offsets, islice(offsets, 1, None))):
+            messages = self._new(messages)
+            if not messages:
+                return
+        self._next = _OFFSET(messages[-1]) + 1
+        if (after_ms := self._after_ms) is not None:
+            messages = list(dropwhile(lambda old: old.timestamp()[1] <= after_ms, messages))
+            if not messages:
                 return
             self._after_ms = None
-        self._put_bytes += len(message) + OVERHEAD_BYTES
-        self._newest = message
+        self._newest = messages[-1]
         self._is_at_end = False
-        self.messages.append(message)
+        self._put_bytes += sum(map(len, messages)) + OVERHEAD_BYTES * len(messages)
+        self._put_count += len(messages)
+        self._runs.append(messages)
+
+    def _new(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return those that are above all messages before them: a client may fetch some again."""
+        newest, found = self._next - 1, []
+        for message in messages:
+            if (offset := _OFFSET(message)) > newest:
+                newest = offset
+                found.append(message)
+        return found
 
     def note_end(self) -> None:
         """Note that the end of the partition was reached."""
@@ -79,12 +100,17 @@ class Feed:
     @property
     def is_full(self) -> bool:
         """Whether reading should pause."""
-        return self._bytes >= self._room_bytes or len(self.messages) >= self._room
+        return self._bytes >= self._room_bytes or self.count >= self._room
 
     @property
     def has_room(self) -> bool:
         """Whether reading should go on after a pause."""
-        return self._bytes <= self._room_bytes // 2 and len(self.messages) <= self._room // 2
+        return self._bytes <= self._room_bytes // 2 and self.count <= self._room // 2
+
+    @property
+    def count(self) -> int:
+        """How many messages wait."""
+        return self._put_count - self._taken_count
 
     @property
     def _bytes(self) -> int:
@@ -94,8 +120,14 @@ class Feed:
 
     def take(self, most: int) -> list[Message]:
         """Take out the next messages."""
-        messages = self.messages
-        taken = [messages.popleft() for _ in range(min(most, len(messages)))]
+        taken: list[Message] = []
+        while self._runs and len(taken) < most:
+            run = self._runs.popleft()
+            if len(run) > most - len(taken):
+                self._runs.appendleft(run[most - len(taken) :])
+                run = run[: most - len(taken)]
+            taken += run
+        self._taken_count += len(taken)
         self._taken_bytes += sum(map(len, taken)) + OVERHEAD_BYTES * len(taken)
         return taken
 

@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import groupby
+from operator import methodcaller
 from typing import Final
 
 from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
@@ -22,6 +24,9 @@ from eventproc.sources.kafka.client import Consumer
 from eventproc.sources.kafka.errors import END_OF_PARTITION, OUT_OF_RANGE, error_for
 from eventproc.sources.kafka.event import Message
 from eventproc.sources.kafka.feed import Feed
+
+_PARTITION: Final = methodcaller("partition")
+_ERROR: Final = methodcaller("error")
 
 READ_S: Final = 0.05
 """Longest time of one read without messages, and so the longest time that a request waits."""
@@ -155,18 +160,19 @@ class Reader:
 
     def _distribute(self, messages: Sequence[Message]) -> None:
         filled: dict[int, Feed] = {}
-        for message in messages:
-            feed = self._feeds.get(message.partition())  # type: ignore[arg-type]  # None: none
-            if feed is None:
-                continue
-            filled[feed.partition] = feed
-            error = message.error()
-            if error is None:
-                feed.put(message)
-            elif error.name() == END_OF_PARTITION:
-                feed.note_end()
-            else:
-                self._drop(feed, _error_for(feed, error.name(), error.str()))
+        # Runs of one partition, and of messages or of errors: nothing runs for each message.
+        for partition, of_partition in groupby(messages, _PARTITION):
+            for error, run in groupby(of_partition, _ERROR):
+                feed = self._feeds.get(partition)
+                if feed is None:
+                    continue
+                filled[partition] = feed
+                if error is None:
+                    feed.put(list(run))
+                elif error.name() == END_OF_PARTITION:
+                    feed.note_end()
+                else:
+                    self._drop(feed, _error_for(feed, error.name(), error.str()))
         for partition, feed in filled.items():
             if partition not in self._feeds:
                 continue
@@ -202,7 +208,7 @@ class Reader:
 
     def _wake(self, feeds: Iterable[Feed]) -> None:
         """Wake the receivers that wait for these feeds, with one callback on the event loop."""
-        awaited = [f for f in feeds if f.is_awaited and (f.messages or f.error is not None)]
+        awaited = [f for f in feeds if f.is_awaited and (f.count or f.error is not None)]
         if awaited:
             with suppress(RuntimeError):  # the loop is closed: no receiver waits any more
                 self._loop.call_soon_threadsafe(_set_arrived, awaited)

@@ -9,7 +9,7 @@ from eventproc.extras import needing
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
 from eventproc.ports.event_source import GATHER
-from eventproc.sources.kafka.event import KafkaEvent, Message
+from eventproc.sources.kafka.event import Message, events_of
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.reader import Reader
 
@@ -20,7 +20,7 @@ class KafkaReceiver(PartitionReceiver):
     def __init__(self, reader: Reader, feed: Feed) -> None:
         self._reader = reader
         self._feed = feed
-        self._events_of: Callable[[list[Message]], Sequence[ReceivedEvent]] = _events
+        self._events_of: Callable[[list[Message]], Sequence[ReceivedEvent]] = events_of
 
     def read_columns(self, *, gather: timedelta = GATHER) -> None:  # noqa: ARG002 - the feed does
         with needing("columns"):  # Imported here: handlers of single events need no Arrow.
@@ -31,11 +31,11 @@ class KafkaReceiver(PartitionReceiver):
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
         feed = self._feed
-        if not feed.messages and feed.error is None and wait_max > timedelta(0):
+        if not feed.count and feed.error is None and wait_max > timedelta(0):
             await self._wait(wait_max)
         # After a displacement the new receiver gets the queued events too: do not return them.
         if feed.error is not None and (
-            not feed.messages or isinstance(feed.error, ReceiverDisplacedError)
+            not feed.count or isinstance(feed.error, ReceiverDisplacedError)
         ):
             raise feed.error
         messages = feed.take(events_max)
@@ -50,7 +50,7 @@ class KafkaReceiver(PartitionReceiver):
         try:
             # ``is_awaited`` is set before this check: the reader does not wake a receiver for a
             # message that arrived earlier.
-            if not feed.messages and feed.error is None:
+            if not feed.count and feed.error is None:
                 async with asyncio.timeout(wait_max.total_seconds()):
                     await feed.arrived.wait()
         except TimeoutError:
@@ -62,7 +62,7 @@ class KafkaReceiver(PartitionReceiver):
         feed = self._feed
         feed.end(SourceUnavailableError("the receiver is closed"))
         feed.arrived.set()
-        feed.take(len(feed.messages))
+        feed.take(feed.count)
         self._reader.release(feed)
 
     @property
@@ -72,7 +72,3 @@ class KafkaReceiver(PartitionReceiver):
     @property
     def first_sequence_number(self) -> int:
         return self._feed.start
-
-
-def _events(messages: list[Message]) -> Sequence[ReceivedEvent]:
-    return [KafkaEvent(message) for message in messages]

@@ -119,7 +119,7 @@ async def test_a_feed_that_is_not_read_is_bounded_and_does_not_delay_others(room
     quick = await opened(reader, feed_of(partition=1, room=room, room_bytes=room_bytes))
 
     assert await take(quick, 500) == list(range(500))
-    waiting = len(slow._feed.messages)
+    waiting = slow._feed.count
     assert 30 <= waiting <= 30 + CHUNK
     assert await take(slow, 500) == list(range(500))
     await reader.close()
@@ -263,7 +263,7 @@ async def test_a_newer_receiver_of_the_same_process_displaces_the_older():
     async with reading(consumer) as reader:
         older = await opened(reader, feed_of())
         consumer.put.append(FakeMessage(0))
-        await until(lambda: older._feed.messages)
+        await until(lambda: older._feed.count)
         newer = await opened(reader, feed_of(1))
         with pytest.raises(ReceiverDisplacedError):
             await older.receive(events_max=1, wait_max=SOON)
