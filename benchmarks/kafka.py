@@ -7,7 +7,8 @@
 The broker (Tansu) is a process of its own, and so is each reader. *bare* is librdkafka's consumer
 with all partitions assigned, which reads offset and value and does nothing else; *source* is
 ``KafkaEventSource`` with a receiver for each partition, which reads the same of each event;
-*processor* is a whole ``EventProcessor`` with a store in memory. Only a backlog is read: processor
+*processor* is a whole ``EventProcessor`` with a store in memory, *columns* the same with a handler
+of columns, in batches of up to 10,000. Only a backlog is read: processor
 time of the reading process for each event, librdkafka's threads included, and events per second.
 
 With ``--idle``: *one for all* is the source, *one for each* a bare consumer for every partition.
@@ -20,6 +21,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +30,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks._backlog import BATCH, child, cost_of, read_processor, read_source
+from benchmarks._backlog import BATCH, child, cost_of, read_columns, read_processor, read_source
 from benchmarks._rows import Cell, Row, options, print_progress, print_rows
 from eventproc import EventPosition, EventProcessorConfig
 from eventproc.sources.kafka import KafkaEventSource
@@ -36,7 +38,7 @@ from eventproc.testing import KafkaBroker
 
 TOPIC: Final = "bench"
 IDLE_S: Final = 10.0
-CANDIDATES: Final = ("bare", "source", "processor")
+CANDIDATES: Final = ("bare", "source", "processor", "columns")
 IDLE_CANDIDATES: Final = ("one for all", "one for each")
 
 
@@ -81,6 +83,9 @@ def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str
         "bare": lambda: read_bare(servers, partitions, events),
         "source": lambda: asyncio.run(read_source(source, partitions, events)),
         "processor": lambda: asyncio.run(read_processor(source, events, config)),
+        "columns": lambda: asyncio.run(
+            read_columns(source, events, replace(config, batch_size_max=10_000))
+        ),
     }
     return cost_of(readers[candidate], events)
 
