@@ -157,10 +157,12 @@ async def measured_us(
 
 def main() -> None:
     given = options(__doc__).parse_args()
-    total = EVENTS // 100 if given.quick else EVENTS
+    total, sizes, rounds = EVENTS, SIZES, ROUNDS
+    if given.quick:
+        total, sizes, rounds = EVENTS // 100, SIZES[:1], 1
     rows: list[Row] = []
     for handler, count in ((Columns, total), (Batches, total // 10), (Events, total // 10)):
-        for size in SIZES:
+        for size in sizes:
             firsts = range(0, max(count, size), size)
             batches: list[Sequence[ReceivedEvent]]
             if handler is Columns:
@@ -169,7 +171,7 @@ def main() -> None:
                 batches = [Ready(first, columns) for first in firsts]
             else:
                 batches = [[event_at(first + n) for n in range(size)] for first in firsts]
-            costs = [asyncio.run(measured_us(handler, batches)) for _ in range(ROUNDS)]
+            costs = [asyncio.run(measured_us(handler, batches)) for _ in range(rounds)]
             rows.append(
                 {
                     "handler": handler.__name__,
