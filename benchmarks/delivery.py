@@ -34,7 +34,7 @@ from eventproc.sources.memory import MemoryEventSource, MemoryHub
 EVENTS: Final = 1_000_000
 """For batches of columns; objects take a tenth of that."""
 
-SIZES: Final = (300, 1_000, 10_000)
+SIZES: Final[tuple[int, ...]] = (300, 1_000, 10_000)
 BODY: Final = b"x" * 100
 NOW: Final = datetime.now(UTC)
 ROUNDS: Final = 3

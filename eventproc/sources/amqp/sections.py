@@ -70,7 +70,10 @@ class EncodedMessage:
     def body(self) -> bytes:
         """Decode the body: data, text and binary values unchanged; all others as JSON."""
         if DATA in self._bodies:
-            return b"".join(self._all(DATA))
+            parts = list(self._all(DATA))
+            if not all(isinstance(part, bytes) for part in parts):
+                raise MalformedError("a data section is not binary")
+            return b"".join(parts)
         if SEQUENCE in self._bodies:
             return sequence_body(self._all(SEQUENCE))
         return value_body(self.one(VALUE))

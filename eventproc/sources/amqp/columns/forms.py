@@ -100,12 +100,16 @@ def list_form(payload: bytes, names: Sequence[str]) -> Pattern | None:
 
 
 _NULL: Final = 0x40
+_SIMPLE: Final = range(0x4, 0xC)
+"""The upper four bits of constructors of values that have no values inside."""
+
 _NAME_CONSTRUCTORS: Final = (0xA1, 0xA3, 0xB1, 0xB3)
 
 
 def _entries(maker: PatternMaker, payload: bytes, prefix: str) -> bool:
     """Add a map entry by entry; return whether it has text names, each of them once."""
     names: set[str] = set()
+    decode(payload, maker.at)  # It checks the values, of which a pattern knows only the sizes.
     count = maker.open()
     if count % 2:
         return False
@@ -119,6 +123,8 @@ def _entries(maker: PatternMaker, payload: bytes, prefix: str) -> bool:
             return False
         names.add(text)
         maker.pass_over(end - maker.at)
+        if prefix and payload[maker.at] >> 4 not in _SIMPLE:
+            return False
         maker.value(text)
     maker.close()
     return True

@@ -13,7 +13,7 @@ from eventproc.columns import to_json
 from eventproc.sources.amqp.columns.buffer import Buffer, Indexes
 from eventproc.sources.amqp.columns.pattern import Field
 from eventproc.sources.amqp.fields import plain
-from eventproc.sources.amqp.values import decode
+from eventproc.sources.amqp.values import MalformedError, decode
 
 TEXTS: Final = frozenset({0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3})
 """Constructors of values that become text if they are valid UTF-8."""
@@ -64,7 +64,11 @@ def integers(buffer: Buffer, field: Field) -> npt.NDArray[Any]:
 
 
 def json_texts(buffer: Buffer, field: Field) -> pa.Array:
-    """Return the values as JSON, as ``to_json`` writes it."""
+    """Return the values as JSON, as ``to_json`` writes it.
+
+    Raises:
+        IrregularError: one cannot be decoded.
+    """
     count = len(field.at)
     if field.constructor in _CONSTANTS:
         return repeated(_CONSTANTS[field.constructor], count)
@@ -105,9 +109,16 @@ def _quoted(values: pa.Array) -> pa.Array:
 
 
 def _one_by_one(buffer: Buffer, field: Field) -> pa.Array:
-    """Decode each value as events do."""
-    decoded = (decode(buffer.raw, at) for at in _constructors(field))
-    return pa.array([to_json(plain(value)) for value, _ in decoded], pa.string())
+    """Decode each value as events do.
+
+    Raises:
+        IrregularError: one cannot be decoded.
+    """
+    try:
+        decoded = [decode(buffer.raw, at)[0] for at in _constructors(field)]
+    except MalformedError as error:
+        raise IrregularError from error
+    return pa.array([to_json(plain(value)) for value in decoded], pa.string())
 
 
 def _constructors(field: Field) -> list[int]:

@@ -26,6 +26,9 @@ TEMPLATES_MAX: Final = 64
 key."""
 
 _NAMES: Final = (SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME, PARTITION_KEY)
+_NUMBERED: Final = (SEQUENCE_NUMBER, ENQUEUED_TIME)
+"""No set: the name of a damaged entry may be a list."""
+
 _NUMBERS: Final = {b"\x55": "b", b"\x81": "q", b"\x83": "q"}
 _TEXTS: Final = (b"\xa1", b"\xa0", b"\xa3")
 
@@ -110,7 +113,7 @@ def _template_of(payload: bytes, at: int, end: int) -> AnnotationTemplate | None
         name, _ = decode(payload, entry)
         entry = skip(payload, begin)
         constructor = payload[begin : begin + 1]
-        if name in {SEQUENCE_NUMBER, ENQUEUED_TIME} and constructor in _NUMBERS:
+        if name in _NUMBERED and constructor in _NUMBERS:
             position[name] = form.value(begin + 1, _NUMBERS[constructor])
         elif name == OFFSET and constructor in _TEXTS:
             position[name] = form.value(begin + 2, f"{entry - begin - 2}s")
@@ -123,7 +126,8 @@ def _template_of(payload: bytes, at: int, end: int) -> AnnotationTemplate | None
     if PARTITION_KEY not in position:
         position[PARTITION_KEY] = form.value(end, "0s")
     form.end(end)
-    if len(position) < len(_NAMES):
+    # A damaged map may say that it has another size than its entries.
+    if entry != end or len(position) < len(_NAMES):
         return None
     shape = struct.Struct(">" + "".join(form.parts))
     constants_of = itemgetter(*form.constants)

@@ -81,11 +81,21 @@ class LazyEvent(ReceivedEvent):
             return None if self._key == NO_KEY else to_text(self._key)
         message = EncodedMessage(self._payload)
         if name == "properties":
-            return to_properties(message.one(APPLICATION_PROPERTIES))
-        system = to_system_fields(message.one(MESSAGE_ANNOTATIONS), message.one(PROPERTIES))
+            return to_properties(_checked(message.one(APPLICATION_PROPERTIES), dict))
+        system = to_system_fields(
+            _checked(message.one(MESSAGE_ANNOTATIONS), dict),
+            _checked(message.one(PROPERTIES), list),
+        )
         for field in SystemFields._fields:
             _SETTERS[field](self, getattr(system, field))
         return getattr(system, name)
+
+
+def _checked(section: Any, kind: type) -> Any:  # noqa: ANN401 - as the service sent it
+    """Return a decoded section, or ``None`` if the message does not have it."""
+    if section is not None and not isinstance(section, kind):
+        raise MalformedError(f"a section is a {type(section).__name__}, not a {kind.__name__}")
+    return section
 
 
 def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
