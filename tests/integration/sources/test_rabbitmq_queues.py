@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import aio_pika
 import pytest
 
+from eventproc.columns import to_columns
 from eventproc.errors import (
     ConfigurationError,
     DeadLetterError,
@@ -40,9 +41,10 @@ POSITIONS = {
     "a_receiver_knows_the_last_enqueued_event",
     "other_partitions_and_groups_are_not_displaced",
     "new_partitions_are_listed_and_readable",
+    "the_same_events_come_if_columns_are_wanted",
 }
-"""Clauses about positions, other groups, and new partitions. The broker keeps what is done, once
-for each queue, and the number of queues is an argument."""
+"""Clauses about positions, other groups, and new partitions, or that read twice. The broker keeps
+what is done, once for each queue, and the number of queues is an argument."""
 
 
 @pytest.fixture(name="queues")
@@ -91,6 +93,20 @@ async def test_queues_meet_the_other_clauses_of_the_contract(check, queues):
     """Each clause is stated by the name of its function."""
     await queues.declare()
     await check(queues)
+
+
+async def test_columns_of_messages_are_those_of_their_events(queues):
+    """They are made of the events, as of each source without columns of its own."""
+    await queues.publish("0", *numbered(10))
+    async with queues.source() as source:
+        receiver = await source.open_receiver(GROUP, "0", EARLIEST)
+        receiver.read_columns()
+        events = await take(receiver, 10)
+        await receiver.close()
+    columns = to_columns(events, ("body", "sequenceNumber"), "0")
+
+    assert columns.column("body").to_pylist() == numbered(10)
+    assert columns.column("sequenceNumber").to_pylist() == list(range(10))
 
 
 @pytest.mark.long
