@@ -117,15 +117,16 @@ async def test_a_handler_of_columns_gets_arrow_batches(sink):
 
 async def test_a_column_that_the_query_computes_reaches_a_handler_of_columns(sink):
     """So that JSON, for example, is parsed once, by Spark. A handler of events is refused."""
-    sink.handler, sink.computed = "Totals", ("cast(string(body) as bigint) as total",)
+    sink.computed = ("cast(string(body) as bigint) as total",)
+    sink.handler = "Orders"
+    with pytest.raises(StreamingQueryException, match=r"would not get column 'total'.*columns"):
+        sink.run()
+
+    sink.handler = "Totals"
     sink.run()
     found = await sink.checkpoints()
 
     assert {p: c.state for p, c in found.items()} == {"0": b"%d" % SUM, "1": b"%d" % SUM}
-
-    sink.handler = "Orders"
-    with pytest.raises(StreamingQueryException, match=r"would not get column 'total'.*columns"):
-        sink.run()
 
 
 async def test_a_query_starts_in_any_thread_that_has_registered_the_format(sink, spark):

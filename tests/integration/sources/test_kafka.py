@@ -146,7 +146,7 @@ async def test_a_slow_consumer_limits_what_is_prefetched(topic):
         assert [e.body for e in await other.receive(events_max=9, wait_max=SOON)] == [b"other"]
         await until(lambda: slow._feed.is_full)
         await asyncio.sleep(0.3)
-        waiting = len(slow._feed.messages)
+        waiting = slow._feed.count
         bodies: list[bytes] = []
         while len(bodies) < 2_500:
             events = await slow.receive(events_max=100, wait_max=SOON)

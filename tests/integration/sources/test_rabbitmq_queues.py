@@ -1,30 +1,25 @@
 """Partition queues on a real RabbitMQ broker: what a source of them keeps, and what it refuses."""
 
 import asyncio
-import json
 import threading
 import time
 from datetime import UTC, datetime, timedelta
 
-import aio_pika
 import pytest
 
 from eventproc.columns import to_columns
 from eventproc.errors import (
     ConfigurationError,
-    DeadLetterError,
     SourceRejectedError,
     SourceUnavailableError,
 )
-from eventproc.models import ConsumerGroup, DeadLetter, EventPosition, SequenceRange
+from eventproc.models import EventPosition, SequenceRange
 from eventproc.sources.rabbitmq.queues import (
     QueueHash,
     QueuePublisher,
-    RabbitDeadLetterSink,
     RabbitQueues,
 )
 from eventproc.sources.rabbitmq.queues.event import DELIVERIES
-from eventproc.sources.rabbitmq.queues.names import QueueNames
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.bench import EARLIEST, GROUP, SOON, bodies, numbered, take
 from tests.integration.sources.rabbitmq_queues import Queues
@@ -344,68 +339,3 @@ async def test_a_killed_broker_ends_every_link_and_keeps_every_message(tmp_path)
                     await asyncio.sleep(0.05)  # The lag is asked for again.
 
     assert bodies(rest) == numbered(10)[4:]
-
-
-async def letter_of(queues: Queues) -> DeadLetter:
-    """Return the dead letter of a message."""
-    async with queues.publisher() as publisher:
-        await publisher.publish(b"bad", key="k", message_id="m-1")
-    partition = QueueNames(queues.prefix, queues.count).number_of("k", QueueHash.JUMP)
-    async with queues.source() as source:
-        receiver = await source.open_receiver(GROUP, str(partition), EARLIEST)
-        (event,) = await take(receiver, 1)
-    return DeadLetter(
-        event=event,
-        group=ConsumerGroup(fully_qualified_namespace="ns", eventhub_name=queues.prefix),
-        partition_id="0",
-        owner_id="a",
-        attempt_count=3,
-        error_type="ValueError",
-        error_message="no",
-        traceback="",
-        given_up_at=datetime.now(UTC),
-    )
-
-
-@pytest.mark.long
-async def test_a_dead_letter_goes_to_an_exchange_or_a_queue(queues):
-    """As JSON, when the broker has confirmed it."""
-    letter = await letter_of(queues)
-    async with queues.channel() as channel:
-        exchange = await channel.declare_exchange(f"{queues.prefix}-dead", "fanout")
-        queue = await channel.declare_queue(f"{queues.prefix}-letters", durable=True)
-        await queue.bind(exchange)
-        for arguments in ({"exchange": exchange.name}, {"routing_key": queue.name}):
-            sink = RabbitDeadLetterSink(queues.broker.url, **arguments)
-            await sink.open()
-            await sink.store(letter)
-            await sink.close()
-            message = await queue.get(no_ack=True, timeout=5)
-
-            assert message is not None
-            assert json.loads(message.body) == json.loads(letter.to_json())
-            assert message.message_id == "m-1"
-            assert message.delivery_mode is aio_pika.DeliveryMode.PERSISTENT
-
-
-@pytest.mark.long
-async def test_a_dead_letter_that_no_queue_takes_is_an_error(queues):
-    """Otherwise it would be lost, and the message with it."""
-    letter = await letter_of(queues)
-    async with queues.channel() as channel:
-        await channel.declare_exchange(f"{queues.prefix}-dead", "fanout")
-    sink = RabbitDeadLetterSink(queues.broker.url, exchange=f"{queues.prefix}-dead")
-    await sink.open()
-    with pytest.raises(DeadLetterError, match="no queue takes"):
-        await sink.store(letter)
-    await sink.close()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("arguments", [{"exchange": "nothing"}, {"routing_key": "nothing"}])
-async def test_a_place_for_dead_letters_that_does_not_exist_is_refused(queues, arguments):
-    """When the processor starts, not when the first letter has to be stored."""
-    sink = RabbitDeadLetterSink(queues.broker.url, **arguments)
-    with pytest.raises(ConfigurationError, match="nothing"):
-        await sink.open()
-    await sink.close()

@@ -80,8 +80,8 @@ KAFKA_FEED = guards_in(
     Guard(
         name="an event that was read before is dropped",
         without_it="a client that fetches again delivers events twice",
-        words="        if offset is None or offset < self._next:",
-        mutated="        if offset is None:",
+        words="            if (offset := _OFFSET(message)) > newest:",
+        mutated="            if offset := _OFFSET(message):",
         is_simulated=False,
     ),
     Guard(
