@@ -1,6 +1,6 @@
 """How many processes a group needs: one vote for each reading.
 
-    replicas = clamp(ceil((arrival + backlog / drain_target) / rate_of_one), least, most)
+    replicas = clamp(ceil((arrival + backlog / drain_target) / rate_of_one), min, max)
 
 The drain target counts from the vote, so the time that a process takes to start is part of it.
 
@@ -40,10 +40,10 @@ _POSITIVE: Final = Within(above=timedelta(0))
 class ScalingRules:
     """What an operator asks of a group."""
 
-    least: Annotated[int, Within(least=0)] = 1
+    replicas_min: Annotated[int, Within(least=0)] = 1
     """The fewest processes; with 0, a group without events needs none."""
 
-    most: Annotated[int, Within(least=1)] = 100
+    replicas_max: Annotated[int, Within(least=1)] = 100
     """The most processes. A hub with fewer partitions needs no more than it has partitions."""
 
     drain_target: Annotated[timedelta, _POSITIVE] = timedelta(minutes=5)
@@ -59,21 +59,21 @@ class ScalingRules:
     """The longest time between two checkpoints of a partition. Rates are averages over this time,
     and what a process handles within it is no backlog."""
 
-    rate: Annotated[float, Within(above=0)] | None = None
+    rate_of_one: Annotated[float, Within(above=0)] | None = None
     """Events per second that one process can handle; ``None``: measure it."""
 
     def __post_init__(self) -> None:
         """Refuse rules that contradict each other."""
         check_settings(self)
-        if self.least > self.most:
+        if self.replicas_min > self.replicas_max:
             raise ConfigurationError(
-                f"the fewest processes ({self.least}) are more than the most ({self.most}): raise "
-                "the maximum or lower the minimum"
+                f"replicas_min ({self.replicas_min}) is above replicas_max ({self.replicas_max}): "
+                "lower the one or raise the other"
             )
         if self.start_time >= self.drain_target:
             raise ConfigurationError(
-                f"a process takes {self.start_time} to start, so no backlog can be drained within "
-                f"{self.drain_target}: give a longer drain target"
+                f"start_time ({self.start_time}) is not below drain_target ({self.drain_target}): "
+                "no backlog can be drained before a process has started"
             )
 
 
@@ -176,8 +176,8 @@ def _learned(
     memory: ScalingMemory, reading: Reading, rates: Rates | None, rules: ScalingRules
 ) -> float | None:
     """Return the rate of one process, as set, or as measured up to now."""
-    if rules.rate is not None:
-        return rules.rate
+    if rules.rate_of_one is not None:
+        return rules.rate_of_one
     known = memory.rate_of_one
     if rates is None or not reading.member_ids:
         return known
@@ -281,7 +281,7 @@ def _needed(
 
 def _clamp(replicas: int, reading: Reading, rules: ScalingRules) -> int:
     """Return the number within the limits; the minimum wins over the number of partitions."""
-    return max(rules.least, min(replicas, rules.most, len(reading.partitions)))
+    return max(rules.replicas_min, min(replicas, rules.replicas_max, len(reading.partitions)))
 
 
 def _is_steady(rates: Rates) -> bool:

@@ -58,9 +58,11 @@ class Reading:
 
     def has_same_owners(self, other: "Reading") -> bool:
         """Whether no member came or left and no partition changed hands between two readings."""
-        return self.member_ids == other.member_ids and self._owners() == other._owners()
+        return self.member_ids == other.member_ids and self.owners == other.owners
 
-    def _owners(self) -> dict[str, str | None]:
+    @property
+    def owners(self) -> dict[str, str | None]:
+        """The live owner of each partition."""
         return {p: partition.owner_id for p, partition in self.partitions.items()}
 
 

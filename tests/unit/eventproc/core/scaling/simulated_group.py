@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from itertools import pairwise
 
 from eventproc.core.scaling.decision import Decision, ScalingMemory, ScalingRules, decide
 from eventproc.core.scaling.readings import PartitionReading, Reading
@@ -39,7 +39,7 @@ class SimulatedGroup:
     is_answering: Callable[[float], bool] = lambda _: True
     is_running: Callable[[float], bool] = lambda _: True
     partitions: list[Partition] = field(default_factory=list)
-    memory: ScalingMemory = ScalingMemory()
+    memory: ScalingMemory = field(default_factory=ScalingMemory)
     decisions: list[tuple[float, Decision]] = field(default_factory=list)
     backlogs: list[tuple[float, float]] = field(default_factory=list)
     _due: list[tuple[float, int]] = field(default_factory=list)
@@ -109,9 +109,5 @@ class SimulatedGroup:
     def reversals(self, since_s: float = 0.0) -> int:
         """Count how often votes turned from more to fewer processes, or back."""
         votes = self.votes(since_s)
-        ups = [later > earlier for earlier, later in zip(votes, votes[1:], strict=False)]
-        return sum(later != earlier for earlier, later in zip(ups, ups[1:], strict=False))
-
-
-def minutes(count: float) -> timedelta:
-    return timedelta(minutes=count)
+        ups = [later > earlier for earlier, later in pairwise(votes)]
+        return sum(later != earlier for earlier, later in pairwise(ups))

@@ -108,7 +108,8 @@ def test_readings_of_other_owners_are_dropped():
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=40), st.integers(1, 60))
 def test_kept_readings_cover_the_span_and_no_more(gaps, span_s):
     """As soon as there are enough, the readings cover the span, without a superfluous one."""
-    kept, at_s = (), 0
+    kept: tuple[Reading, ...] = ()
+    at_s = 0
     for gap in gaps:
         at_s += gap
         kept = extended(kept, reading(at_s, partition(9, 1)), span_s)
