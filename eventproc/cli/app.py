@@ -13,6 +13,7 @@ from eventproc.cli.verbs.demo_spark import demo_spark
 from eventproc.cli.verbs.emulator import emulator
 from eventproc.cli.verbs.hold import hold
 from eventproc.cli.verbs.run import run
+from eventproc.cli.verbs.scale import scale
 from eventproc.cli.verbs.simulate import simulate
 from eventproc.cli.verbs.status import status
 from eventproc.version import EVENTPROC_VERSION
@@ -69,6 +70,10 @@ _VERBS: Final[_Examples] = {
         "eventproc status --eventhub orders --store sqlite:group.db --watch",
         "eventproc status --eventhub orders --store blob:checkpoints --format json",
         "eventproc status --resources keys --store sqlite:group.db",
+    ),
+    scale: (
+        "eventproc scale --eventhub orders --store blob:checkpoints --max 20",
+        "eventproc scale --eventhub orders --store blob:checkpoints --min 0 --grpc 0.0.0.0:6000",
     ),
     emulator: (
         "eventproc emulator --hub orders:8 --hub payments:4",

@@ -9,6 +9,7 @@ FILES_BY_VENDOR = {
     "aiohttp": [
         "checkpointstores/blob*",
         "checkpointstores/blob/transport.py",
+        "eventproc/autoscaling/json_server.py",
         "eventproc/sources/eventhubs*",
     ],
     "azure.core": [
@@ -28,6 +29,8 @@ FILES_BY_VENDOR = {
     "aio_pika": ["eventproc/sources/rabbitmq/queues/amqp.py"],
     "aiormq": ["eventproc/sources/rabbitmq/queues/amqp.py"],
     "pamqp": ["eventproc/sources/rabbitmq/queues/amqp.py"],
+    "grpc": ["eventproc/autoscaling/keda.py"],
+    "google.protobuf": ["eventproc/autoscaling/keda.py"],
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py", "spark_integration/fleet/statistics.py"],
     "matplotlib": ["eventproc/simulation/draw/plot.py"],

@@ -16,7 +16,9 @@ _SAME_NAME: Final = (
 OPTIONS: Final[Mapping[str, str]] = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
     "attempts_max": "--attempts",
+    "checkpoint_interval": "--checkpoint-interval",
     "deliveries_max": "--deliveries",
+    "drain_target": "--drain-target",
     "duration": "--hours",
     "eventhub_name": "--eventhub",
     "fully_qualified_namespace": "--namespace",
@@ -33,6 +35,10 @@ OPTIONS: Final[Mapping[str, str]] = {
     "partition_rate_max": "--partition-rate",
     "processor_count": "--processors",
     "rate_max": "--rate",
+    "rate_of_one": "--rate",
+    "replicas_max": "--max",
+    "replicas_min": "--min",
+    "start_time": "--start-time",
     "topic": "--eventhub",
     "writes": "--price-per-10k-writes",
 }

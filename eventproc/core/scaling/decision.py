@@ -80,9 +80,10 @@ class ScalingRules:
 class Reason(Enum):
     """Why a vote is what it is."""
 
+    NOT_READ = "the group was not read yet"
     NO_ANSWER = "store or hub did not answer, so the number stays"
     FIRST_READING = "first reading: as many as there are"
-    REBALANCING = "members or owners changed, so rates are measured anew"
+    MEASURING = "rates are measured: too few readings since members or owners changed"
     RATE_UNKNOWN = "the rate of one process is not known yet, and is measured when it is behind"
     STARTING = "behind, and processes that were asked for are not there yet"
     NO_PROGRESS = "behind, but nothing is handled, so more processes would not help"
@@ -204,7 +205,7 @@ def _vote(
         return memory, _needed(0.0, reading.backlog, memory, rules) or 1, Reason.WOKEN
     if rates is None:
         waiting = replace(memory, fewer_since_s=None)
-        return waiting, current, Reason.REBALANCING
+        return waiting, current, Reason.MEASURING
     is_behind = reading.backlog > rates.drain * rules.checkpoint_interval.total_seconds()
     if is_behind:
         more = _more(memory, reading, rates, rules)

@@ -75,7 +75,7 @@ def test_no_answer_changes_nothing():
     [
         ({"handled": 2800}, Reason.DRAINING),
         ({"handled": 749}, Reason.NO_PROGRESS),
-        ({"handled": 1499, "members": 1}, Reason.REBALANCING),
+        ({"handled": 1499, "members": 1}, Reason.MEASURING),
     ],
 )
 def test_a_group_that_is_behind_is_left_alone(later, reason):

@@ -1,0 +1,83 @@
+"""Reads what a vote needs: records of the store, and the ends of the hub's partitions.
+
+It only reads, so it does not disturb the group, whichever SDK its processors use.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from eventproc.concurrency.tasks import together
+from eventproc.core.ownership.liveness import live_members, live_partitions
+from eventproc.core.scaling.readings import PartitionReading, Reading
+from eventproc.models import (
+    ConsumerGroup,
+    MembershipSnapshot,
+    MemberStatus,
+    PartitionProperties,
+)
+from eventproc.ports import CheckpointStore, EventSource
+
+
+async def read_group(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    source: EventSource,
+    *,
+    expiration: timedelta,
+    clock: Callable[[], float],
+) -> Reading:
+    """Read a group once.
+
+    Args:
+        store: An open store.
+        group: The group.
+        source: An open source.
+        expiration: The group's ``ownership_expiration``.
+        clock: Returns monotonic seconds.
+
+    Raises:
+        StoreError: The store did not answer, or refuses.
+        SourceError: The hub did not answer, or refuses.
+    """
+    present = await store.list_members(group)
+    owned = await store.list_ownership(group)
+    checkpoints = await store.list_checkpoints(group)
+    # Read after the checkpoints, so that no backlog is negative.
+    ids = await source.partition_ids()
+    at_s = clock()
+    ends = await together(*(source.partition_properties(p) for p in ids))
+    live = live_partitions(owned, present, expiration)
+    owners = {p: held.owner_id for p, held in owned.by_partition.items() if p in live}
+    handled = {c.partition_id: c.sequence_number for c in checkpoints}
+    return Reading(
+        at_s=at_s,
+        partitions={
+            end.partition_id: _partition(
+                end, handled.get(end.partition_id), owners.get(end.partition_id)
+            )
+            for end in ends
+        },
+        member_ids=_sharing_members(present, {o for o in owners.values() if o}, expiration),
+    )
+
+
+def _partition(
+    end: PartitionProperties, handled: int | None, owner_id: str | None
+) -> PartitionReading:
+    last = end.last_enqueued_sequence_number
+    # Of an empty partition the hub reports the newest event that it ever had.
+    first = last + 1 if end.is_empty else end.beginning_sequence_number
+    return PartitionReading(first=first, last=last, handled=handled, owner_id=owner_id)
+
+
+def _sharing_members(
+    present: MembershipSnapshot, owners: set[str], expiration: timedelta
+) -> frozenset[str]:
+    """Return the owners, and the members that may get a partition.
+
+    One on standby waits for the share of another one, and one that leaves gives its share away.
+    """
+    status_by_id = {m.owner_id: m.status for m in live_members(present, owners, expiration)}
+    leaving = {o for o, status in status_by_id.items() if status is MemberStatus.LEAVING}
+    active = {o for o, status in status_by_id.items() if status is MemberStatus.ACTIVE}
+    return frozenset((owners | active) - leaving)

@@ -1,0 +1,149 @@
+"""``eventproc scale``: say how many processes a group needs, once or again and again."""
+
+import asyncio
+import json
+import signal
+import time
+from contextlib import AsyncExitStack, suppress
+from datetime import timedelta
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from eventproc.autoscaling.autoscaler import Autoscaler, Vote
+from eventproc.autoscaling.reader import read_group
+from eventproc.cli.arguments import options
+from eventproc.cli.arguments.address import HubAddress
+from eventproc.cli.arguments.grouped import DEFAULTS
+from eventproc.cli.arguments.scaling import ScalingOptions, parse_listen_address
+from eventproc.cli.group.connection import Connection, connect
+from eventproc.cli.terminal.exits import BAD_INPUT, OK, exit_code_of, print_error
+from eventproc.concurrency.tasks import end
+from eventproc.core.scaling.decision import ScalingRules
+from eventproc.errors import EventProcError
+
+
+def scale(
+    *,
+    address: HubAddress,
+    rules: ScalingOptions,
+    expiration: options.Expiration = DEFAULTS.ownership_expiration,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Repeat, and print a line at each change.")
+    ] = False,
+    http: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve the newest vote as JSON, for KEDA's metrics-api."
+        ),
+    ] = "",
+    grpc: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve as an external scaler of KEDA. Needs the extra keda."
+        ),
+    ] = "",
+    every: Annotated[
+        timedelta,
+        typer.Option(help="With --watch, --http or --grpc: the time between two readings."),
+    ] = timedelta(seconds=10),
+) -> int:
+    """Say how many processes a group needs, by its backlog and its rates.
+
+    It reads checkpoints, owners and the hub, and changes nothing. The group may have processors of
+    any Azure SDK. Without an answer of store or hub the number stays as it was.
+
+    Without --watch, --http or --grpc it prints one line of JSON, after two readings that are
+    --checkpoint-interval apart. With one of them it runs until Ctrl+C or SIGTERM.
+
+    Exit codes: 0 printed, or stopped by a signal, 2 an option is wrong, 3 the store or the hub did
+    not answer.
+    """
+    wanted = rules.rules()
+    addresses = {
+        option: parse_listen_address(option, text)
+        for option, text in (("--http", http), ("--grpc", grpc))
+        if text
+    }
+
+    async def vote() -> None:
+        async with connect(address) as connection:
+            scaler = _scaler(connection, expiration, wanted)
+            if watch or addresses:
+                await _serve(scaler, addresses, every)
+                return
+            await scaler.decide()
+            await asyncio.sleep(wanted.checkpoint_interval.total_seconds())
+            _print(await scaler.decide())
+
+    asyncio.run(vote())
+    return OK
+
+
+def _scaler(connection: Connection, expiration: timedelta, rules: ScalingRules) -> Autoscaler:
+    connection.refuse_queues()
+    assert connection.source is not None, "the address has a hub"
+    read = partial(
+        read_group,
+        connection.store,
+        connection.group,
+        connection.source,
+        expiration=expiration,
+        clock=time.monotonic,
+    )
+    return Autoscaler(read, rules)
+
+
+async def _serve(
+    scaler: Autoscaler, addresses: dict[str, tuple[str, int]], every: timedelta
+) -> None:
+    """Vote, print changes and serve, until SIGINT or SIGTERM."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # On Windows Ctrl+C interrupts.
+            loop.add_signal_handler(number, ended.set)
+    async with AsyncExitStack() as stack:
+        if "--http" in addresses:
+            from eventproc.autoscaling.json_server import (  # noqa: PLC0415 - an extra
+                serve_json,
+            )
+
+            port = await stack.enter_async_context(
+                serve_json(*addresses["--http"], lambda: scaler.vote)
+            )
+            print_error(f"serving JSON on {addresses['--http'][0]}:{port}")
+        if "--grpc" in addresses:
+            from eventproc.autoscaling.keda import serve_keda  # noqa: PLC0415 - an extra
+
+            port = await stack.enter_async_context(serve_keda(*addresses["--grpc"], scaler))
+            print_error(f"serving gRPC on {addresses['--grpc'][0]}:{port}")
+        tasks = [
+            asyncio.create_task(ended.wait()),
+            asyncio.create_task(_vote_again_and_again(scaler, every)),
+            asyncio.create_task(_print_changes(scaler)),
+        ]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await end(tasks)
+        for task in done:
+            task.result()
+
+
+async def _vote_again_and_again(scaler: Autoscaler, every: timedelta) -> None:
+    try:
+        await scaler.decide()
+    except EventProcError as error:
+        # What a retry cannot heal ends it now. Later, it is an outage like any other.
+        if exit_code_of(error) == BAD_INPUT:
+            raise
+    await scaler.run(every)
+
+
+async def _print_changes(scaler: Autoscaler) -> None:
+    async for vote in scaler.changes():
+        _print(vote)
+
+
+def _print(vote: Vote) -> None:
+    print(json.dumps(vote.as_json()), flush=True)
