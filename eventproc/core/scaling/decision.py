@@ -122,7 +122,10 @@ class ScalingMemory:
     """The last vote."""
 
     readings: tuple[Reading, ...] = ()
-    """Of the same owners, in order."""
+    """Of the same owners, in order; the last one is always there, unless it was not answered."""
+
+    measured_from_s: float = -inf
+    """Before this time, a group that changed has not settled."""
 
     rate_of_one: float | None = None
     """As measured so far."""
@@ -152,11 +155,19 @@ def decide(
         memory = replace(memory, readings=(), fewer_since_s=None)
         return memory, Decision(replicas=memory.replicas, reason=Reason.NO_ANSWER)
     span_s = rules.checkpoint_interval.total_seconds()
-    readings = extended(memory.readings, reading, span_s)
+    since_s = memory.measured_from_s
+    if _has_changed(memory, reading):
+        since_s = reading.at_s + span_s
+    readings = extended(memory.readings, reading, since_s=since_s, span_s=span_s)
     rates = None
     if readings[-1].at_s - readings[0].at_s >= span_s:
         rates = rates_between(readings, written_within_s=span_s)
-    memory = replace(memory, readings=readings, rate_of_one=_learned(memory, reading, rates, rules))
+    memory = replace(
+        memory,
+        readings=readings,
+        measured_from_s=since_s,
+        rate_of_one=_learned(memory, reading, rates, rules),
+    )
     memory, replicas, reason = _vote(memory, reading, rates, rules)
     limited = _clamp(replicas, reading, rules)
     if limited != replicas and memory.replicas in {limited, replicas}:
@@ -171,6 +182,13 @@ def decide(
         drain_per_s=None if shown is None else shown.drain,
         rate_of_one=memory.rate_of_one,
     )
+
+
+def _has_changed(memory: ScalingMemory, reading: Reading) -> bool:
+    """Whether owners changed since the last reading, or may have during an outage."""
+    if not memory.readings:
+        return memory.replicas is not None
+    return not reading.has_same_owners(memory.readings[-1])
 
 
 def _learned(

@@ -1,8 +1,9 @@
 """Readings of a group, and the rates that two of them show.
 
 Rule 1: what retention deleted is no backlog, and to skip it is no progress.
-Rule 2: rates are read only while every partition keeps its owner: a process that starts, stops or
-waits for partitions shows nothing of what it can do.
+Rule 2: rates are read only while every partition keeps its owner, and not before the owners had
+time to write a first checkpoint: a process that starts, stops or waits for partitions shows nothing
+of what it can do.
 Rule 3: a process shows its full rate only while it has more to do than the events that it handled
 and has not written a checkpoint for yet. Otherwise it handles what arrives, and could do more.
 """
@@ -78,11 +79,11 @@ class Rates:
     """Of one process that had a backlog all the time, on average over these; ``None``: none had."""
 
 
-def extended(readings: Sequence[Reading], newest: Reading, span_s: float) -> tuple[Reading, ...]:
-    """Return the readings to keep: those of the same owners, no more than *span_s* needs."""
-    if readings and not newest.has_same_owners(readings[-1]):
-        return (newest,)
-    kept = [*readings, newest]
+def extended(
+    readings: Sequence[Reading], newest: Reading, *, since_s: float, span_s: float
+) -> tuple[Reading, ...]:
+    """Return the readings from *since_s* on, no more of them than cover *span_s*."""
+    kept = [*(reading for reading in readings if reading.at_s >= since_s), newest]
     while len(kept) > 2 and newest.at_s - kept[1].at_s >= span_s:  # noqa: PLR2004 - an interval
         del kept[0]
     return tuple(kept)

@@ -11,6 +11,7 @@ from tests.mutation.guards import (
     offset_format,
     ownership,
     progress,
+    scaling,
     sessions,
     spark,
     stores,
@@ -79,6 +80,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *delivery.PUMPS,
         *delivery.RUN,
     ],
+    "Scaling": [*scaling.DECISION, *scaling.READINGS],
     "Stores": [
         *stores.MEMORY,
         *stores.SQLITE,

@@ -198,12 +198,14 @@ def test_ten_times_the_load_drains_within_the_target(rate, base, written_every_s
 
 
 @pytest.mark.parametrize("away_s", [20, 60, 120])
-def test_a_restart_of_all_processes_does_not_scale_out(away_s):
-    """They come back with a backlog and drain it."""
+@pytest.mark.parametrize("written_every_s", [5, 27])
+def test_a_restart_of_all_processes_does_not_scale_out(away_s, written_every_s):
+    """They come back with a backlog and drain it, which shows with their first checkpoints."""
     group = SimulatedGroup(
         rules=RULES,
         load=lambda _: 600.0,
         processes=8,
+        written_every_s=written_every_s,
         is_running=lambda now_s: not 600 <= now_s < 600 + away_s,
     )
 

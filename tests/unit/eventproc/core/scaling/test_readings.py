@@ -98,11 +98,22 @@ def test_events_that_only_wait_for_a_checkpoint_show_no_rate_of_one():
     assert rates(before, after).of_one is None
 
 
-def test_readings_of_other_owners_are_dropped():
-    """Rates are measured anew when a partition changes hands."""
-    first, second = reading(0, partition(9, 1)), reading(10, partition(9, 1, owner_id=B))
+def test_readings_of_a_group_that_has_not_settled_are_dropped():
+    """The newest one is kept: the next one is compared with it."""
+    first, second = reading(0, partition(9, 1)), reading(10, partition(9, 2))
 
-    assert extended((first,), second, 30) == (second,)
+    assert extended((first,), second, since_s=30, span_s=30) == (second,)
+
+
+@pytest.mark.parametrize(
+    ("owner_id", "is_same"),
+    [(A, True), (B, False), (None, False)],
+)
+def test_a_partition_that_changes_hands_shows(owner_id, is_same):
+    """Also one whose owner stops."""
+    first, second = partition(9, 1), partition(9, 1, owner_id=owner_id)
+
+    assert reading(10, first, second).has_same_owners(reading(0, first, first)) is is_same
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=40), st.integers(1, 60))
@@ -112,7 +123,7 @@ def test_kept_readings_cover_the_span_and_no_more(gaps, span_s):
     at_s = 0
     for gap in gaps:
         at_s += gap
-        kept = extended(kept, reading(at_s, partition(9, 1)), span_s)
+        kept = extended(kept, reading(at_s, partition(9, 1)), since_s=0, span_s=span_s)
 
     covered = kept[-1].at_s - kept[0].at_s
     assert kept[-1].at_s == at_s
