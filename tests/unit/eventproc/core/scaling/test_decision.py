@@ -52,14 +52,25 @@ def test_the_first_reading_confirms_the_processes_that_are_there():
 def test_a_group_that_falls_behind_gets_what_drains_the_backlog_in_time():
     """400 arrive, 200 are handled each second: 400/s + (12,000 + 6,000 by the start) / 270 s."""
     *_, decision = decisions(
+        ScalingRules(rate_of_one=90.0),
+        reading(0, last=119, handled=59, partitions=100),
+        reading(30, last=239, handled=119, partitions=100),
+    )
+
+    assert decision.backlog == 12_000
+    assert (decision.arrival_per_s, decision.drain_per_s) == (400, 200)
+    assert (decision.replicas, decision.reason) == (6, Reason.SCALED_OUT)
+
+
+def test_the_process_with_the_most_partitions_keeps_up_as_well():
+    """For 467/s five processes of 100/s are enough in sum, but not two partitions for one."""
+    *_, decision = decisions(
         RULES,
         reading(0, last=1499, handled=749),
         reading(30, last=2999, handled=1499),
     )
 
-    assert decision.backlog == 12_000
-    assert (decision.arrival_per_s, decision.drain_per_s) == (400, 200)
-    assert (decision.replicas, decision.reason) == (8, Reason.SCALED_OUT)  # 4.7: one each, not 1.6
+    assert decision.replicas == 8
 
 
 def test_no_answer_changes_nothing():
