@@ -1,16 +1,15 @@
 """Serves the newest vote as JSON, for KEDA's metrics-api and anything else that speaks HTTP."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
 
 from eventproc.autoscaling.autoscaler import Vote
-from eventproc.errors import ConfigurationError
-from eventproc.extras import needing
+from eventproc.http_server import Answer, Request, serving
 
-with needing("keda"):
-    from aiohttp import web
-
-NO_VOTE = 503
+NO_VOTE: Final = HTTPStatus.SERVICE_UNAVAILABLE
 """The status while there was no answer of store and hub yet: not a number, so no vote."""
 
 
@@ -22,22 +21,17 @@ async def serve_json(host: str, port: int, vote: Callable[[], Vote]) -> AsyncIte
         ConfigurationError: The address cannot be listened on.
     """
 
-    async def answer(_: web.Request) -> web.Response:
+    async def answer(request: Request) -> Answer:
+        if request.path != "/":
+            return Answer(status=HTTPStatus.NOT_FOUND)
+        if request.method not in {"GET", "HEAD"}:
+            return Answer(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
         newest = vote()
-        is_known = newest.decision.replicas is not None
-        return web.json_response(newest.as_json(), status=200 if is_known else NO_VOTE)
+        return Answer(
+            status=NO_VOTE if newest.decision.replicas is None else HTTPStatus.OK,
+            content_type="application/json; charset=utf-8",
+            body=json.dumps(newest.as_json()).encode(),
+        )
 
-    application = web.Application()
-    application.router.add_get("/", answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as error:
-            raise ConfigurationError(
-                f"--http {host}:{port} cannot be listened on: {error.strerror}"
-            ) from error
-        yield int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
+    async with serving(host, port, answer) as listening:
+        yield listening
