@@ -1,37 +1,28 @@
 """Serves the newest vote as JSON, for KEDA's metrics-api and anything else that speaks HTTP."""
 
-import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from http import HTTPStatus
-from typing import Final
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from eventproc.autoscaling.autoscaler import Vote
-from eventproc.http_server import Answer, Request, serving
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.answer import OK, UNAVAILABLE, Answer
+from eventproc.endpoints.server import serve
 
-NO_VOTE: Final = HTTPStatus.SERVICE_UNAVAILABLE
-"""The status while there was no answer of store and hub yet: not a number, so no vote."""
 
+def serve_json(
+    address: ListenAddress, vote: Callable[[], Vote]
+) -> AbstractAsyncContextManager[ListenAddress]:
+    """Serve for as long as the block lasts; yields the address with its port.
 
-@asynccontextmanager
-async def serve_json(host: str, port: int, vote: Callable[[], Vote]) -> AsyncIterator[int]:
-    """Serve for as long as the block lasts; yields the port.
+    While there was no answer of store and hub yet, the status is 503: not a number, so no vote.
 
     Raises:
         ConfigurationError: The address cannot be listened on.
     """
 
-    async def answer(request: Request) -> Answer:
-        if request.path != "/":
-            return Answer(status=HTTPStatus.NOT_FOUND)
-        if request.method not in {"GET", "HEAD"}:
-            return Answer(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
+    async def answer() -> Answer:
         newest = vote()
-        return Answer(
-            status=NO_VOTE if newest.decision.replicas is None else HTTPStatus.OK,
-            content_type="application/json; charset=utf-8",
-            body=json.dumps(newest.as_json()).encode(),
-        )
+        is_known = newest.decision.replicas is not None
+        return Answer(newest.as_json(), OK if is_known else UNAVAILABLE)
 
-    async with serving(host, port, answer) as listening:
-        yield listening
+    return serve(address, {"/": answer}, "--http")

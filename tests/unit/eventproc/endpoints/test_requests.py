@@ -1,4 +1,4 @@
-"""``eventproc/http_server.py`` over real sockets."""
+"""Whole requests over real sockets."""
 
 import asyncio
 from http import HTTPStatus
@@ -6,8 +6,11 @@ from http import HTTPStatus
 import aiohttp
 import pytest
 
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.requests import BODY_BYTES_MAX, Reply, serve_requests
 from eventproc.errors import ConfigurationError
-from eventproc.http_server import BODY_BYTES_MAX, Answer, serving
+
+ANY_PORT = ListenAddress()
 
 
 async def test_a_request_arrives_as_a_value_and_its_answer_is_sent():
@@ -17,12 +20,15 @@ async def test_a_request_arrives_as_a_value_and_its_answer_is_sent():
 
     async def serve(request):
         seen.append(request)
-        return Answer(
+        return Reply(
             status=HTTPStatus.CREATED, content_type="text/css", body=b"x", headers={"X-A": "1"}
         )
 
-    async with serving("127.0.0.1", 0, serve) as port, aiohttp.ClientSession() as client:
-        url = f"http://127.0.0.1:{port}/a%20b?c=d"
+    async with (
+        serve_requests(ANY_PORT, serve, "--http") as bound,
+        aiohttp.ClientSession() as client,
+    ):
+        url = f"http://{bound}/a%20b?c=d"
         async with client.put(url, data=b"body", headers={"X-B": "2"}) as answer:
             found = (answer.status, answer.headers["Content-Type"], answer.headers["X-A"])
             body = await answer.read()
@@ -45,10 +51,13 @@ async def test_pieces_are_sent_as_they_come_until_the_client_is_gone():
             ended.set()
 
     async def serve(_):
-        return Answer(body=pieces())
+        return Reply(body=pieces())
 
-    async with serving("127.0.0.1", 0, serve) as port, aiohttp.ClientSession() as client:
-        async with client.get(f"http://127.0.0.1:{port}/") as answer:
+    async with (
+        serve_requests(ANY_PORT, serve, "--http") as bound,
+        aiohttp.ClientSession() as client,
+    ):
+        async with client.get(f"http://{bound}/") as answer:
             first = await answer.content.readany()
         await asyncio.wait_for(ended.wait(), 30)
 
@@ -59,11 +68,14 @@ async def test_a_body_that_is_too_large_is_refused():
     """It is not even kept."""
 
     async def serve(_):
-        return Answer()
+        return Reply()
 
-    async with serving("127.0.0.1", 0, serve) as port, aiohttp.ClientSession() as client:
+    async with (
+        serve_requests(ANY_PORT, serve, "--http") as bound,
+        aiohttp.ClientSession() as client,
+    ):
         body = b"x" * (BODY_BYTES_MAX + 1)
-        async with client.post(f"http://127.0.0.1:{port}/", data=body) as answer:
+        async with client.post(f"http://{bound}/", data=body) as answer:
             status = answer.status
 
     assert status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -73,9 +85,9 @@ async def test_an_address_in_use_is_an_error_that_names_the_option():
     """In the words of the command line."""
 
     async def serve(_):
-        return Answer()
+        return Reply()
 
-    async with serving("127.0.0.1", 0, serve) as port:
-        with pytest.raises(ConfigurationError, match=rf"--port 127\.0\.0\.1:{port} cannot be"):
-            async with serving("127.0.0.1", port, serve, option="--port"):
+    async with serve_requests(ANY_PORT, serve, "--http") as bound:
+        with pytest.raises(ConfigurationError, match=rf"--port {bound} cannot be"):
+            async with serve_requests(bound, serve, "--port"):
                 pass
