@@ -154,7 +154,6 @@ class GroupReader:
             partition_id=row.partition_id,
             name=name_of(row.partition_id) if has_names else row.partition_id,
             owner_id=row.owner_id,
-            epoch=row.epoch,
             is_expired=row.is_expired,
             renewed_ago_s=_seconds(row.record_age),
             position=row.sequence_number,
@@ -208,13 +207,18 @@ def _member(
     silent_s = None if silent_s is None else max(0.0, silent_s)
     if record is None:
         return WatchedMember(
-            owner_id=owner_id, is_live=is_live, has_record=False, silent_s=silent_s
+            owner_id=owner_id,
+            is_live=is_live,
+            has_record=False,
+            hands_over=False,
+            silent_s=silent_s,
         )
     return WatchedMember(
         owner_id=owner_id,
         is_live=is_live,
         incarnation=record.incarnation,
         status=record.status,
+        hands_over=record.hands_over,
         silent_s=silent_s,
         placement=record.placement,
         version=record.version,

@@ -16,7 +16,10 @@ from eventproc.core.watching.memory import CHANGES_SPAN_S, RATE_SPAN_S, Memory, 
 from eventproc.models import MemberStatus
 
 CHANGES_THAT_CONFLICT: Final = 4
-"""So many changes of the owner within ``CHANGES_SPAN_S`` are no rebalancing any more."""
+"""So many changes of the owner within ``CHANGES_SPAN_S``, among at most ``RIVALS_MAX`` members, are
+no rebalancing any more."""
+
+RIVALS_MAX: Final = 2
 
 OWNERS_THAT_FAILED: Final = 3
 """After so many owners without progress, the next one is not expected to make any."""
@@ -50,7 +53,8 @@ class Case:
             )
             is_alone = has_own_cause or known.owners_since_move >= OWNERS_THAT_FAILED
             return Kind.NOT_MOVING, p.partition_id if is_alone else f"{p.owner_id}/"
-        if len(known.changed_at_s) >= CHANGES_THAT_CONFLICT:
+        owners = {owner_id for _, owner_id in known.changes if owner_id is not None}
+        if len(known.changes) >= CHANGES_THAT_CONFLICT and len(owners) <= RIVALS_MAX:
             return Kind.CONFLICT, ""
         return (Kind.BEHIND, "") if self._falls_behind(known) else None
 
@@ -215,11 +219,11 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
 
 
 def _conflict(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
-    since_s = min(each.changed_at_s[0] for each in stuck)
+    since_s = min(each.changes[0][0] for each in stuck)
     owners = sorted({each.seen.owner_id or "" for each in stuck} - {""})
     return (
         (
-            f"{_subject(stuck)} changed the owner {len(stuck[0].changed_at_s)} times or more "
+            f"{_subject(stuck)} changed the owner {min(len(each.changes) for each in stuck)} times or more "
             f"within {span_text(CHANGES_SPAN_S)}; now with {listed(owners) or 'no owner'}. "
             "Members take partitions from each other, or end and start again and again."
         ),

@@ -1,7 +1,7 @@
 """What happened between two successive readings, as entries of a log.
 
-Rule 1: an entry is a fact that the records show. How it came about is said only where they show
-that, too: a hand-over keeps the epoch of a lease, and a claim raises it.
+Rule 1: an entry is a fact that the records show. They do not say whether a partition of a live
+member was handed over or stolen; but a member that hands over is stolen from only when it is late.
 Rule 2: what one member did to several partitions at once is one entry.
 """
 
@@ -38,7 +38,7 @@ class Entry:
 
     at_s: float
     kind: str
-    """One word or two, for filters: ``joined``, ``handed over``."""
+    """One word or two, for filters: ``joined``, ``taken over``."""
 
     text: str
     tone: Tone = Tone.PLAIN
@@ -170,7 +170,7 @@ def _moves(before: WatchedGroup, after: WatchedGroup) -> Iterable[Entry]:
         yield Entry(
             at_s=after.at_s,
             kind=kind,
-            text=_SENTENCES[kind].format(p=subject, a=former_id, b=owner_id),
+            text=_sentence(kind, subject, former_id, owner_id),
             tone=Tone.WARNING if kind == "stolen" else Tone.PLAIN,
             member_ids=tuple(filter(None, (former_id, owner_id))),
             partition_ids=tuple(ids),
@@ -180,11 +180,16 @@ def _moves(before: WatchedGroup, after: WatchedGroup) -> Iterable[Entry]:
 _SENTENCES: Final = {
     "claimed": "{b} claimed {p}",
     "released": "{a} released {p}",
-    "handed over": "{a} handed {p} over to {b}",
+    "moved": "{p} moved from {a} to {b}",
     "taken over": "{b} took over {p} of {a}, which did not renew",
     "followed": "{b} claimed {p} after {a}, which left",
     "stolen": "{b} took {p} from {a}, which was alive",
 }
+
+
+def _sentence(kind: str, subject: str, former_id: str | None, owner_id: str | None) -> str:
+    text = _SENTENCES[kind].format(p=subject, a=former_id, b=owner_id)
+    return f"P{text[1:]}" if kind == "moved" else text
 
 
 def _kind(
@@ -194,10 +199,8 @@ def _kind(
         return "claimed"
     if p.owner_id is None:
         return "released"
-    if former.epoch and p.epoch == former.epoch:
-        return "handed over"
     if former.owner_id in after.live_ids:
-        return "stolen"
+        return "moved" if after.member_by_id[former.owner_id].hands_over else "stolen"
     member = before.member_by_id.get(former.owner_id)
     is_leaving = member is not None and member.status is MemberStatus.LEAVING
     is_gone = former.owner_id not in after.member_by_id
@@ -216,7 +219,7 @@ def _checkpoint(former: WatchedPartition, p: WatchedPartition, at_s: float) -> I
         found = "repaired", f"The checkpoint of partition {p.name} can be read again", Tone.GOOD
     elif p.is_moved_by_operator and (has_moved or not former.is_moved_by_operator):
         text = f"An operator wrote the checkpoint of partition {p.name}{from_to}"
-        found = "moved", text, Tone.WARNING
+        found = "operator", text, Tone.WARNING
     elif former.position is not None and (p.position is None or p.position < former.position):
         text = f"The checkpoint of partition {p.name} went back{from_to}"
         found = "went back", text, Tone.WARNING

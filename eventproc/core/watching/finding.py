@@ -15,6 +15,7 @@ class Kind(StrEnum):
     CONFLICT = "conflict"
     BEHIND = "falls behind"
     LATE = "late member"
+    STOPPED = "stopped"
     PLACEMENTS = "placements differ"
 
 

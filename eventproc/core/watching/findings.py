@@ -42,10 +42,13 @@ def _not_running(memory: Memory, group: WatchedGroup) -> Finding:
         (each.unserved_since_s for each in memory.values() if each.unserved_since_s is not None),
         default=group.at_s,
     )
+    is_done = bool(waiting) and not any(waiting)
     events = f", and {sum(waiting):,} events wait" if waiting else ""
     return Finding(
-        kind=Kind.NOT_RUNNING,
-        text=f"No member of the group is alive: nothing is handled{events}.",
+        kind=Kind.STOPPED if is_done else Kind.NOT_RUNNING,
+        text="No member of the group is alive, and no event waits."
+        if is_done
+        else f"No member of the group is alive: nothing is handled{events}.",
         remedy="Start a processor, with this hub, this consumer group and this store.",
         since_s=since_s,
         partition_ids=tuple(p.partition_id for p in group.partitions),

@@ -39,9 +39,6 @@ class WatchedPartition:
     owner_id: str | None = None
     """``None`` if it was never claimed or was released."""
 
-    epoch: int = 0
-    """Rises with each claim, and not with hand-overs; 0 if the record has none."""
-
     is_expired: bool = False
     """Its owner did not renew in time."""
 
@@ -89,6 +86,9 @@ class WatchedMember:
     has_record: bool = True
     incarnation: str = ""
     status: MemberStatus = MemberStatus.ACTIVE
+    hands_over: bool = True
+    """False: others have to steal from it."""
+
     silent_s: float | None = None
     """Since it wrote any record; ``None`` if that is not known."""
 

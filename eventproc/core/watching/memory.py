@@ -53,8 +53,8 @@ class PartitionMemory:
     owners_since_move: int = 0
     """How often the owner changed since the position did."""
 
-    changed_at_s: tuple[float, ...] = ()
-    """The newest changes of the owner."""
+    changes: tuple[tuple[float, str | None], ...] = ()
+    """The newest changes of the owner, each with its time and the new owner."""
 
     points: tuple[Point, ...] = ()
 
@@ -111,7 +111,7 @@ def _next(known: PartitionMemory, p: WatchedPartition, at_s: float) -> Partition
     before = known.seen
     has_moved = p.position != before.position
     has_changed = p.owner_id != before.owner_id
-    changes = tuple(each for each in known.changed_at_s if at_s - each <= CHANGES_SPAN_S)
+    changes = tuple(each for each in known.changes if at_s - each[0] <= CHANGES_SPAN_S)
     works_since_s = known.works_since_s if known.works_since_s is not None else at_s
     unserved_since_s = known.unserved_since_s if known.unserved_since_s is not None else at_s
     return replace(
@@ -122,7 +122,7 @@ def _next(known: PartitionMemory, p: WatchedPartition, at_s: float) -> Partition
         works_since_s=works_since_s if p.has_work else None,
         unserved_since_s=None if p.server_id is not None else unserved_since_s,
         owners_since_move=0 if has_moved else known.owners_since_move + has_changed,
-        changed_at_s=(*changes, at_s)[-CHANGES_MAX:] if has_changed else changes,
+        changes=(*changes, (at_s, p.owner_id))[-CHANGES_MAX:] if has_changed else changes,
         points=_with_point(known.points, p, at_s),
     )
 

@@ -13,7 +13,7 @@ export const rate = (value) =>
 
 export function span(seconds) {
   if (seconds == null) return "";
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 10) return `${seconds % 1 ? seconds.toFixed(1) : seconds} s`;
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;

@@ -11,11 +11,11 @@ const WINDOWS = [
   ["1 h", 3600],
   ["2 h", 7200],
 ];
-const FIT_MIN_S = 90;
+const FIT_MIN_S = 20;
 const FIT_MAX_S = 900;
 const TOP = 34; // room for what happened
 const BOTTOM = 22; // room for the time
-const MARKED = { joined: 1, left: 1, died: 1, returned: 1, restarted: 1, stuck: 1, moved: 1 };
+const MARKED = { joined: 1, left: 1, died: 1, returned: 1, restarted: 1, stuck: 1, operator: 1 };
 const STEPS_S = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 
 export class Picture {
@@ -284,7 +284,7 @@ export class Picture {
     }
   }
 
-  drawMarks(pen, { x, begin, left, right, width, inner }, theme) {
+  drawMarks(pen, { x, begin, left, width, inner }, theme) {
     const marks = this.model.log.filter((entry) => MARKED[entry.kind] && entry.at >= begin);
     const free = [-Infinity, -Infinity];
     pen.textAlign = "left";
@@ -298,14 +298,13 @@ export class Picture {
       pen.lineTo(place, TOP + inner);
       pen.stroke();
       pen.setLineDash([]);
-      const text = kind === "stuck" || kind === "moved" ? kind : `${members[0] ?? ""} ${kind}`;
+      const text = kind === "stuck" ? "stuck" : kind === "operator" ? "checkpoint moved" : `${members[0] ?? ""} ${kind}`;
       const wide = pen.measureText(text).width;
       const start = Math.min(place - 2, width - wide - 4);
       const level = free.findIndex((end) => end < start);
       if (level < 0) continue;
       free[level] = start + wide + 8;
       pen.fillText(text, start, level ? 10 : 24);
-      void right;
     }
   }
 

@@ -42,6 +42,7 @@ export class Verdict {
       const longest = Math.max(...findings.filter((f) => f.is_stuck).map((f) => group.at - f.since));
       return ["bad", `${stuck === count ? `All ${plural(count, noun)}` : plural(stuck, noun)} ${stuck === 1 ? "is" : "are"} stuck, the longest for ${span(longest)}`];
     }
+    if (findings.some((f) => f.kind === "stopped")) return ["wait", "The group is stopped, and everything is handled"];
     const unserved = group.partitions.owner.filter((owner, i) => owner < 0 || group.partitions.expired[i]).length;
     if (unserved) return ["warning", `${plural(unserved, noun)} without a live owner: about to be claimed`];
     if (findings.length) return ["warning", findings.length === 1 ? "One thing needs attention" : `${findings.length} things need attention`];
