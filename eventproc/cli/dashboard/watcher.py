@@ -79,8 +79,8 @@ class Watcher:
                     yield b": still here\n\n"
                     continue
                 version = self._version
-                yield self._message(number)
-                number = self._history.number
+                message, number = self._message(number), self._history.number
+                yield message
         finally:
             self._viewers -= 1
             if not self._viewers:

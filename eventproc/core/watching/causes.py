@@ -221,10 +221,11 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
 def _conflict(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     since_s = min(each.changes[0][0] for each in stuck)
     owners = sorted({each.seen.owner_id or "" for each in stuck} - {""})
+    count = min(len(each.changes) for each in stuck)
     return (
         (
-            f"{_subject(stuck)} changed the owner {min(len(each.changes) for each in stuck)} times or more "
-            f"within {span_text(CHANGES_SPAN_S)}; now with {listed(owners) or 'no owner'}. "
+            f"{_subject(stuck)} changed the owner {count} times or more within "
+            f"{span_text(CHANGES_SPAN_S)}; now with {listed(owners) or 'no owner'}. "
             "Members take partitions from each other, or end and start again and again."
         ),
         (

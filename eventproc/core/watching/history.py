@@ -67,7 +67,8 @@ class Gap:
 class History:
     """Grows with each reading, and forgets."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, moves_max: int = MOVES_MAX) -> None:
+        self._moves_max = moves_max
         self.number = 0
         """Of the newest reading; the first one has number 1."""
 
@@ -121,7 +122,7 @@ class History:
         self.samples.append(sample)
 
     def _forget(self, begin_s: float) -> None:
-        while self.moves and (self.moves[0].at_s < begin_s or len(self.moves) > MOVES_MAX):
+        while self.moves and (self.moves[0].at_s < begin_s or len(self.moves) > self._moves_max):
             dropped = self.moves.popleft()
             self.base[dropped.partition_id] = dropped.holder
             self.dropped_number = dropped.number
