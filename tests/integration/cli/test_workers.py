@@ -267,7 +267,7 @@ def test_a_worker_that_keeps_failing_is_started_after_longer_waits(command, supe
         process = command.start(
             *("run", "shop:Count", *HERE, *FAST, "--workers", "1"), EVENTPROC_CONNECTION_STRING=away
         )
-        seen = []
+        seen: list[dict[str, object]] = []
         while not seen or seen[-1]["event"] != "worker_kept_failing":
             seen.append(json.loads(process.stderr.readline()))
         events = seen + stopped(process)
