@@ -76,6 +76,7 @@ class PartitionPump:
         self._config = config
         self._rng = rng
         self._log = log
+        self._begun_s = asyncio.get_running_loop().time()
         self._budget = config.shutdown_timeout
         self._close_until_s: float | None = None
         self._stop_scope = StopScope(remaining_s)
@@ -147,14 +148,18 @@ class PartitionPump:
         )
 
     def _make_watchdog(self) -> Watchdog | None:
-        if self._config.stall_timeout is None:
+        failover = self._config.failover_timeout
+        timeouts = [t for t in (self._config.stall_timeout, failover) if t is not None]
+        if not timeouts:
             return None
         return Watchdog(
-            self._config.stall_timeout,
+            min(timeouts),
+            failover,
             reader=self._reader,
             scope=self._scope,
-            progress=self._progress_made,
+            progressed_at_s=lambda: self._progressed_at_s,
             busy_since_s=lambda: self._lanes.busy_since_s,
+            is_delivering=lambda: self._is_delivering,
             is_pending=lambda: self._is_delivering or not self._lanes.is_idle,
             is_held_back=lambda: (
                 self._pause_switch.is_paused
@@ -325,12 +330,10 @@ class PartitionPump:
             await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
         self._is_delivering = False
 
-    def _progress_made(self) -> object:
-        """Return a value that changes whenever an event is done, or is received for the first time.
-
-        With key lanes, events under way are received again when the watchdog reopens the link.
-        """
-        return self._reader.newest_received, self._progress.unfinished_count
+    @property
+    def _progressed_at_s(self) -> float:
+        """Loop time at which an event was last done, or received for the first time."""
+        return max(self._begun_s, self._reader.received_at_s, self._checkpointer.noted_at_s)
 
     # Ending.
 

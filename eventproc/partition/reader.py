@@ -79,6 +79,9 @@ class PartitionReader:
         """Sequence number of the last event received, and before that of the position to begin
         after: a higher first number shows that events are missing."""
 
+        self.received_at_s = 0.0
+        """Loop time at which an event was last received for the first time."""
+
         self._last_enqueued_known: LastEnqueued | None = None
         pause_switch.on_pause = self._interrupt
 
@@ -232,7 +235,10 @@ class PartitionReader:
             self._note_recovery()
             first = receiver.first_sequence_number
             self._note_gap(events[0].sequence_number if first is None else first)
-            self.newest_received = events[-1].sequence_number
+            newest = events[-1].sequence_number
+            if self.newest_received is None or newest > self.newest_received:
+                self.received_at_s = asyncio.get_running_loop().time()
+            self.newest_received = newest
             self._counters.received_count += len(events)
         return events
 
