@@ -1,5 +1,6 @@
 """Serves answers over HTTP, for as long as a block lasts."""
 
+import asyncio
 import errno
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -38,7 +39,21 @@ async def serve(address: ListenAddress, routes: Routes, name: str) -> AsyncItera
     application = web.Application()
     for path, route in routes.items():
         application.router.add_get(path, _handler(route))
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=GRACE_S)
+    async with listening(address, application, name) as bound:
+        yield bound
+
+
+@asynccontextmanager
+async def listening(
+    address: ListenAddress, application: web.Application, name: str
+) -> AsyncIterator[ListenAddress]:
+    """Serve an application while the block lasts; arguments and errors are those of ``serve``.
+
+    A handler is cancelled when its client closes the connection.
+    """
+    runner = web.AppRunner(
+        application, access_log=None, handler_cancellation=True, shutdown_timeout=GRACE_S
+    )
     await runner.setup()
     site: web.BaseSite = (
         web.UnixSite(runner, address.path)
@@ -54,6 +69,7 @@ async def serve(address: ListenAddress, routes: Routes, name: str) -> AsyncItera
         yield address if address.path else ListenAddress(address.host, runner.addresses[0][1])
     finally:
         await runner.cleanup()
+        await asyncio.sleep(0)  # A closed transport closes its socket in the loop's next pass.
 
 
 def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.Response]]:
