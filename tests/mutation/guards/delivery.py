@@ -216,7 +216,7 @@ CRASH_GUARD = guards_in(
 
 STALL_WATCHDOG = guards_in(
     "eventproc/partition/stall_watchdog.py",
-    ["tests/stories/test_stalls.py"],
+    ["tests/stories/test_stall_failover.py"],
     Guard(
         name="a stalled partition is released",
         without_it="a processor that completes nothing owns a partition for ever",
