@@ -76,9 +76,6 @@ class Checkpointer:
         """The newest progress that ``note`` counted, and the one that the checkpoint covers."""
         self._handled_count = 0
         self._oldest_at_s = 0.0
-        self.noted_at_s = 0.0
-        """Loop time of the last call of ``note`` after progress."""
-
         self._clock = asyncio.get_running_loop().time
         self._writing = asyncio.Lock()
         self._in_flight: asyncio.Future[CheckpointResult] | None = None
@@ -180,14 +177,11 @@ class Checkpointer:
         Nothing is counted if there is no progress since the last call, or none that can be stored.
         """
         progress = self.progress
-        if progress.revision <= self._noted_revision:
-            return
-        self.noted_at_s = self._clock()
-        if not progress.has_position:
+        if progress.revision <= self._noted_revision or not progress.has_position:
             return
         is_first = self._handled_count == 0
         if is_first:
-            self._oldest_at_s = self.noted_at_s
+            self._oldest_at_s = self._clock()
         self._handled_count += handled_count
         self._noted_revision = progress.revision
         # Later notes do not change when the write is due, unless ``max_events`` is reached.

@@ -77,7 +77,6 @@ class PartitionPump:
         self._config = config
         self._rng = rng
         self._log = log
-        self._begun_s = asyncio.get_running_loop().time()
         self._budget = config.shutdown_timeout
         self._close_until_s: float | None = None
         self._stop_scope = StopScope(remaining_s)
@@ -158,7 +157,6 @@ class PartitionPump:
             failover,
             reader=self._reader,
             scope=self._scope,
-            progressed_at_s=lambda: self._progressed_at_s,
             busy_since_s=lambda: self._lanes.busy_since_s,
             is_delivering=lambda: self._is_delivering,
             is_pending=lambda: self._is_delivering or not self._lanes.is_idle,
@@ -332,11 +330,6 @@ class PartitionPump:
         else:
             await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
         self._is_delivering = False
-
-    @property
-    def _progressed_at_s(self) -> float:
-        """Loop time at which an event was last done, or received for the first time."""
-        return max(self._begun_s, self._reader.received_at_s, self._checkpointer.noted_at_s)
 
     # Ending.
 

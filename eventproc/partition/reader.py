@@ -74,6 +74,7 @@ class PartitionReader:
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._log = scope.log
+        self._last_progress = scope.last_progress
         self._pause_switch = pause_switch
         self._verify = verify
         self._wait_s = wait_s
@@ -86,9 +87,6 @@ class PartitionReader:
         self.newest_received: int | None = None
         """Sequence number of the last event received, and before that of the position to begin
         after: a higher first number shows that events are missing."""
-
-        self.received_at_s = 0.0
-        """Loop time at which an event was last received for the first time."""
 
         self.known_since: datetime | None = None
         """When the pump adopted its checkpoint, by the store's clock; ``None`` without one."""
@@ -268,7 +266,7 @@ class PartitionReader:
             self._note_gap(events[0].sequence_number if first is None else first)
             newest = events[-1].sequence_number
             if self.newest_received is None or newest > self.newest_received:
-                self.received_at_s = asyncio.get_running_loop().time()
+                self._last_progress.at_s = asyncio.get_running_loop().time()
             self.newest_received = newest
             self._counters.received_count += len(events)
         return events

@@ -26,7 +26,6 @@ class Watchdog:
         *,
         reader: PartitionReader,
         scope: PartitionScope,
-        progressed_at_s: Callable[[], float],
         busy_since_s: Callable[[], float | None],
         is_delivering: Callable[[], bool],
         is_pending: Callable[[], bool],
@@ -38,9 +37,7 @@ class Watchdog:
             stall_timeout: See ``EventProcessorConfig.stall_timeout``.
             failover_timeout: See ``EventProcessorConfig.failover_timeout``.
             reader: Knows whether the hub has more events; its receiver is reopened.
-            scope: Ends the pump when the partition is given up; counts and logs stalls.
-            progressed_at_s: Loop time at which an event was last completed, or received for the
-                first time.
+            scope: Knows when there was progress; ends the pump when the partition is given up.
             busy_since_s: Loop time since which the slowest handler call has completed nothing.
             is_delivering: Whether the pump waits for the handler, and not for the receiver.
             is_pending: Whether events were received that are not done.
@@ -52,7 +49,7 @@ class Watchdog:
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._log = scope.log
-        self._progressed_at_s = progressed_at_s
+        self._last_progress = scope.last_progress
         self._busy_since_s = busy_since_s
         self._is_delivering = is_delivering
         self._is_pending = is_pending
@@ -76,7 +73,7 @@ class Watchdog:
             return
 
     def _idle_s(self) -> float:
-        return self._clock() - max(self._since_s, self._progressed_at_s())
+        return self._clock() - max(self._since_s, self._last_progress.at_s)
 
     async def _check(self) -> None:
         if self._is_held_back():

@@ -38,7 +38,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="a position below the stored one is not written",
         without_it="a position that an operator or another owner moved on goes back",
-        words="if is_behind(progress.sequence_number, self.stored):",
+        words="if rules.is_behind(progress.sequence_number, self.stored):",
         mutated="if False:",
     ),
     Guard(
