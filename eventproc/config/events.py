@@ -115,6 +115,22 @@ class FailurePolicy:
         check_settings(self)
 
 
+class RecreatedHub(Enum):
+    """What happens to a partition whose hub was deleted and created again under the same name.
+
+    The same holds for a Kafka topic or a stream. The position of its checkpoint means nothing then:
+    events of the new hub may have the same numbers.
+    """
+
+    STOP = "stop"
+    """The partition stays owned and is not served; it begins when an operator has moved its
+    checkpoint (``eventproc checkpoints reset``)."""
+
+    EARLIEST = "earliest"
+    """The checkpoint and the handler's state are dropped, and the new hub is read from its first
+    event."""
+
+
 def partition_key_of(event: ReceivedEvent) -> str | None:
     """Return the event's partition key: the default ``key_selector``."""
     return event.partition_key
@@ -134,6 +150,10 @@ class EventProcessorConfig(GroupConfig):
 
     initial_positions: Mapping[str, EventPosition] = field(default_factory=dict)
     """Where to begin single partitions that have no checkpoint, by partition id."""
+
+    recreated_hub: RecreatedHub = RecreatedHub.STOP
+    """What happens if the hub was deleted and created again since a checkpoint was written. It is
+    reported by the log event ``hub_recreated`` in either case."""
 
     checkpoint_policy: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     """When checkpoints are written automatically."""

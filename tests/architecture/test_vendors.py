@@ -9,7 +9,7 @@ FILES_BY_VENDOR = {
     "aiohttp": [
         "checkpointstores/blob*",
         "checkpointstores/blob/transport.py",
-        "eventproc/autoscaling/json_server.py",
+        "eventproc/endpoints/*",
         "eventproc/sources/eventhubs*",
     ],
     "azure.core": [

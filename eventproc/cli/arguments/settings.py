@@ -46,6 +46,11 @@ PROCESSOR: Final[dict[str, Any]] = {
         help="Where to start in a partition without a checkpoint: earliest, latest, a time "
         "(2026-01-31T08:00:00Z) or a sequence number.",
     ),
+    "recreated_hub": Option(
+        help="What happens if the hub was deleted and created again since the last checkpoint. "
+        "stop: nothing is handled until you move the checkpoints. earliest: start at the first "
+        "event of the new hub.",
+    ),
     **BALANCING,
     "weight": Option(
         metavar="N",
