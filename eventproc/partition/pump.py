@@ -148,14 +148,17 @@ class PartitionPump:
         )
 
     def _make_watchdog(self) -> Watchdog | None:
-        if self._config.stall_timeout is None:
+        failover = self._config.failover_timeout
+        timeouts = [t for t in (self._config.stall_timeout, failover) if t is not None]
+        if not timeouts:
             return None
         return Watchdog(
-            self._config.stall_timeout,
+            min(timeouts),
+            failover,
             reader=self._reader,
             scope=self._scope,
-            progress=self._progress_made,
             busy_since_s=lambda: self._lanes.busy_since_s,
+            is_delivering=lambda: self._is_delivering,
             is_pending=lambda: self._is_delivering or not self._lanes.is_idle,
             is_held_back=lambda: (
                 self._pause_switch.is_paused
@@ -327,13 +330,6 @@ class PartitionPump:
         else:
             await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
         self._is_delivering = False
-
-    def _progress_made(self) -> object:
-        """Return a value that changes whenever an event is done, or is received for the first time.
-
-        With key lanes, events under way are received again when the watchdog reopens the link.
-        """
-        return self._reader.newest_received, self._progress.unfinished_count
 
     # Ending.
 

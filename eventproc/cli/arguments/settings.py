@@ -74,8 +74,12 @@ PROCESSOR: Final[dict[str, Any]] = {
         help="Write a checkpoint after this time, and on every close."
     ),
     "stall_timeout": Option(
-        help="Give up a partition that has events but completes none of them for this long. By "
-        "default there is no limit.",
+        help="Report a partition that has events and completes none of them for this long, and "
+        "open its receiver again if it returns none.",
+    ),
+    "failover_timeout": Option(
+        help="Cancel the calls of a partition that has events and completes none of them for this "
+        "long, and give it to another process. By default it stays here.",
     ),
     "rate_max": Option(
         metavar="N",
