@@ -1,4 +1,4 @@
-"""The interfaces to checkpoint store, event source, dead-letter sink, roster and publisher.
+"""The interfaces to what a processor uses: store, source, sink, roster, publisher, health report.
 
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
@@ -7,6 +7,7 @@ from eventproc.ports.checkpoint_store import CheckpointStore, ForwardingStore
 from eventproc.ports.dead_letter_sink import DeadLetterSink
 from eventproc.ports.event_publisher import EventPublisher
 from eventproc.ports.event_source import EventSource, PartitionReceiver
+from eventproc.ports.health_reporter import HealthReporter, WatchedMember
 from eventproc.ports.roster import Roster
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "EventPublisher",
     "EventSource",
     "ForwardingStore",
+    "HealthReporter",
     "PartitionReceiver",
     "Roster",
+    "WatchedMember",
 ]
