@@ -6,7 +6,7 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from eventproc.cli.arguments.grouped import with_groups
-from eventproc.cli.verbs import checkpoints
+from eventproc.cli.verbs import checkpoints, dead_letters
 from eventproc.cli.verbs.demo import demo
 from eventproc.cli.verbs.demo_rabbitmq import demo_rabbitmq
 from eventproc.cli.verbs.demo_spark import demo_spark
@@ -104,6 +104,25 @@ _CHECKPOINT_VERBS: Final[_Examples] = {
 }
 
 
+_LETTER_VERBS: Final[_Examples] = {
+    dead_letters.list_: (
+        "eventproc dead-letters list blob:dead-letters",
+        "eventproc dead-letters list blob:dead-letters --partition 3 --error ValueError",
+    ),
+    dead_letters.show: (
+        "eventproc dead-letters show blob:dead-letters --partition 3 --since 2026-01-31T08:00:00Z",
+    ),
+    dead_letters.replay: (
+        "eventproc dead-letters replay blob:dead-letters",
+        "eventproc dead-letters replay blob:dead-letters --handler orders:OrderHandler",
+        "eventproc dead-letters replay eventhub:dead --store sqlite:group.db --dry-run",
+    ),
+    dead_letters.drop: (
+        "eventproc dead-letters drop blob:dead-letters --until 2026-01-31T08:00:00Z",
+    ),
+}
+
+
 def _sentence(verb: Callable[..., object]) -> str:
     """The docstring's first sentence, in full: typer would shorten it in the overview."""
     return " ".join((verb.__doc__ or "").partition("\n\n")[0].split())
@@ -137,6 +156,23 @@ def _checkpoints(context: typer.Context) -> None:
         raise typer.Exit
 
 
+_letters_app = typer.Typer(
+    name="dead-letters",
+    epilog=_epilog([examples[0] for examples in _LETTER_VERBS.values()]),
+    rich_markup_mode=None,
+)
+
+
+@_letters_app.callback(invoke_without_command=True)
+def _letters(context: typer.Context) -> None:
+    """Show the events that were given up, deliver them again, or drop them."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
+
+
 _add_verbs(app, _VERBS)
 _add_verbs(_checkpoints_app, _CHECKPOINT_VERBS)
+_add_verbs(_letters_app, _LETTER_VERBS)
 app.add_typer(_checkpoints_app, short_help=_sentence(_checkpoints))
+app.add_typer(_letters_app, short_help=_sentence(_letters))
