@@ -155,7 +155,7 @@ class _Refusals(FailureActions):
         """
         assert error is not None, "no process died"
         raise LetterRefusedError(
-            f"the handler failed {attempt_count} times: {_shown(error)}"
+            f"the handler failed: {_shown(error)} (attempts: {attempt_count})"
         ) from error
 
 

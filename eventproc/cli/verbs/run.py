@@ -67,8 +67,9 @@ def run(
         str,
         typer.Option(
             metavar="SINK",
-            help="Where to store events that are given up: blob:CONTAINER, or eventhub:NAME in "
-            "the same namespace.",
+            help="Where to store events that are given up: blob:CONTAINER, eventhub:NAME in the "
+            "same namespace, or queue:NAME of the same RabbitMQ broker. `eventproc dead-letters` "
+            "shows and replays them.",
         ),
     ] = "",
     log_format: Annotated[

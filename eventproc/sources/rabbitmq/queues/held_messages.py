@@ -17,7 +17,7 @@ DELIVERIES_MAX: Final = 15
 """A quorum queue with a limit, which is 20 by default from RabbitMQ 4 on, drops a message that was
 delivered more often. Each reading is a delivery."""
 
-_NO_GET: Final = "540"
+_NO_GET: Final = "NOT_IMPLEMENTED"
 """What a broker answers that cannot give single messages of a queue: it is a stream."""
 
 
@@ -60,7 +60,8 @@ class HeldMessages:
             queue = await self._channel.declare_queue(self._queue, passive=True)
         messages: list[HeldMessage] = []
         try:
-            for _ in range(queue.declaration_result.message_count):
+            # Also of an empty queue, so that a stream is refused.
+            for _ in range(max(1, queue.declaration_result.message_count)):
                 async with self._broker.answered(what):
                     message = await queue.get(fail=False)
                 if message is None:

@@ -149,7 +149,7 @@ class PartitionPublisher(EventPublisher):
                 queue = self._names.queue_of(event.partition_id)
             except SourceRejectedError as error:
                 raise EventRefusedError(index, str(error)) from error
-            headers: dict[str, Any] = dict(event.properties)
+            headers = {name: _header(value) for name, value in event.properties.items()}
             if event.partition_key is not None:
                 headers[KEY_HEADER] = event.partition_key
             await attempts(
@@ -165,3 +165,10 @@ class PartitionPublisher(EventPublisher):
                     timestamp=datetime.now(UTC),
                 )
             )
+
+
+def _header(value: object) -> Any:  # noqa: ANN401 - as the client takes it
+    """Return the value of a header; the client takes no ``bytes``."""
+    if isinstance(value, list):
+        return [_header(each) for each in value]
+    return bytearray(value) if isinstance(value, bytes) else value
