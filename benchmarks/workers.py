@@ -145,9 +145,7 @@ def measure(way: Way, hub: str, seconds: float) -> tuple[float, float]:
         try:
             reports = Reports(process)
             until_s = time.monotonic() + TIMEOUT_S
-            while (
-                len(reports.pids()) < way.process_count or len(reports.partitions()) < PARTITIONS
-            ):
+            while len(reports.pids()) < way.process_count or len(reports.partitions()) < PARTITIONS:
                 if time.monotonic() > until_s or process.poll() is not None:
                     raise SystemExit(f"{way.handler}, {way.name}: it did not begin")
                 time.sleep(0.05)
