@@ -39,9 +39,9 @@ def supervise(
     *,
     owner_id: str,
     config: GroupConfig,
-    http: str,
     log_format: LogFormat,
     log_level: LogLevel,
+    http: str = "",
 ) -> int:
     """Run *count* workers with the arguments of this process until a signal; return the exit code.
 
