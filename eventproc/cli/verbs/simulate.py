@@ -15,6 +15,7 @@ from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.settings import BALANCING
+from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import OK
 from eventproc.config import EventProcessorConfig
 from eventproc.core.placement.even import Even
@@ -246,7 +247,7 @@ def _show(report: Report) -> None:
     totals.add_column(justify="right")
     for name, value in asdict(report.totals).items():
         totals.add_row(name.replace("_", " "), _cell(value))
-    console = Console()
+    console = standard_output()
     console.print(table)
     console.print("\ntotal")
     console.print(totals)
@@ -267,7 +268,7 @@ def _show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
             f"{totals.moves:,}/{totals.moves_minimum:,}",
             *(_cell(getattr(totals, field)) for field in COMPARED.values()),
         )
-    console = Console()
+    console = standard_output()
     console.width = max(console.width, COMPARISON_WIDTH)
     console.print(table)
 
