@@ -257,14 +257,14 @@ def _show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
     """Print one line for each system: its slowest event and its totals."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=True)
-    for name in ("slowest\nbalance s", "moves/\nleast", *COMPARED):
+    for name in ("slowest\nbalance s", "after", "moves/\nleast", *COMPARED):
         table.add_column(name, justify="right", no_wrap=True)
     for name, report in reports:
-        times = [event.seconds_to_balance for event in report.events]
-        totals = report.totals
+        totals, slowest = report.totals, report.slowest
         table.add_row(
             name,
-            _cell(None if None in times else max(seconds or 0.0 for seconds in times)),
+            _cell(None if slowest is None else slowest.seconds_to_balance),
+            "" if slowest is None else slowest.event,
             f"{totals.moves:,}/{totals.moves_minimum:,}",
             *(_cell(getattr(totals, field)) for field in COMPARED.values()),
         )

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from typing import Any
 
 from eventproc.cli.group.fields import PARTITION_FIELDS, RESOURCE_FIELDS, as_json, csv_rows
 from eventproc.cli.group.records import LAG_FIELDS, RECORD_FIELDS
@@ -35,8 +36,9 @@ def test_csv_without_a_header_continues_an_earlier_one():
 
 def test_json_and_csv_have_the_same_fields():
     """Of partitions and of resources."""
-    (row,) = as_json(group_view(partition(0)))["partitions"]
-    (resource,) = as_json(resources_view("a"))["resources"]
+    view: Any = as_json(group_view(partition(0)))
+    resources: Any = as_json(resources_view("a"))
+    (row,), (resource,) = view["partitions"], resources["resources"]
 
     assert list(row) == list(PARTITION_FIELDS)
     assert list(resource) == list(RESOURCE_FIELDS)
@@ -46,7 +48,7 @@ def test_every_field_is_documented(request):
     """What a program may rely on has a row in ``docs/operations.md``."""
     text = (request.config.rootpath / "docs/operations.md").read_text()
     documented = set(re.findall(r"`(\w+)`", text))
-    document = as_json(group_view(partition(0), members=[member("host-1")]))
+    document: Any = as_json(group_view(partition(0), members=[member("host-1")]))
     (listed_member,) = document["members"]
 
     for fields in (
