@@ -120,7 +120,7 @@ def _record_age(row: PartitionRow) -> Text:
 
 def _checkpoint(row: PartitionRow) -> Text:
     if row.checkpoint_error is not None:
-        return Text("damaged", style="red")
+        return Text("not served", style="red")
     return Text("" if row.checkpoint_age is None else f"{format_duration(row.checkpoint_age)} ago")
 
 

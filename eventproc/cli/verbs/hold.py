@@ -60,7 +60,10 @@ def hold(
     ] = timedelta(seconds=30),
     create_container: Annotated[
         bool,
-        typer.Option("--create-container", help="Create the blob container if it does not exist."),
+        typer.Option(
+            "--create-container",
+            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+        ),
     ] = False,
     owner_id: Annotated[
         str,
@@ -89,14 +92,15 @@ def hold(
     handlers are drained, and other processes take the resources over. A second signal ends it at
     once.
 
-    Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER.
+    Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER,
+    NAME for --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, 2 an option is wrong, 3 the store did not answer at
     the start.
     """
     processor = ResourceProcessor(
         resources=_resources(resources, resources_from, every),
-        store=address.checkpoint_store(create_container=create_container),
+        store=address.checkpoint_store(creates=create_container),
         group=group,
         handler=load_resource_handler(handler),
         owner_id=owner_id or None,

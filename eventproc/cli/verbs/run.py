@@ -34,7 +34,10 @@ def run(
     address: HubAddress,
     create_container: Annotated[
         bool,
-        typer.Option("--create-container", help="Create the blob container if it does not exist."),
+        typer.Option(
+            "--create-container",
+            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+        ),
     ] = False,
     owner_id: Annotated[
         str,
@@ -88,7 +91,8 @@ def run(
     once.
 
     Give secrets in the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
-    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER.
+    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER,
+    NAME for --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
     option is wrong, 3 the store or the hub did not answer at the start.
@@ -98,7 +102,7 @@ def run(
     assert source is not None, "a hub has one"
     processor = EventProcessor(
         source=source,
-        store=address.checkpoint_store(create_container=create_container),
+        store=address.checkpoint_store(creates=create_container),
         handler=handler_class,
         dead_letters=make_sink(
             dead_letters,
