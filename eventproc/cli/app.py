@@ -60,7 +60,7 @@ _VERBS: Final[_Examples] = {
     demo_spark: ("eventproc demo-spark", "eventproc demo-spark --events 20000 --format json"),
     run: (
         "eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db",
-        "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints",
+        "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints --workers 4",
         "eventproc run orders:OrderHandler --eventhub orders --store postgres:ORDERS_DSN",
     ),
     hold: (
@@ -91,10 +91,16 @@ _CHECKPOINT_VERBS: Final[_Examples] = {
     checkpoints.lag: ("eventproc checkpoints lag --eventhub orders --store sqlite:group.db",),
     checkpoints.reset: (
         "eventproc checkpoints reset --to -1000 --eventhub orders --store sqlite:group.db",
-        "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run ...",
+        (
+            "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run "
+            "--eventhub orders --store blob:checkpoints"
+        ),
     ),
     checkpoints.set_: (
-        "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 ...",
+        (
+            "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 "
+            "--eventhub orders --store sqlite:group.db"
+        ),
     ),
     checkpoints.export: (
         "eventproc checkpoints export orders.json --eventhub orders --store sqlite:group.db",
@@ -159,7 +165,7 @@ _checkpoints_app = typer.Typer(
 
 @_checkpoints_app.callback(invoke_without_command=True)
 def _checkpoints(context: typer.Context) -> None:
-    """List the checkpoints of a group, move them, or copy them to another store or group."""
+    """See the checkpoints of a group and its lag, replay or skip events, copy it to a new store."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit
