@@ -1,9 +1,10 @@
-"""The interfaces to what a processor uses: store, source, sink, roster, publisher, health report.
+"""The interfaces to stores, sources, publishers, dead letters, rosters and health reporters.
 
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
 
 from eventproc.ports.checkpoint_store import CheckpointStore, ForwardingStore
+from eventproc.ports.dead_letter_reader import DeadLetterReader
 from eventproc.ports.dead_letter_sink import DeadLetterSink
 from eventproc.ports.event_publisher import EventPublisher
 from eventproc.ports.event_source import EventSource, PartitionReceiver
@@ -12,6 +13,7 @@ from eventproc.ports.roster import Roster
 
 __all__ = [
     "CheckpointStore",
+    "DeadLetterReader",
     "DeadLetterSink",
     "EventPublisher",
     "EventSource",
