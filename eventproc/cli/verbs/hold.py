@@ -106,7 +106,12 @@ def hold(
     if workers:
         check_supervised(roster)
         return supervise(
-            workers, owner_id=owner_id, config=config, log_format=log_format, log_level=log_level
+            workers,
+            owner_id=owner_id,
+            config=config,
+            log_format=log_format,
+            log_level=log_level,
+            http=http,
         )
     processor = ResourceProcessor(
         resources=_resources(resources, resources_from, every),

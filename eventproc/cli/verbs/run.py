@@ -106,7 +106,12 @@ def run(
     if workers:
         check_supervised(roster)
         return supervise(
-            workers, owner_id=owner_id, config=config, log_format=log_format, log_level=log_level
+            workers,
+            owner_id=owner_id,
+            config=config,
+            log_format=log_format,
+            log_level=log_level,
+            http=http,
         )
     handler_class = load_handler(handler)
     source = address.source()
