@@ -82,6 +82,9 @@ class Result:
     of_rate: float
     """Its rows per second, as a part of those of *rate -> noop*."""
 
+    times_made: float
+    """Its processor time, as a multiple of that of *made -> noop* in the same round."""
+
 
 # --- the emulator, in a process of its own --------------------------------------------------------
 
@@ -362,12 +365,21 @@ def report(found: Mapping[str, Sequence[Figures]]) -> list[Result]:
         n: statistics.median(rows for rows, _ in figures) for n, figures in found.items()
     }
     rate = rows_by_name.get("rate -> noop", math.nan)
+    made = [cpu for _, cpu in found.get("made -> noop", ())]
     return [
         Result(
             candidate=name,
             rows_per_s=round(rows_by_name[name]),
             cpu_us_per_row=round(statistics.median(cpu for _, cpu in figures), 2),
             of_rate=round(rows_by_name[name] / rate, 3),
+            times_made=round(
+                statistics.median(
+                    cpu / bound for (_, cpu), bound in zip(figures, made, strict=True)
+                )
+                if made
+                else math.nan,
+                2,
+            ),
         )
         for name, figures in found.items()
     ]
