@@ -4,8 +4,6 @@ import asyncio
 import json
 from pathlib import Path
 
-import pytest
-
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, ConsumerGroup
@@ -32,7 +30,6 @@ async def checkpoints(file: Path) -> list[Checkpoint | None]:
         return [await store.read_checkpoint(GROUP, partition_id) for partition_id in "012"]
 
 
-@pytest.mark.long
 def test_a_client_reads_publishes_and_hands_rows_to_a_handler(
     emulator: EventHubsEmulator, tmp_path: Path
 ) -> None:
