@@ -57,6 +57,26 @@ class StoreCorruptError(StoreError):
     is_final = True
 
 
+class HubRecreatedError(StoreError):
+    """A checkpoint is of a hub that was deleted and created again under the same name.
+
+    Its position means nothing in the new hub, so the partition is not served until an operator
+    moves the checkpoint. With ``RecreatedHub.EARLIEST`` this is never raised.
+    """
+
+    is_final = True
+
+    def __init__(self, partition_id: str, sequence_number: int | None) -> None:
+        number = "" if sequence_number is None else f" {sequence_number}"
+        super().__init__(
+            f"the checkpoint of partition {partition_id!r} is of event{number} of a hub that does "
+            "not exist any more: the present hub was created again under the same name, so its "
+            "events are other ones. To handle them from the first, use `eventproc checkpoints "
+            f"reset --partition {partition_id} --to earliest`; to do so whenever that happens, set "
+            "recreated_hub to EARLIEST (--recreated-hub earliest)"
+        )
+
+
 class StoreReplacedError(StoreCorruptError):
     """The place that the store has open is not the one that other processes find any more.
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from eventproc.cli.arguments.grouped import with_groups
-from eventproc.cli.verbs import checkpoints
+from eventproc.cli.verbs import checkpoints, store
 from eventproc.cli.verbs.demo import demo
 from eventproc.cli.verbs.demo_rabbitmq import demo_rabbitmq
 from eventproc.cli.verbs.demo_spark import demo_spark
@@ -61,6 +61,7 @@ _VERBS: Final[_Examples] = {
     run: (
         "eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db",
         "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints",
+        "eventproc run orders:OrderHandler --eventhub orders --store postgres:ORDERS_DSN",
     ),
     hold: (
         "eventproc hold keys:Key --resources key-1,key-2 --group keys --store sqlite:group.db",
@@ -104,6 +105,15 @@ _CHECKPOINT_VERBS: Final[_Examples] = {
 }
 
 
+_STORE_VERBS: Final[_Examples] = {
+    store.init: (
+        "eventproc store init --store postgres:ORDERS_DSN",
+        "eventproc store init --store sqlite:group.db",
+    ),
+    store.check: ("eventproc store check --store postgres:ORDERS_DSN",),
+}
+
+
 def _sentence(verb: Callable[..., object]) -> str:
     """The docstring's first sentence, in full: typer would shorten it in the overview."""
     return " ".join((verb.__doc__ or "").partition("\n\n")[0].split())
@@ -137,6 +147,23 @@ def _checkpoints(context: typer.Context) -> None:
         raise typer.Exit
 
 
+_store_app = typer.Typer(
+    name="store",
+    epilog=_epilog([examples[0] for examples in _STORE_VERBS.values()]),
+    rich_markup_mode=None,
+)
+
+
+@_store_app.callback(invoke_without_command=True)
+def _store(context: typer.Context) -> None:
+    """Create what a checkpoint store needs, and check that it can be used."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
+
+
 _add_verbs(app, _VERBS)
 _add_verbs(_checkpoints_app, _CHECKPOINT_VERBS)
+_add_verbs(_store_app, _STORE_VERBS)
 app.add_typer(_checkpoints_app, short_help=_sentence(_checkpoints))
+app.add_typer(_store_app, short_help=_sentence(_store))

@@ -14,6 +14,7 @@ from random import Random
 from typing import Final
 
 from eventproc.config import EventProcessorConfig
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.placement.published import measured_by
 from eventproc.errors import OwnershipLostError
@@ -28,7 +29,7 @@ from eventproc.partition.flow_control import PauseSwitch, RateLimiter
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
 from eventproc.partition.meter import WorkMeter
-from eventproc.partition.reader import PartitionReader
+from eventproc.partition.reader import FormerHubError, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
@@ -147,14 +148,17 @@ class PartitionPump:
         )
 
     def _make_watchdog(self) -> Watchdog | None:
-        if self._config.stall_timeout is None:
+        failover = self._config.failover_timeout
+        timeouts = [t for t in (self._config.stall_timeout, failover) if t is not None]
+        if not timeouts:
             return None
         return Watchdog(
-            self._config.stall_timeout,
+            min(timeouts),
+            failover,
             reader=self._reader,
             scope=self._scope,
-            progress=self._progress_made,
             busy_since_s=lambda: self._lanes.busy_since_s,
+            is_delivering=lambda: self._is_delivering,
             is_pending=lambda: self._is_delivering or not self._lanes.is_idle,
             is_held_back=lambda: (
                 self._pause_switch.is_paused
@@ -236,6 +240,8 @@ class PartitionPump:
             pass
         except (PartitionStoppedError, OwnershipLostError) as error:
             self._give_up(error)
+        except FormerHubError:
+            await self._leave_former_hub()
         finally:
             try:
                 await self._close()
@@ -325,13 +331,6 @@ class PartitionPump:
             await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
         self._is_delivering = False
 
-    def _progress_made(self) -> object:
-        """Return a value that changes whenever an event is done, or is received for the first time.
-
-        With key lanes, events under way are received again when the watchdog reopens the link.
-        """
-        return self._reader.newest_received, self._progress.unfinished_count
-
     # Ending.
 
     def _give_up(self, error: BaseException) -> None:
@@ -343,6 +342,22 @@ class PartitionPump:
         else:
             self._failure = self._failure or error
             self._stop_scope.give_up(CloseReason.HANDLER_FAILED)
+
+    async def _leave_former_hub(self) -> None:
+        """Mark the checkpoint, and end; the next pump follows the policy ``recreated_hub``.
+
+        The position before the first event is one of any hub.
+        """
+        try:
+            if self._progress.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER:
+                async with self._stop_scope.waiting():
+                    await self._checkpointer.mark_former_hub()
+        except StoppedError:
+            pass
+        except OwnershipLostError:
+            self.lose()
+        else:
+            self.end(CloseReason.SOURCE_FAILED)
 
     async def _close(self) -> None:
         """Close the handler, then write the last checkpoint, in what is left of the budget."""

@@ -18,6 +18,14 @@ class PartitionIdentity:
     owner_id: str
 
 
+@dataclass(slots=True)
+class LastProgress:
+    """When a partition last made progress."""
+
+    at_s: float = 0.0
+    """Loop time at which an event was last done, or received for the first time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionScope:
     """One partition, for as long as one pump (or one task of Spark) serves it."""
@@ -32,3 +40,5 @@ class PartitionScope:
     log: Logger
     meter: WorkMeter = field(default_factory=WorkMeter)
     """Measures how much work the partition makes."""
+
+    last_progress: LastProgress = field(default_factory=LastProgress)

@@ -9,7 +9,7 @@ FILES_BY_VENDOR = {
     "aiohttp": [
         "checkpointstores/blob*",
         "checkpointstores/blob/transport.py",
-        "eventproc/autoscaling/json_server.py",
+        "eventproc/endpoints/*",
         "eventproc/sources/eventhubs*",
     ],
     "azure.core": [
@@ -52,6 +52,7 @@ FILES_BY_VENDOR = {
         "eventproc/sources/kafka/batch.py",
         "spark_integration/*",
     ],
+    "psycopg": ["checkpointstores/postgres/*"],
     "pyspark": ["spark_integration/*", "eventproc/cli/demo/spark/cluster.py"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],

@@ -24,6 +24,20 @@ StopAtEof = Annotated[
     ),
 ]
 
+Workers = Annotated[
+    int,
+    typer.Option(
+        "--workers",
+        envvar="EVENTPROC_WORKERS",
+        metavar="N",
+        min=0,
+        help="Run N processes on this host, to use N cores, and restart those that die. Their "
+        "names are --owner-id, or the host's name, with -0, -1 and so on. By default this process "
+        "does the work itself.",
+        show_default=False,
+    ),
+]
+
 EXPIRATION: Final = typer.Option(
     envvar="EVENTPROC_EXPIRATION",
     help="After this long without a renewal, the owner of a partition counts as dead and another "

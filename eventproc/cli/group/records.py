@@ -17,7 +17,7 @@ from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.lookup import first_event
 from eventproc.cli.group.view import in_order, lag_of
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import is_moved_by_operator, starting_position
+from eventproc.core.checkpoint_rules import is_moved_by_operator, pump_owner, starting_position
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
 from eventproc.resources.names import name_of
@@ -112,7 +112,7 @@ def _writer_text(checkpoint: Checkpoint) -> str:
         return "another SDK"
     if is_moved_by_operator(checkpoint):
         return "an operator"
-    return checkpoint.writer.rsplit("/", 2)[0]  # The rest identifies the pump.
+    return pump_owner(checkpoint.writer) or checkpoint.writer
 
 
 def _done_count(checkpoint: Checkpoint) -> int:

@@ -29,6 +29,10 @@ INTERRUPTED: Final = 130
 """Interrupted by Ctrl+C before the command was done: 128 + SIGINT, as in shells."""
 
 
+ERROR_PREFIX: Final = "eventproc: "
+"""Begins the line on standard error that says why the command ended."""
+
+
 def exit_code_of(error: EventProcError) -> int:
     """Return the exit code, by which a supervisor decides whether to retry."""
     is_refused = isinstance(error, StoreError) and error.is_final
@@ -53,4 +57,4 @@ def remedy_of(error: EventProcError) -> str:
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    print(f"eventproc: {' '.join(message.split())}", file=sys.stderr)
+    print(f"{ERROR_PREFIX}{' '.join(message.split())}", file=sys.stderr)

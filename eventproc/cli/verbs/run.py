@@ -10,12 +10,13 @@ from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.arguments.dead_letters import make_sink
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_handler
-from eventproc.cli.arguments.options import StopAtEof
-from eventproc.cli.arguments.rosters import RosterOption, make_roster
+from eventproc.cli.arguments.options import StopAtEof, Workers
+from eventproc.cli.arguments.rosters import RosterOption, check_supervised, make_roster
 from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
+from eventproc.cli.workers.supervisor import supervise
 from eventproc.config import EventProcessorConfig
 from eventproc.processor import EventProcessor
 from eventproc.runtime.descriptors import raise_soft_limit
@@ -34,7 +35,10 @@ def run(
     address: HubAddress,
     create_container: Annotated[
         bool,
-        typer.Option("--create-container", help="Create the blob container if it does not exist."),
+        typer.Option(
+            "--create-container",
+            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+        ),
     ] = False,
     owner_id: Annotated[
         str,
@@ -78,6 +82,7 @@ def run(
     log_level: Annotated[
         LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
     ] = LogLevel.INFO,
+    workers: Workers = 0,
     stop_at_eof: StopAtEof = False,
 ) -> int:
     """Run your handler on this process's share of an event hub's partitions.
@@ -88,17 +93,25 @@ def run(
     once.
 
     Give secrets in the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
-    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER.
+    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER,
+    NAME for --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
     option is wrong, 3 the store or the hub did not answer at the start.
     """
+    if stop_at_eof:
+        stop_at_end_of_input()
+    if workers:
+        check_supervised(roster)
+        return supervise(
+            workers, owner_id=owner_id, config=config, log_format=log_format, log_level=log_level
+        )
     handler_class = load_handler(handler)
     source = address.source()
     assert source is not None, "a hub has one"
     processor = EventProcessor(
         source=source,
-        store=address.checkpoint_store(create_container=create_container),
+        store=address.checkpoint_store(creates=create_container),
         handler=handler_class,
         dead_letters=make_sink(
             dead_letters,
@@ -116,8 +129,6 @@ def run(
     )
     log_to_stderr(log_format, log_level)
     raise_soft_limit()
-    if stop_at_eof:
-        stop_at_end_of_input()
     processor.run()
     abandoned = processor.statistics().abandoned
     if abandoned:

@@ -218,7 +218,7 @@ def _partition_table(view: GroupView) -> Table:
 
 def _checkpoint(row: PartitionRow) -> Text:
     if row.checkpoint_error is not None:
-        return Text("damaged", style="red")
+        return Text("not served", style="red")
     return Text("" if row.checkpoint_age is None else f"{format_duration(row.checkpoint_age)} ago")
 
 
