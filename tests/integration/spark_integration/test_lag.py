@@ -10,7 +10,7 @@ from spark_integration.source import lag, planner
 from spark_integration.source.hub import Hub
 from spark_integration.source.lag import Lag
 from spark_integration.source.planner import StreamPlanner
-from tests.integration.spark_integration.conftest import options_for, publish
+from tests.integration.spark_integration.conftest import options_for, publish, reported
 from tests.integration.spark_integration.dated_hub import publish_at
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -39,9 +39,7 @@ def planner_of(hub: EventHubsEmulator) -> StreamPlanner:
 
 def lags(subject: StreamPlanner, start: Mapping[str, int], most: int) -> Lag:
     subject.latest(start, most)
-    found = subject.report()
-    assert found is not None
-    return found[1]
+    return reported(subject)[1]
 
 
 def test_the_lag_is_that_after_the_last_planned_batch(dated, monkeypatch):
@@ -60,11 +58,12 @@ def test_the_time_is_looked_up_from_time_to_time(dated, monkeypatch):
     """A look-up opens receivers. The events are counted each time; nothing is left: zero."""
     looked_up = []
     first_events_now = Hub.first_events_now
-    monkeypatch.setattr(
-        Hub,
-        "first_events_now",
-        lambda hub, positions: looked_up.append(positions) or first_events_now(hub, positions),
-    )
+
+    def counting(hub, positions):
+        looked_up.append(positions)
+        return first_events_now(hub, positions)
+
+    monkeypatch.setattr(Hub, "first_events_now", counting)
     subject = planner_of(dated)
 
     assert lags(subject, START, 55) == Lag(events=55, seconds=49.0)
@@ -80,7 +79,7 @@ def test_the_end_is_asked_for_again_while_a_query_catches_up(own, monkeypatch):
     subject = planner_of(own)
     subject.latest(START, 100)
     publish(own, "2", b"1", b"2")
-    ends, found = subject.report()
+    ends, found = reported(subject)
 
     assert ends == {"0": 1000, "1": 1000, "2": 2}
     assert found.events == 1902
@@ -89,7 +88,7 @@ def test_the_end_is_asked_for_again_while_a_query_catches_up(own, monkeypatch):
     subject.latest(START, 100)
     publish(own, "2", b"3")
 
-    assert subject.report()[0] == {"0": 1000, "1": 1000, "2": 2}
+    assert reported(subject)[0] == {"0": 1000, "1": 1000, "2": 2}
 
 
 def test_a_report_of_a_hub_that_is_away_has_the_ends_that_were_known(own, monkeypatch):

@@ -12,7 +12,7 @@ from spark_integration import EventsLostError
 from spark_integration.source.hub import Hub
 from spark_integration.source.lag import Lag
 from spark_integration.source.planner import StreamPlanner
-from tests.integration.spark_integration.conftest import COUNT, options_for, publish
+from tests.integration.spark_integration.conftest import COUNT, options_for, publish, reported
 from tests.integration.spark_integration.dated_hub import publish_at
 
 HUB = "orders"
@@ -73,7 +73,7 @@ def test_a_batch_waits_for_a_least_number_of_events(own):
     publish(own, "2", b"one")
 
     assert planner.latest(END, None) == END
-    assert planner.report()[0] == {**END, "2": 1}
+    assert reported(planner)[0] == {**END, "2": 1}
 
     publish(own, "2", b"two")
 
@@ -95,7 +95,7 @@ def test_a_batch_does_not_wait_longer_than_the_delay(own):
     while planner.latest(END, None) == END:
         assert time.monotonic() < give_up_at
 
-    assert planner.report()[0] == {**END, "2": 1}
+    assert reported(planner)[0] == {**END, "2": 1}
 
 
 def test_batches_do_not_pass_a_fixed_end(own):
