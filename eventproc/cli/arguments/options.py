@@ -14,7 +14,20 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class RowsFormat(StrEnum):
+    """The format of output that has a row for each partition, checkpoint or letter."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
 Format = Annotated[OutputFormat, typer.Option("--format", help="json: for programs.")]
+
+RowFormat = Annotated[
+    RowsFormat,
+    typer.Option("--format", help="json: for programs. csv: a line for each row of the table."),
+]
 
 StopAtEof = Annotated[
     bool,

@@ -87,7 +87,7 @@ def hold(
     workers: Workers = 0,
     stop_at_eof: StopAtEof = False,
 ) -> int:
-    """Hold this process's share of named resources: connections, licence keys, jobs, tenants.
+    """Hold a share of named resources: connections, licence keys, jobs, tenants.
 
     Start any number of processes, on any machines: those with the same group and store share the
     resources, and each resource has one holder. SIGTERM or Ctrl+C stops a process gracefully: its

@@ -71,8 +71,9 @@ def run(
         str,
         typer.Option(
             metavar="SINK",
-            help="Where to store events that are given up: blob:CONTAINER, or eventhub:NAME in "
-            "the same namespace.",
+            help="Where to store events that are given up: blob:CONTAINER, eventhub:NAME in the "
+            "same namespace, or queue:NAME of the same RabbitMQ broker. `eventproc dead-letters` "
+            "shows and replays them.",
         ),
     ] = "",
     log_format: Annotated[
@@ -85,12 +86,12 @@ def run(
     workers: Workers = 0,
     stop_at_eof: StopAtEof = False,
 ) -> int:
-    """Run your handler on this process's share of an event hub's partitions.
+    """Run your handler on a share of an event hub's partitions; on several cores with --workers.
 
     Start any number of processes, on any machines: those with the same event hub, consumer group
     and store share the partitions. SIGTERM or Ctrl+C stops a process gracefully: it finishes the
     calls under way, writes checkpoints and hands its partitions over. A second signal ends it at
-    once.
+    once. With --workers that holds for all of them together.
 
     Give secrets in the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
     EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER,
