@@ -23,12 +23,8 @@ from eventproc.models import EventPosition, PartitionProperties
 from eventproc.sources.amqp.fields import to_time
 from eventproc.sources.eventhubs.client import Client, start_of
 from eventproc.sources.eventhubs.direct_path.frames import FrameParser, ParsedFrames, Parser
-from eventproc.sources.eventhubs.errors import (
-    UnexpectedShapeError,
-    as_text,
-    error_for,
-    translated,
-)
+from eventproc.sources.eventhubs.errors import UnexpectedShapeError, as_text, error_for, translated
+from eventproc.sources.eventhubs.event import HubAnswer, to_hub_answer
 
 TRIED_RELEASES: Final = ("5.15.",)
 """Prefixes of the releases of ``azure-eventhub`` that this module was tested with."""
@@ -300,12 +296,12 @@ class PartitionLink:
         await self._amqp_client.close()
 
 
-async def ask_partition_ids(client: Client) -> Sequence[str]:
-    """Request the ids of the hub's partitions."""
+async def ask_hub(client: Client) -> HubAnswer:
+    """Request the ids of the hub's partitions, and when it was created."""
     what = f"asking event hub {client.eventhub_name!r} for its partitions"
     (answer,) = await _ask(client, what, b"com.microsoft:eventhub", {})
     with translated(what):
-        return tuple(as_text(partition_id) for partition_id in answer[b"partition_ids"])
+        return to_hub_answer(answer)
 
 
 async def ask_partitions(

@@ -25,7 +25,7 @@ class DirectPath:
         """Use these options for each receiver."""
         self._options = options
 
-    ask_partition_ids = staticmethod(azure_internals.ask_partition_ids)
+    ask_hub = staticmethod(azure_internals.ask_hub)
     ask_partitions = staticmethod(azure_internals.ask_partitions)
 
     async def open_receiver(
