@@ -25,6 +25,7 @@ async def page_of(stage):
         "--expiration", f"{EXPIRATION_S}s", "--every", "0.3s", "--http", "0",
         env=os.environ | stage.environment, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
+    assert process.stdout is not None
     try:
         yield (await process.stdout.readline()).decode().strip()
     finally:

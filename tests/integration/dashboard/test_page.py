@@ -49,7 +49,7 @@ async def test_a_member_that_joins_appears_in_the_log(records, start_page):
     async with aiohttp.ClientSession() as client, page.stream(client) as messages:
         await anext(messages)
         await records.write(owner_id="two", partitions=("1",))
-        log = []
+        log: list[dict] = []
         while len(log) < 2:
             log += (await anext(messages))["group"]["log"]
 
@@ -84,7 +84,7 @@ async def test_a_change_is_shown_confirmed_and_made_once(records, start_page):
     assert result["changes"][0]["notified_owner_id"] == "one"
 
 
-FOREIGN_HEADERS = (
+FOREIGN_HEADERS: tuple[dict[str, str], ...] = (
     {},
     {"X-Eventproc-Token": "another"},
     {"Cookie": "token={token}"},

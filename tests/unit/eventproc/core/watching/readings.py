@@ -5,7 +5,7 @@ from dataclasses import replace
 from eventproc.core.watching.finding import WatchRules
 from eventproc.core.watching.findings import findings_of
 from eventproc.core.watching.group import HubEnd, WatchedGroup, WatchedMember, WatchedPartition
-from eventproc.core.watching.memory import remember
+from eventproc.core.watching.memory import Memory, remember
 
 RULES = WatchRules(expiration_s=30, stuck_after_s=60)
 
@@ -42,7 +42,7 @@ def group(at_s, partitions, members=None):
 
 def watched(readings):
     """Return memory and findings after these readings."""
-    memory = {}
+    memory: Memory = {}
     for reading in readings:
         memory = remember(memory, reading)
     return memory, findings_of(memory, readings[-1], RULES)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.watching.memory import CHANGES_MAX, POINTS_MAX, RATE_SPAN_S, remember
+from eventproc.core.watching.memory import CHANGES_MAX, POINTS_MAX, RATE_SPAN_S, Memory, remember
 from tests.unit.eventproc.core.watching.readings import end, group, partition, watched
 
 
@@ -88,7 +88,8 @@ def test_a_partition_that_is_gone_is_forgotten():
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.sampled_from("ab")), min_size=1, max_size=60))
 def test_a_partition_needs_bounded_memory(steps):
     """However often it is read, and its owner changes."""
-    memory, at_s = {}, 100.0
+    memory: Memory = {}
+    at_s = 100.0
     for step_s, owner_id in steps:
         at_s += step_s
         memory = remember(memory, group(at_s, [partition("0", owner_id)]))
