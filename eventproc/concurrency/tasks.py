@@ -64,6 +64,20 @@ async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
         retrieve_outcome(task)
 
 
+async def to_the_end(running: asyncio.Future[_T]) -> _T:
+    """Wait until it has ended, even if this task is cancelled; raise the cancellation then."""
+    cancellation: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            cancellation = error
+    if cancellation is not None:
+        retrieve_outcome(running)
+        raise cancellation
+    return running.result()
+
+
 @contextmanager
 def cancellation_kept() -> Iterator[None]:
     """Raise ``CancelledError`` after a block that suppressed a cancellation of this task.

@@ -8,6 +8,7 @@ from eventproc.ports.dead_letter_sink import DeadLetterSink
 from eventproc.ports.event_publisher import EventPublisher
 from eventproc.ports.event_source import EventSource, PartitionReceiver
 from eventproc.ports.roster import Roster
+from eventproc.ports.transactions import Transaction, Transactions
 
 __all__ = [
     "CheckpointStore",
@@ -17,4 +18,6 @@ __all__ = [
     "ForwardingStore",
     "PartitionReceiver",
     "Roster",
+    "Transaction",
+    "Transactions",
 ]
