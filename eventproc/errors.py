@@ -153,10 +153,11 @@ class CommitUnknownError(OwnershipLostError):
 
     def __init__(self, partition_id: str) -> None:
         super().__init__(partition_id)
-        self.args = (
+        message = (
             f"it is not known whether the transaction of partition {partition_id!r} was committed; "
-            "the partition begins again at the stored checkpoint, which shows it",
+            "the partition begins again at the stored checkpoint, which shows it"
         )
+        self.args = (message,)
 
 
 class PositionUnknownError(EventProcError):

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from checkpointstores.postgres.errors import as_store_error
-from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.concurrency.tasks import ended, retrieve_outcome
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class Session:
         finally:
             if not is_good:
                 cut(connection)
-                await asyncio.wait([running])
+                await ended(running)
                 await self.close()
 
     def _silence(self) -> StoreUnavailableError:

@@ -21,7 +21,7 @@ from checkpointstores.postgres.links import AsyncLink, BlockingLink, Link
 from checkpointstores.postgres.records import Records, new_etag, written_checkpoint
 from checkpointstores.postgres.schema import CHECKPOINT_LOST
 from checkpointstores.postgres.session import cut
-from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.concurrency.tasks import ended
 from eventproc.errors import StoreUnavailableError, TransactionsRefusedError
 from eventproc.models import CheckpointResult, CheckpointUpdate, ConsumerGroup, WriteOutcome
 from eventproc.ports import Transaction, Transactions
@@ -42,7 +42,7 @@ class PostgresTransaction(Transaction):
     @property
     def is_broken(self) -> bool:
         """Whether the connection is lost."""
-        return self.db.closed
+        return bool(self.db.closed)
 
     @property
     def is_over(self) -> bool:
@@ -85,15 +85,12 @@ class PostgresTransaction(Transaction):
     async def within_limit(self, call: Awaitable[T]) -> T:
         """Await it; at the time-out or a cancellation cut the connection, which ends it at once."""
         running = asyncio.ensure_future(call)
-        running.add_done_callback(retrieve_outcome)
         try:
-            done, _ = await asyncio.wait([running], timeout=self._limit_s)
-        except asyncio.CancelledError:
-            cut(self.db)
-            raise
-        if not done:
-            cut(self.db)
-            await asyncio.wait([running])
+            await asyncio.wait([running], timeout=self._limit_s)
+        finally:
+            if not running.done():
+                cut(self.db)
+                await ended(running)  # Before the connection is closed under it.
         return running.result()
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from eventproc.errors import HandlerCancelledError
@@ -62,6 +62,12 @@ async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
         await asyncio.wait(tasks)
     for task in tasks:
         retrieve_outcome(task)
+
+
+async def ended(running: asyncio.Future[Any]) -> None:
+    """Return when it has ended; its outcome and cancellations of this task are ignored."""
+    with suppress(BaseException):
+        await to_the_end(running)
 
 
 async def to_the_end(running: asyncio.Future[_T]) -> _T:

@@ -150,7 +150,7 @@ class PartitionProgress:
         is no position, or an event before them is not done and the state forbids ranges.
         """
         later = copy(self)
-        later._window = self._window.copied()
+        later._window = self._window.copied()  # noqa: SLF001 - of this class
         later.done_in_call(events)
         snapshot = later.snapshot()
         if snapshot is None or any(map(later.is_unstored, events)):

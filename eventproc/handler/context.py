@@ -118,9 +118,10 @@ class PartitionContext(ABC):
             TransactionsRefusedError: there are no transactions here; the message says why.
             ValueError: the event is not one of this call.
         """
+        del event
         raise TransactionsRefusedError("this context has no transactions")
 
-    def begin_event(self, event: ReceivedEvent) -> None:
+    def begin_event(self, event: ReceivedEvent) -> None:  # noqa: B027 - only some need it
         """Note which event of the call is handled now; called before each ``process_event``."""
 
     @abstractmethod

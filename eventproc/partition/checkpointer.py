@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from eventproc.concurrency.tasks import is_cancelled, retrieve_outcome
 from eventproc.config import CheckpointPolicy, RecreatedHub
@@ -35,9 +34,6 @@ from eventproc.models import (
     SequenceRange,
     WriteOutcome,
 )
-
-if TYPE_CHECKING:
-    from eventproc.partition.transactions.commits import Commits
 
 Read = Callable[[], Awaitable[Checkpoint | None]]
 Write = Callable[[CheckpointUpdate], Awaitable[CheckpointResult]]
@@ -90,8 +86,8 @@ class Checkpointer:
         self._urged = asyncio.Event()  # a caller waits for the write that is to be repeated
         self._is_lost = False
         self._failure = ConditionLogger(log, "checkpoint_failed", "checkpoint_recovered")
-        self.commits: Commits | None = None
-        """Commits the transactions of a handler that has them."""
+        self.is_exact = False
+        """Whether what another processor wrote is never replaced: with transactions."""
         self.refusal: StoreError | None = None
         """The error that an operator has to resolve: a refused or damaged checkpoint.
 
@@ -339,11 +335,7 @@ class Checkpointer:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Run a block in which no other write is in flight or begins.
-
-        Raises:
-            OwnershipLostError: nothing more may be stored.
-        """
+        """Run a block in which no other write is in flight; ``OwnershipLostError`` if lost."""
         async with self._writing:
             if self._in_flight is not None:
                 await asyncio.wait([self._in_flight])
@@ -378,8 +370,7 @@ class Checkpointer:
                 self.lose()
                 return True
             is_foreign = rules.is_written_by_another(found, self.stored, self._writer)
-            # Events that another one committed must not be committed again.
-            if is_foreign and (self.commits or not await self.verify()):
+            if is_foreign and (self.is_exact or not await self.verify()):
                 self.lose()
                 return True
         except StoreError as error:

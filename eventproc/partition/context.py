@@ -124,6 +124,7 @@ class CallContext(PartitionContext):
         Raises:
             TransactionsRefusedError: there are no transactions here.
         """
+        del event, is_cancelled
         raise TransactionsRefusedError("there are no transactions here")
 
     async def commit_ended(self) -> None:
@@ -180,6 +181,7 @@ class LiveContext(CallContext):
         checkpointer: Checkpointer,
         pause_switch: PauseSwitch,
         last_enqueued: Callable[[], LastEnqueued | None],
+        commits: Commits | None = None,
     ) -> None:
         super().__init__(scope.identity, checkpointer.progress, on_done=checkpointer.note)
         self._stop_scope = scope.stop
@@ -188,7 +190,7 @@ class LiveContext(CallContext):
         self._last_enqueued = last_enqueued
         self._thread_id = get_ident()
         self._is_settling = False
-        self._commits: Commits | None = checkpointer.commits
+        self._commits = commits
         self._is_in_transaction = False
         self._committing: asyncio.Future[None] | None = None
 
@@ -256,8 +258,7 @@ class LiveContext(CallContext):
             async with self._commits.begin(is_blocking=is_cancelled is not None) as transaction:
                 yield transaction.db
                 async with self._commits.turn():
-                    if is_cancelled is not None and is_cancelled():
-                        raise asyncio.CancelledError
+                    _raise_if(is_cancelled)
                     committing = self._commits.commit(transaction, events, self._note_committed)
                     self._committing = asyncio.ensure_future(committing)
                     await to_the_end(self._committing)
@@ -361,3 +362,8 @@ class LiveContext(CallContext):
             return ()
         self._events = events[at + 1 :]
         return events[: at + 1]
+
+
+def _raise_if(is_cancelled: Callable[[], bool] | None) -> None:
+    if is_cancelled is not None and is_cancelled():
+        raise asyncio.CancelledError

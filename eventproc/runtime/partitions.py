@@ -120,8 +120,10 @@ class Partitions(Work[PartitionPump]):
             wait_s=waits(self._config.receiver_backoff, self._rng),
             log=log,
         )
+        commits: Commits | None = None
         if has_transactions and self._transactions is not None:
-            checkpointer.commits = Commits(
+            checkpointer.is_exact = True
+            commits = Commits(
                 self._transactions,
                 checkpointer,
                 group=group,
@@ -135,6 +137,7 @@ class Partitions(Work[PartitionPump]):
             handler=self._telemetry.handler(handler, partition_id),
             source=self._source,
             checkpointer=checkpointer,
+            commits=commits,
             dead_letters=self._dead_letters,
             rate_limits=self._rate_limits,
             remaining_s=grant.remaining_s,

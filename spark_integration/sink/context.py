@@ -101,6 +101,7 @@ class SparkPartitionContext(CallContext):
         Raises:
             RefusedInSparkError: always.
         """
+        del event, is_cancelled
         raise self._refusal(
             "transaction()",
             "Spark commits a batch as a whole, after all of its tasks, and may run a task twice at "
