@@ -10,7 +10,6 @@ The next one adopts the checkpoint, which shows what was committed and fences wh
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
-    AsyncExitStack,
     asynccontextmanager,
     nullcontext,
 )
@@ -22,6 +21,7 @@ from eventproc.errors import (
     OwnershipLostError,
     PositionUnknownError,
     StoreUnavailableError,
+    TransactionsRefusedError,
 )
 from eventproc.logs import Logger, shown
 from eventproc.models import (
@@ -63,22 +63,34 @@ class Commits:
     @asynccontextmanager
     async def begin(self, *, is_blocking: bool) -> AsyncIterator[Transaction]:
         """Open a transaction for as long as the block lasts; ``commit`` ends it before."""
-        async with AsyncExitStack() as stack:
-            if self._transactions.is_exclusive:
-                # A checkpoint write could not be answered while the transaction is open.
-                await stack.enter_async_context(self._checkpointer.alone())
-            transaction = await stack.enter_async_context(
-                self._transactions.begin(is_blocking=is_blocking, idle_max=self._idle_max)
-            )
-            try:
-                yield transaction
-            except Exception as error:
-                if transaction.is_broken and not isinstance(error, OwnershipLostError):
+        try:
+            async with self._begun(is_blocking=is_blocking) as transaction:
+                try:
+                    yield transaction
+                except (OwnershipLostError, TransactionsRefusedError):
+                    raise
+                except Exception as error:
+                    if not transaction.is_broken:
+                        raise
                     raise StoreUnavailableError(
-                        f"the connection was lost in a transaction, which is rolled back: "
+                        "the connection was lost in a transaction, which is rolled back: "
                         f"{shown(error)}"
                     ) from error
-                raise
+        except OwnershipLostError:
+            # After the rollback: the calls of a pump that is lost are cancelled.
+            self._checkpointer.lose()
+            raise
+
+    @asynccontextmanager
+    async def _begun(self, *, is_blocking: bool) -> AsyncIterator[Transaction]:
+        begun = self._transactions.begin(is_blocking=is_blocking, idle_max=self._idle_max)
+        if not self._transactions.is_exclusive:
+            async with begun as transaction:
+                yield transaction
+            return
+        # A checkpoint write would not be answered while the transaction is open.
+        async with self._checkpointer.alone(), begun as transaction:
+            yield transaction
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Return a block in which to commit: commits of one partition follow each other."""
@@ -121,11 +133,10 @@ class Commits:
         on_done(done_count)
 
     def _end(self, result: CheckpointResult | None) -> OwnershipLostError:
-        """Have the pump end, and return the error for the handler."""
+        """Return the error by which ``begin`` ends the pump."""
         outcome = WriteOutcome.LOST if result is None else result.outcome
         error = None if result is None or result.error is None else str(result.error)
         self._log.warning("transaction_not_committed", outcome=outcome.value, error=error)
-        self._checkpointer.lose()
         if outcome is WriteOutcome.UNKNOWN:
             return CommitUnknownError(self._partition_id)
         return OwnershipLostError(self._partition_id)

@@ -14,7 +14,7 @@ import pytest
 from checkpointstores.sqlite import SqliteCheckpointStore
 from checkpointstores.sqlite.clock import HostClock, StoreClock
 from checkpointstores.sqlite.file import connect, identity_of
-from checkpointstores.sqlite.store import OpenFile
+from checkpointstores.sqlite.open_file import OpenFile
 from eventproc.errors import (
     ConfigurationError,
     StoreCorruptError,
