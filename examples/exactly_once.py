@@ -1,20 +1,25 @@
-"""Exactly once: the rows of a handler and its position are committed in one transaction.
-
-The processor is stopped half-way. The next one continues after the last event whose row was
-committed, so each order has one row, although the table forbids no second one.
-"""
+"""Exactly once: the rows of a handler and its position are committed in one transaction."""
 
 import asyncio
 import sqlite3
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc import EventPosition, EventProcessor, EventProcessorConfig, PartitionHandler
+from eventproc import (
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
-ORDERS = 100
+CONFIG = EventProcessorConfig(initial_position=EventPosition.earliest())
 
 
 class Ledger(PartitionHandler):
@@ -22,46 +27,33 @@ class Ledger(PartitionHandler):
 
     uses_transactions = True
 
-    async def process_event(self, context, event):
+    async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
+        """The end of the block commits the row, and that the event is handled."""
         async with context.transaction() as db:
             db.execute("INSERT INTO ledger VALUES (?)", [event.body_as_str()])
 
 
-async def serve(path, hub, rows):
-    """Serve until the table has so many rows."""
-    processor = EventProcessor(
-        source=MemoryEventSource(hub),
-        store=SqliteCheckpointStore(path),
-        handler=Ledger,
-        config=EventProcessorConfig(initial_position=EventPosition.earliest()),
-    )
-    async with processor:
-        while count_rows(path) < rows:
-            await asyncio.sleep(0.01)
-
-
-def count_rows(path):
-    """Return the number of rows."""
+def query(path: Path, statement: str) -> Sequence[Any]:
+    """Run a statement, and return its first row."""
     with closing(sqlite3.connect(path)) as db:
-        return db.execute("SELECT count(*) FROM ledger").fetchone()[0]
+        return db.execute(statement).fetchone() or ()
 
 
-async def main(path):
+async def main(path: Path) -> None:
     """Handle all orders in two runs."""
-    async with SqliteCheckpointStore(path):
-        pass  # It creates the file.
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE ledger (number TEXT)")
+    async with SqliteCheckpointStore(path):  # It creates the file.
+        query(path, "CREATE TABLE ledger (number TEXT)")
     hub = MemoryHub(2)
-    for number in range(ORDERS):
+    for number in range(100):
         hub.publish(str(number).encode())
-    await serve(path, hub, ORDERS // 2)
-    await serve(path, hub, ORDERS)
-    with closing(sqlite3.connect(path)) as db:
-        [(different,)] = db.execute("SELECT count(DISTINCT number) FROM ledger")
-    print(f"{count_rows(path)} rows of {different} orders")
+    for wanted in (50, 100):
+        source, store = MemoryEventSource(hub), SqliteCheckpointStore(path)
+        async with EventProcessor(source=source, store=store, handler=Ledger, config=CONFIG):
+            while query(path, "SELECT count(*) FROM ledger")[0] < wanted:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    row_count, order_count = query(path, "SELECT count(*), count(DISTINCT number) FROM ledger")
+    print(f"{row_count} rows of {order_count} orders")
 
 
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(main(Path(folder) / "ledger.db"))
+with tempfile.TemporaryDirectory() as folder:
+    asyncio.run(main(Path(folder) / "ledger.db"))

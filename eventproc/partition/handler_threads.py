@@ -109,7 +109,7 @@ class ThreadContext(BlockingPartitionContext):
     def __init__(self, context: PartitionContext, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(context, loop)
         self._changing = threading.Lock()
-        self._has_state = False
+        self._has_state = self._has_transactions = False
 
     @property
     def state(self) -> bytes | None:
@@ -136,12 +136,14 @@ class ThreadContext(BlockingPartitionContext):
             raise asyncio.CancelledError
 
     def _transaction(self, event: ReceivedEvent | None) -> AbstractAsyncContextManager[Any]:
+        self._has_transactions = True
         context = cast(CallContext, self._context)
         return context.open_transaction(event, is_cancelled=lambda: self.is_cancelled)
 
     async def commit_ended(self) -> None:
         """Return when no commit of the call is under way any more."""
-        await cast(CallContext, self._context).commit_ended()
+        if self._has_transactions:
+            await cast(CallContext, self._context).commit_ended()
 
     def settle(self) -> None:
         """Return when a cancelled call cannot change anything any more.
