@@ -183,7 +183,10 @@ def _base_of(cls: type, kinds: tuple[type, type]) -> type:
 
 
 def first_checked(
-    make: HandlerFactory, *, key_concurrency: int, check: Callable[[type], object]
+    make: HandlerFactory,
+    *,
+    key_concurrency: int,
+    check: Callable[[type], object] = lambda _: None,
 ) -> HandlerFactory:
     """Check the first handler that a function makes; do nothing if *make* is a class.
 
