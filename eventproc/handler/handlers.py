@@ -116,6 +116,10 @@ class PartitionHandler(Generic[T]):
     ``value``, when they are asked for. An event whose body cannot be decoded is given up at once,
     with a ``DecodeError``."""
 
+    uses_transactions: bool = False
+    """Whether calls use ``context.transaction()``. A processor whose store has no transactions then
+    refuses to start."""
+
     @property
     def takes_columns(self) -> bool:
         """Whether a processor calls ``process_columns``: no method for events is defined."""
@@ -204,6 +208,7 @@ class PartitionHandler(Generic[T]):
         for number, event in enumerate(events):
             if context.is_ending:
                 raise CallEndedEarlyError
+            context.begin_event(event)
             try:
                 await self.process_event(context, event)
             except OwnershipLostError:
@@ -241,6 +246,9 @@ class BlockingPartitionHandler(Generic[T]):
 
     decode: Decoder[T] | None = None
     """Decodes the bodies for ``process_value``; see ``PartitionHandler.decode``."""
+
+    uses_transactions: bool = False
+    """Whether calls use ``context.transaction()``; see ``PartitionHandler.uses_transactions``."""
 
     @property
     def takes_columns(self) -> bool:
@@ -296,6 +304,7 @@ class BlockingPartitionHandler(Generic[T]):
                 return
             if context.is_ending:
                 raise CallEndedEarlyError
+            context.begin_event(event)
             try:
                 self.process_event(context, event)
             except OwnershipLostError:

@@ -1,4 +1,4 @@
-"""The interfaces to checkpoint store, event source, publisher, dead letters and roster.
+"""The interfaces to stores, sources, publishers, dead letters, rosters and health reporters.
 
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
@@ -8,7 +8,9 @@ from eventproc.ports.dead_letter_reader import DeadLetterReader
 from eventproc.ports.dead_letter_sink import DeadLetterSink
 from eventproc.ports.event_publisher import EventPublisher
 from eventproc.ports.event_source import EventSource, PartitionReceiver
+from eventproc.ports.health_reporter import HealthReporter, WatchedMember
 from eventproc.ports.roster import Roster
+from eventproc.ports.transactions import Transaction, Transactions
 
 __all__ = [
     "CheckpointStore",
@@ -17,6 +19,10 @@ __all__ = [
     "EventPublisher",
     "EventSource",
     "ForwardingStore",
+    "HealthReporter",
     "PartitionReceiver",
     "Roster",
+    "Transaction",
+    "Transactions",
+    "WatchedMember",
 ]
