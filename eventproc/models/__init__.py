@@ -1,6 +1,6 @@
 """The records that modules exchange: frozen dataclasses and enums, all importable from here."""
 
-from eventproc.models.batch import EventBatch, body_bytes
+from eventproc.models.batch import EventBatch, body_bytes, joined
 from eventproc.models.checkpoint import (
     COMPLETED_RANGES_MAX,
     NO_OFFSET,
@@ -84,4 +84,5 @@ __all__ = [
     "body_bytes",
     "check_state",
     "describe_error",
+    "joined",
 ]

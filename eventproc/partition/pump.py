@@ -100,6 +100,7 @@ class PartitionPump:
             verify=checkpointer.verify,
             wait_s=waits(config.receiver_backoff, rng),
             takes_columns=handler.takes_columns,
+            gathering=config.gathering(takes_columns=handler.takes_columns),
         )
         checkpointer.on_stored = self._reader.settle
         self._context = LiveContext(
@@ -160,6 +161,7 @@ class PartitionPump:
             is_held_back=lambda: (
                 self._pause_switch.is_paused
                 or self._is_throttled
+                or self._reader.is_gathering
                 or self._stop_scope.is_waiting_for_trust
             ),
         )
