@@ -201,11 +201,15 @@ class EventProcessorConfig(GroupConfig):
     idle_timeout: PositiveSpan | None = None
     """``on_idle`` is called each time that no event was received for this long; ``None``: never."""
 
-    stall_timeout: PositiveSpan | None = None
+    stall_timeout: PositiveSpan | None = timedelta(minutes=5)
     """A partition that has work and completes none of it for this long is stalled: a warning is
-    logged and its receiver opened again. After the same time once more, its pump stops, and the
-    partition goes to another member if there is one. One call of the handler that lasts this long
-    is cancelled, and the pump stops at once. ``None``: no check."""
+    logged (``stall_detected``), and its receiver opened again if it returns no events although the
+    hub has some. Five minutes as Kafka's ``max.poll.interval.ms``. ``None``: no check."""
+
+    failover_timeout: PositiveSpan | None = None
+    """A partition that has work and completes none of it for this long is given up: calls under way
+    are cancelled, and it goes to another processor, if there is one. So no call of the handler may
+    need that long. ``None``: it stays here."""
 
     receiver_backoff: Backoff = field(default_factory=lambda: Backoff(maximum=timedelta(seconds=5)))
     """The waits before a failed receiver is opened again, and before a failed checkpoint is written

@@ -81,6 +81,7 @@ class PartitionReader:
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._log = scope.log
+        self._activity = scope.activity
         self._pause_switch = pause_switch
         self._verify = verify
         self._wait_s = wait_s
@@ -277,7 +278,10 @@ class PartitionReader:
             self._note_recovery()
             first = receiver.first_sequence_number
             self._note_gap(events[0].sequence_number if first is None else first)
-            self.newest_received = events[-1].sequence_number
+            newest = events[-1].sequence_number
+            if self.newest_received is None or newest > self.newest_received:
+                self._activity.progressed_at_s = asyncio.get_running_loop().time()
+            self.newest_received = newest
             self._counters.received_count += len(events)
         return events
 

@@ -24,9 +24,11 @@ class StoreAddress:
             envvar="EVENTPROC_STORE",
             metavar="STORE",
             help="Where the group keeps ownership records and checkpoints: sqlite:PATH (one "
-            "machine) or blob:CONTAINER (Azure Blob Storage). Add ?namespace=HOST to "
+            "machine), blob:CONTAINER (Azure Blob Storage), or postgres:NAME (PostgreSQL; NAME is "
+            "the environment variable that has the connection string). Add ?namespace=HOST to "
             "blob:CONTAINER to share the group with processors that write the namespace without "
-            "its port.",
+            "its port, ?schema=NAME to postgres:NAME for tables in another schema than "
+            "'eventproc'.",
         ),
     ]
     storage_connection_string: Annotated[
@@ -40,13 +42,13 @@ class StoreAddress:
     ] = ""
 
     def checkpoint_store(
-        self, *, create_container: bool = False, must_exist: bool = False
+        self, *, creates: bool = False, must_exist: bool = False
     ) -> CheckpointStore:
         """Make the store, without opening it; the arguments are those of ``open_store``."""
         return open_store(
             self.store,
             storage_connection_string=self.storage_connection_string,
-            create_container=create_container,
+            creates=creates,
             must_exist=must_exist,
         )
 

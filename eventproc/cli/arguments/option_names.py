@@ -9,9 +9,9 @@ from typing import Final
 
 _SAME_NAME: Final = (
     *("batch_min", "batch_wait", "consumer_group", "create_container", "dead_letters"),
-    *("deployment_id", "key_concurrency", "lease_mode", "owner_id", "shutdown_timeout"),
-    *("stall_timeout", "static_membership", "capacity", "ordinal", "placement"),
-    *("recreated_hub", "roster", "weight"),
+    *("deployment_id", "failover_timeout", "key_concurrency", "lease_mode"),
+    *("owner_id", "shutdown_timeout", "stall_timeout", "static_membership", "capacity"),
+    *("ordinal", "placement", "recreated_hub", "roster", "weight"),
 )
 
 OPTIONS: Final[Mapping[str, str]] = {

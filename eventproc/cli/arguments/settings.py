@@ -84,11 +84,21 @@ PROCESSOR: Final[dict[str, Any]] = {
         "not wait; process_columns waits 10ms.",
     ),
     "stall_timeout": Option(
-        help="Give up a partition that has events but completes none of them for this long. By "
-        "default there is no limit.",
+        help="Report a partition that has events and completes none of them for this long, and "
+        "open its receiver again if it returns none.",
     ),
-    "rate_max": Option(metavar="N", help="The most events per second, in all partitions together."),
-    "partition_rate_max": Option(metavar="N", help="The most events per second in each partition."),
+    "failover_timeout": Option(
+        help="Cancel the calls of a partition that has events and completes none of them for this "
+        "long, and give it to another process. By default it stays here.",
+    ),
+    "rate_max": Option(
+        metavar="N",
+        help="The most events per second of one process, in all its partitions together. Each "
+        "process of the group, and each of --workers, has this limit for itself.",
+    ),
+    "partition_rate_max": Option(
+        metavar="N", help="The most events per second in each partition, whichever process has it."
+    ),
     "failure_policy.attempts_max": Option(
         metavar="N",
         help="Give up an event after N failed attempts. By default it is retried for ever.",

@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.cli.group.fields import as_json
+from eventproc.cli.group.tables import as_tables
 from eventproc.cli.group.view import Readings, read_group, view_of
-from eventproc.cli.verbs.status import as_json, as_tables
 from eventproc.core.placement.schema import Schema
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
