@@ -1,4 +1,4 @@
-"""The interfaces to checkpoint store, event source, publisher, dead letters and roster.
+"""The interfaces to stores, sources, publishers, dead letters, rosters and health reporters.
 
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
@@ -8,6 +8,7 @@ from eventproc.ports.dead_letter_reader import DeadLetterReader
 from eventproc.ports.dead_letter_sink import DeadLetterSink
 from eventproc.ports.event_publisher import EventPublisher
 from eventproc.ports.event_source import EventSource, PartitionReceiver
+from eventproc.ports.health_reporter import HealthReporter, WatchedMember
 from eventproc.ports.roster import Roster
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "EventPublisher",
     "EventSource",
     "ForwardingStore",
+    "HealthReporter",
     "PartitionReceiver",
     "Roster",
+    "WatchedMember",
 ]
