@@ -131,7 +131,6 @@ def test_an_address_that_is_taken_is_refused_before_any_worker_starts(
     )
 
     assert code == 2
-    assert (
-        err
-        == f"eventproc: --http {taken} cannot be listened on: another process listens there already\n"
-    )
+    assert err.splitlines() == [
+        f"eventproc: --http {taken} cannot be listened on: another process listens there already"
+    ]
