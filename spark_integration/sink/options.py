@@ -117,6 +117,7 @@ class SinkOptions:
             )
         if not isinstance(self.handler, str):
             check_handler(self.handler)
+            _refuse_transactions(self.handler)
 
     def make_handler(self) -> PartitionHandler:
         """Make a handler for one partition.
@@ -128,6 +129,7 @@ class SinkOptions:
         check_handler(make)
         handler = make()
         check_made(handler)
+        _refuse_transactions(handler)
         is_of_columns = defines_columns(type(handler))
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
@@ -211,3 +213,14 @@ def _action(given: OptionReader) -> FailureAction:
     if text.lower() not in _ACTIONS:
         raise ConfigurationError(f"onFailure is {text!r}: give stop, skip or deadLetter")
     return _ACTIONS[text.lower()]
+
+
+def _refuse_transactions(handler: object) -> None:
+    """Refuse a handler whose transactions a Spark sink cannot keep."""
+    if getattr(handler, "uses_transactions", False) is True:
+        raise ConfigurationError(
+            "the handler uses transactions, which a Spark sink does not have: Spark commits a "
+            "batch as a whole, after all of its tasks, and may run a task twice at once. Run the "
+            "handler in an EventProcessor, or leave uses_transactions out and write rows under "
+            "the key of their event, so that a repetition changes nothing"
+        )
