@@ -100,6 +100,8 @@ def test_every_option_is_parsed():
         ({"onFailure": "deadLetter"}, "need each other"),
         ({"deadLetters": "json:loads"}, "need each other"),
         ({"maxAttempts": "0"}, "of 1 or more"),
+        ({"batchMin": "10"}, "batchMin is a setting of a processor: in Spark the rows"),
+        ({"batchWait": "1s"}, "batchWait is a setting of a processor"),
         ({"path": "y"}, "'path' is not an option of the eventproc sink: remove it"),
         ({"storageConnectionString": "x"}, "no effect on checkpointStore=sqlite:group.db: remove"),
     ],
