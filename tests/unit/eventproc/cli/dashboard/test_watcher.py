@@ -59,7 +59,7 @@ def on_virtual_time(main):
         runner.run(main())
 
 
-def test_nothing_is_read_while_nobody_looks():
+def test_nothing_is_read_while_no_browser_looks():
     """Neither before the first browser nor after the last."""
 
     async def main():

@@ -42,7 +42,7 @@ def test_a_checkpoint_that_does_not_move_without_waiting_events_is_in_order():
     assert findings(lambda at_s: group(at_s, [idle])) == ()
 
 
-def test_without_the_hub_nothing_is_said_of_progress():
+def test_without_the_hub_there_is_no_finding_on_progress():
     """An old checkpoint may be all that there is to do."""
     old = partition("0", written_ago_s=9000)
 
@@ -137,7 +137,7 @@ def test_a_new_owner_has_time_to_begin():
     assert [f.kind for f in findings(make, 115)] == [Kind.NOT_MOVING]
 
 
-def test_a_move_by_an_operator_that_is_not_followed_is_told():
+def test_a_move_by_an_operator_that_is_not_followed_is_the_reason():
     """The owner should begin there within seconds."""
     finding = only(findings(lambda at_s: group(at_s, [stuck(at_s, is_moved_by_operator=True)])))
 

@@ -44,7 +44,7 @@ def test_work_lasts_from_the_first_reading_that_has_it_until_one_that_has_none()
     assert after(busy, idle, busy).works_since_s == 104
 
 
-def test_an_expired_lease_serves_nobody():
+def test_an_expired_lease_is_no_owner():
     """As a partition without an owner."""
     expired = partition("0", is_expired=True)
 
