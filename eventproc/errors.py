@@ -129,6 +129,17 @@ class DeadLetterError(EventProcError):
     """A dead letter is not known to be stored. Safe to retry: it may be stored twice."""
 
 
+class LetterDamagedError(EventProcError):
+    """What lies in the place of a dead letter is none; the message says what is wrong with it."""
+
+
+class LetterRefusedError(EventProcError):
+    """A dead letter cannot be replayed as it is: the hub refuses its event, or the handler failed.
+
+    It stays where it is.
+    """
+
+
 class OwnershipLostError(EventProcError):
     """This processor no longer owns the partition: stop, and never retry.
 
@@ -177,16 +188,18 @@ class StateUnreadableError(EventProcError, ValueError):
 
 
 class StateRefusedError(EventProcError):
-    """A handler set ``context.state`` although ``key_concurrency`` is above 1.
+    """A handler set ``context.state`` where no state belongs to a position.
 
     State belongs to one position: what is handled below it. With key lanes, events above the
-    position are handled as well, so no state is that of a position.
+    position are handled as well, so no state is that of a position. Nor does a dead letter that is
+    replayed straight through a handler change the position.
     """
 
-    def __init__(self, partition_id: str) -> None:
-        super().__init__(
-            f"state of partition {partition_id!r} was set with key_concurrency above 1: there, "
-            "events above the position are handled as well, so no state belongs to a position; "
-            "keep it elsewhere, or set key_concurrency to 1"
-        )
+    def __init__(
+        self,
+        partition_id: str,
+        why: str = "with key_concurrency above 1: there, events above the position are handled as "
+        "well, so no state belongs to a position; keep it elsewhere, or set key_concurrency to 1",
+    ) -> None:
+        super().__init__(f"state of partition {partition_id!r} was set {why}")
         self.partition_id = partition_id

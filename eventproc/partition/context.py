@@ -148,7 +148,7 @@ class LiveContext(CallContext):
     ) -> None:
         super().__init__(scope.identity, checkpointer.progress, on_done=checkpointer.note)
         self._stop_scope = scope.stop
-        self._last_progress = scope.last_progress
+        self._activity = scope.activity
         self._checkpointer = checkpointer
         self._pause_switch = pause_switch
         self._last_enqueued = last_enqueued
@@ -236,7 +236,7 @@ class LiveContext(CallContext):
     def complete(self, *parts: Sequence[ReceivedEvent]) -> None:
         """Note that these events are handled or given up."""
         if any(len(part) for part in parts):
-            self._last_progress.at_s = self._loop.time()
+            self._activity.progressed_at_s = self._loop.time()
         super().complete(*parts)
 
     def note_state(self) -> None:
@@ -252,7 +252,7 @@ class LiveContext(CallContext):
 
     def _settle(self) -> None:
         self._is_settling = False
-        self._last_progress.at_s = self._loop.time()
+        self._activity.progressed_at_s = self._loop.time()
         self._on_done(self._progress.settle())
 
     def _up_to(self, event: ReceivedEvent) -> Sequence[ReceivedEvent]:

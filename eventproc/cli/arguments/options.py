@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from eventproc.ports import HealthReporter
+
 
 class OutputFormat(StrEnum):
     """The format of the output: a table for people, JSON for programs."""
@@ -57,3 +59,26 @@ EXPIRATION: Final = typer.Option(
     "processor may claim it. Must be the same for all processors of a group.",
 )
 Expiration = Annotated[timedelta, EXPIRATION]
+
+Http = Annotated[
+    str,
+    typer.Option(
+        envvar="EVENTPROC_HTTP",
+        metavar="[HOST:]PORT",
+        help="Serve /live, /ready, /partitions, /metrics and /status for probes, Prometheus and "
+        "people; without HOST for this machine alone. Needs the extra http.",
+    ),
+]
+
+
+def make_health(http: str) -> HealthReporter | None:
+    """Return what serves ``--http``; ``None`` for an empty text.
+
+    Raises:
+        ConfigurationError: the address has another form, or the extra is missing.
+    """
+    if not http:
+        return None
+    from eventproc.health import HealthServer  # noqa: PLC0415 - an extra
+
+    return HealthServer(http, name="--http")

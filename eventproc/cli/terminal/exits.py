@@ -5,6 +5,7 @@ from typing import Final
 
 from eventproc.errors import (
     ConfigurationError,
+    DeadLetterError,
     EventProcError,
     SourceRejectedError,
     SourceUnavailableError,
@@ -23,7 +24,7 @@ BAD_INPUT: Final = 2
 """An argument or setting is wrong; the message names it and the remedy. Do not retry."""
 
 UNREACHABLE: Final = 3
-"""The store or the hub did not answer. A retry may help."""
+"""The store, the hub or the place of dead letters did not answer. A retry may help."""
 
 INTERRUPTED: Final = 130
 """Interrupted by Ctrl+C before the command was done: 128 + SIGINT, as in shells."""
@@ -39,7 +40,7 @@ def exit_code_of(error: EventProcError) -> int:
     is_wrong = isinstance(error, ConfigurationError | SourceRejectedError | SuspectSettingError)
     if is_refused or is_wrong:
         return BAD_INPUT
-    if isinstance(error, StoreUnavailableError | SourceUnavailableError):
+    if isinstance(error, StoreUnavailableError | SourceUnavailableError | DeadLetterError):
         return UNREACHABLE
     return FAILED
 

@@ -167,7 +167,7 @@ def reset(
     lookup_group: LookupGroup = "",
     mode: ChangeMode,
 ) -> int:
-    """Move checkpoints forward or back, also while the group is running.
+    """Move checkpoints back, to replay events, or forward, to skip them, in a running group too.
 
     The owner of a partition begins again from the new position at its next poll of the group, and
     cannot overwrite it. For times, sequence numbers and steps, a single event is read from the

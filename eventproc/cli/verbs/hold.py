@@ -8,7 +8,7 @@ import typer
 from eventproc.cli.arguments.address import StoreAddress
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_function, load_resource_handler
-from eventproc.cli.arguments.options import StopAtEof, Workers
+from eventproc.cli.arguments.options import Http, StopAtEof, Workers, make_health
 from eventproc.cli.arguments.rosters import RosterOption, check_supervised, make_roster
 from eventproc.cli.arguments.settings import RESOURCES
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
@@ -84,10 +84,11 @@ def hold(
     log_level: Annotated[
         LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
     ] = LogLevel.INFO,
+    http: Http = "",
     workers: Workers = 0,
     stop_at_eof: StopAtEof = False,
 ) -> int:
-    """Hold this process's share of named resources: connections, licence keys, jobs, tenants.
+    """Hold a share of named resources: connections, licence keys, jobs, tenants.
 
     Start any number of processes, on any machines: those with the same group and store share the
     resources, and each resource has one holder. SIGTERM or Ctrl+C stops a process gracefully: its
@@ -105,7 +106,12 @@ def hold(
     if workers:
         check_supervised(roster)
         return supervise(
-            workers, owner_id=owner_id, config=config, log_format=log_format, log_level=log_level
+            workers,
+            owner_id=owner_id,
+            config=config,
+            log_format=log_format,
+            log_level=log_level,
+            http=http,
         )
     processor = ResourceProcessor(
         resources=_resources(resources, resources_from, every),
@@ -114,6 +120,7 @@ def hold(
         handler=load_resource_handler(handler),
         owner_id=owner_id or None,
         roster=make_roster(roster),
+        health=make_health(http),
         config=config,
     )
     log_to_stderr(log_format, log_level)

@@ -10,7 +10,7 @@ from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.arguments.dead_letters import make_sink
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_handler
-from eventproc.cli.arguments.options import StopAtEof, Workers
+from eventproc.cli.arguments.options import Http, StopAtEof, Workers, make_health
 from eventproc.cli.arguments.rosters import RosterOption, check_supervised, make_roster
 from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
@@ -71,8 +71,9 @@ def run(
         str,
         typer.Option(
             metavar="SINK",
-            help="Where to store events that are given up: blob:CONTAINER, or eventhub:NAME in "
-            "the same namespace.",
+            help="Where to store events that are given up: blob:CONTAINER, eventhub:NAME in the "
+            "same namespace, or queue:NAME of the same RabbitMQ broker. `eventproc dead-letters` "
+            "shows and replays them.",
         ),
     ] = "",
     log_format: Annotated[
@@ -82,15 +83,16 @@ def run(
     log_level: Annotated[
         LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
     ] = LogLevel.INFO,
+    http: Http = "",
     workers: Workers = 0,
     stop_at_eof: StopAtEof = False,
 ) -> int:
-    """Run your handler on this process's share of an event hub's partitions.
+    """Run your handler on a share of an event hub's partitions; on several cores with --workers.
 
     Start any number of processes, on any machines: those with the same event hub, consumer group
     and store share the partitions. SIGTERM or Ctrl+C stops a process gracefully: it finishes the
     calls under way, writes checkpoints and hands its partitions over. A second signal ends it at
-    once.
+    once. With --workers that holds for all of them together.
 
     Give secrets in the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
     EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER,
@@ -104,7 +106,12 @@ def run(
     if workers:
         check_supervised(roster)
         return supervise(
-            workers, owner_id=owner_id, config=config, log_format=log_format, log_level=log_level
+            workers,
+            owner_id=owner_id,
+            config=config,
+            log_format=log_format,
+            log_level=log_level,
+            http=http,
         )
     handler_class = load_handler(handler)
     source = address.source()
@@ -121,6 +128,7 @@ def run(
         consumer_group=address.consumer_group,
         owner_id=owner_id or None,
         roster=make_roster(roster),
+        health=make_health(http),
         config=replace(
             config,
             key_selector=delivery.key_selector(key_property, config.key_concurrency),

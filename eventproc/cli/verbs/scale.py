@@ -51,7 +51,7 @@ def scale(
         typer.Option(help="With --watch, --http or --grpc: the time between two readings."),
     ] = timedelta(seconds=10),
 ) -> int:
-    """Say how many processes a group needs, by its backlog and its rates.
+    """Say how many processes a group needs, by its backlog and its rates; also to KEDA.
 
     It reads checkpoints, owners and the hub, and changes nothing. The group may have processors of
     any Azure SDK. Without an answer of store or hub the number stays as it was.

@@ -49,7 +49,7 @@ def status(
         timedelta, typer.Option(help="With --watch: the time between two polls of the group.")
     ] = timedelta(seconds=2),
 ) -> int:
-    """Show the owner and the checkpoint of each partition, and the members of a group.
+    """Show a group: owner, checkpoint and lag of each partition, members, holders of resources.
 
     With --resources it shows the holder of each resource, and with --lease that of one lease.
 

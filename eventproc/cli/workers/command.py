@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from eventproc.cli.terminal.log_lines import LogFormat
 from eventproc.core.placement.state import ordinal_in
+from eventproc.endpoints.address import ListenAddress
 
 END_OF_OPTIONS = "--"
 
@@ -28,12 +29,19 @@ def first_ordinal(count: int, owner_id: str, ordinal: int | None) -> int | None:
 
 
 def worker_arguments(
-    given: Sequence[str], *, owner_id: str, ordinal: int | None, log_format: LogFormat
+    given: Sequence[str],
+    *,
+    owner_id: str,
+    ordinal: int | None,
+    log_format: LogFormat,
+    http: ListenAddress | None,
 ) -> list[str]:
     """Return the arguments of a worker; of an option that is given twice, the last one counts."""
     own = ["--workers", "0", "--owner-id", owner_id, "--log-format", log_format, "--stop-at-eof"]
     if ordinal is not None:
         own += ["--ordinal", str(ordinal)]
+    if http is not None:
+        own += ["--http", str(http)]
     arguments = list(given)
     end = arguments.index(END_OF_OPTIONS) if END_OF_OPTIONS in arguments else len(arguments)
     return [*arguments[:end], *own, *arguments[end:]]

@@ -8,9 +8,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 from eventproc.cli.terminal.exits import BAD_INPUT, print_error
@@ -20,6 +22,7 @@ from eventproc.cli.workers.ends import worst
 from eventproc.cli.workers.output import Output
 from eventproc.cli.workers.worker import Worker
 from eventproc.config import GroupConfig
+from eventproc.endpoints.address import ListenAddress, parse_address
 from eventproc.logs import Logger, get_logger
 from eventproc.runtime.signals import GRACE, STOP_SIGNALS
 from eventproc.validation.handlers import check_owner_id
@@ -38,35 +41,62 @@ def supervise(
     config: GroupConfig,
     log_format: LogFormat,
     log_level: LogLevel,
+    http: str = "",
 ) -> int:
     """Run *count* workers with the arguments of this process until a signal; return the exit code.
 
     Raises:
-        ConfigurationError: the owner id cannot be kept.
+        ConfigurationError: the owner id cannot be kept, or *http* cannot be listened on.
     """
     ids = owner_ids(count, owner_id)
     check_owner_id(ids[0])
     first = first_ordinal(count, owner_id, config.ordinal)
+    address = parse_address(http, "--http") if http else None
     chosen = chosen_format(log_format)
     output = Output(log_to_stderr(log_format, log_level), is_json=chosen is LogFormat.JSON)
     log = get_logger("eventproc.workers")
-    workers = [
-        Worker(
-            number,
-            own_id,
-            worker_arguments(
-                sys.argv[1:],
-                owner_id=own_id,
-                ordinal=None if first is None else first + number,
-                log_format=chosen,
-            ),
-            output=output,
-            log=log,
-        )
-        for number, own_id in enumerate(ids)
-    ]
-    stop_within = config.shutdown_timeout + GRACE + OWN_GRACE
-    return asyncio.run(Supervisor(workers, stop_within=stop_within, log=log).run())
+    with sockets(count) if address else nullcontext(()) as own_addresses:
+        workers = [
+            Worker(
+                number,
+                own_id,
+                worker_arguments(
+                    sys.argv[1:],
+                    owner_id=own_id,
+                    ordinal=None if first is None else first + number,
+                    log_format=chosen,
+                    http=own_addresses[number] if own_addresses else None,
+                ),
+                output=output,
+                log=log,
+            )
+            for number, own_id in enumerate(ids)
+        ]
+        stop_within = config.shutdown_timeout + GRACE + OWN_GRACE
+        supervisor = Supervisor(workers, stop_within=stop_within, log=log)
+        addresses = dict(zip(workers, own_addresses, strict=False))
+        return asyncio.run(_run(supervisor, address, addresses))
+
+
+async def _run(
+    supervisor: "Supervisor",
+    address: ListenAddress | None,
+    addresses: Mapping[Worker, ListenAddress],
+) -> int:
+    """Run the supervisor; with an address, serve there what the workers answer at theirs."""
+    if address is None:
+        return await supervisor.run()
+    from eventproc.cli.workers.gathering import gathering  # noqa: PLC0415 - an extra
+
+    async with gathering(address, addresses):
+        return await supervisor.run()
+
+
+@contextmanager
+def sockets(count: int) -> Iterator[Sequence[ListenAddress]]:
+    """Yield an address for each worker, in a folder that only this user can enter."""
+    with tempfile.TemporaryDirectory(prefix="eventproc-", ignore_cleanup_errors=True) as folder:
+        yield [ListenAddress(path=str(Path(folder, str(number)))) for number in range(count)]
 
 
 class Supervisor:

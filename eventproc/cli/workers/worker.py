@@ -36,6 +36,7 @@ class Worker:
         log: Logger,
     ) -> None:
         self.number = number
+        self.owner_id = owner_id
         self.last_words = ""
         """With which message the process ended last; empty if it had none."""
         self._command = [sys.executable, "-m", "eventproc.cli", *arguments]
@@ -43,9 +44,21 @@ class Worker:
         self._log = log.bind(worker=number, owner_id=owner_id)
         self._chance = Random().random  # noqa: S311 - jitter, not a secret
         self._process: subprocess.Popen[bytes] | None = None
+        self._begun_s = 0.0
         self._stopping = asyncio.Event()
         self._restarts = Restarts()
         self._failing = ConditionLogger(self._log, "worker_kept_failing", "worker_recovered")
+
+    @property
+    def pid(self) -> int | None:
+        """Its process; ``None`` while there is none."""
+        process = self._process
+        return None if process is None or process.returncode is not None else process.pid
+
+    @property
+    def age_s(self) -> float:
+        """How long ago its process was started."""
+        return asyncio.get_running_loop().time() - self._begun_s
 
     def stop(self) -> None:
         """Ask the process to stop, and start no other one."""
@@ -64,14 +77,13 @@ class Worker:
 
         Returns what the end of the last process amounts to, as an exit code of the command.
         """
-        loop = asyncio.get_running_loop()
         while True:
-            begun_s = loop.time()
+            self._begun_s = asyncio.get_running_loop().time()
             try:
                 code = await self._run_once()
             except OSError as error:  # The system has no room for another process.
                 code, self.last_words = FAILED, str(error)
-            ran_s = loop.time() - begun_s
+            ran_s = self.age_s
             result = meaning_of(code, was_asked=self._stopping.is_set())
             if self._stopping.is_set() or result == BAD_INPUT:
                 self._note_end(code, ran_s)

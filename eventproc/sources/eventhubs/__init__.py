@@ -2,7 +2,8 @@
 
 Layers, each of which imports only those below it:
 
-- ``source``, ``dead_letters``, ``publisher``
+- ``dead_letters``
+- ``source``, ``publisher``
 - ``public_path``, ``producer``
 - ``direct_path``: ``path`` > ``receiver`` > ``azure_internals``, ``lazy_event``, ``credit`` >
   ``annotations``, ``frames``
@@ -16,7 +17,10 @@ Only ``client``, ``azure_internals``, ``public_path``, ``producer`` and ``batch`
 from eventproc.extras import needing
 
 with needing("eventhubs"):
-    from eventproc.sources.eventhubs.dead_letters import EventHubDeadLetterSink
+    from eventproc.sources.eventhubs.dead_letters import (
+        EventHubDeadLetterReader,
+        EventHubDeadLetterSink,
+    )
     from eventproc.sources.eventhubs.options import (
         EventHubOptions,
         HttpProxy,
@@ -27,6 +31,7 @@ with needing("eventhubs"):
     from eventproc.sources.eventhubs.source import EventHubSource
 
 __all__ = [
+    "EventHubDeadLetterReader",
     "EventHubDeadLetterSink",
     "EventHubOptions",
     "EventHubPublisher",

@@ -329,11 +329,13 @@ def to_received_event(message: AmqpAnnotatedMessage) -> ReceivedEvent:
         annotations.get(SEQUENCE_NUMBER), annotations.get(OFFSET), annotations.get(ENQUEUED_TIME)
     )
     properties = message.properties
+    attached = cast("Mapping[bytes, object]", message.application_properties)
     system = to_system_fields(
         annotations,
         [getattr(properties, name.replace("-", "_")) for name in PROPERTY_NAMES]
         if properties
         else None,
+        attached,
     )
     return ReceivedEvent(
         body=_body_of(message),
@@ -341,7 +343,7 @@ def to_received_event(message: AmqpAnnotatedMessage) -> ReceivedEvent:
         offset=offset,
         enqueued_time=to_time(enqueued_ms),
         partition_key=to_text(annotations.get(PARTITION_KEY)),
-        properties=to_properties(cast("Mapping[bytes, object]", message.application_properties)),
+        properties=to_properties(attached),
         system_properties=system.system_properties,
         content_type=system.content_type,
         correlation_id=system.correlation_id,

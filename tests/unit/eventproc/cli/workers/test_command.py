@@ -6,11 +6,14 @@ import pytest
 
 from eventproc.cli.terminal.log_lines import LogFormat
 from eventproc.cli.workers.command import first_ordinal, owner_ids, worker_arguments
+from eventproc.endpoints.address import ListenAddress
 
 
-def arguments_of(*given, ordinal=None):
+def arguments_of(*given, ordinal=None, http=None):
     """Return the arguments of the worker ``web-1``."""
-    return worker_arguments(given, owner_id="web-1", ordinal=ordinal, log_format=LogFormat.JSON)
+    return worker_arguments(
+        given, owner_id="web-1", ordinal=ordinal, log_format=LogFormat.JSON, http=http
+    )
 
 
 def test_workers_are_named_after_the_supervisor():
@@ -41,6 +44,13 @@ def test_a_worker_has_the_supervisors_options_and_then_its_own():
 def test_a_worker_is_given_its_ordinal_if_the_supervisor_has_one():
     """Otherwise it is the number at the end of the owner id."""
     assert arguments_of("run", ordinal=5)[-2:] == ["--ordinal", "5"]
+
+
+def test_a_worker_serves_on_the_socket_that_the_supervisor_asks():
+    """What the supervisor was given is its own address."""
+    found = arguments_of("run", "--http", "8080", http=ListenAddress(path="/run/1"))
+
+    assert found[-2:] == ["--http", "unix:/run/1"]
 
 
 def test_options_of_a_worker_stand_before_the_end_of_options():

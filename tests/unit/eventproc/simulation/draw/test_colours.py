@@ -54,7 +54,7 @@ def lab(rgb, vision):
 
 
 @pytest.mark.parametrize("name", VISION)
-def test_any_two_colours_can_be_told_apart(name):
+def test_any_two_colours_differ_visibly(name):
     """Black, for partitions that are not served, as well."""
     colours = [*PALETTE, (0.07, 0.07, 0.07)]
 
