@@ -101,6 +101,10 @@ class PartitionHandler:
     columns: Sequence[str] = COLUMNS_WANTED
     """The columns that ``process_columns`` gets, by name; ``eventproc.columns.COLUMNS`` has all."""
 
+    uses_transactions: bool = False
+    """Whether calls use ``context.transaction()``. A processor whose store has no transactions then
+    refuses to start."""
+
     @property
     def takes_columns(self) -> bool:
         """Whether a processor calls ``process_columns``: no method for events is defined."""
@@ -163,6 +167,7 @@ class PartitionHandler:
         for number, event in enumerate(events):
             if context.is_ending:
                 raise CallEndedEarlyError
+            context.begin_event(event)
             try:
                 await self.process_event(context, event)
             except OwnershipLostError:
@@ -197,6 +202,9 @@ class BlockingPartitionHandler:
 
     columns: Sequence[str] = COLUMNS_WANTED
     """The columns that ``process_columns`` gets; see ``PartitionHandler.columns``."""
+
+    uses_transactions: bool = False
+    """Whether calls use ``context.transaction()``; see ``PartitionHandler.uses_transactions``."""
 
     @property
     def takes_columns(self) -> bool:
@@ -239,6 +247,7 @@ class BlockingPartitionHandler:
                 return
             if context.is_ending:
                 raise CallEndedEarlyError
+            context.begin_event(event)
             try:
                 self.process_event(context, event)
             except OwnershipLostError:

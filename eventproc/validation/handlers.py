@@ -157,7 +157,7 @@ def check_resource_handler(make: ResourceHandlerFactory) -> None:
 
 def _check_factory(make: Callable[[], object]) -> type | None:
     """Refuse what needs arguments; return the class if it is one."""
-    made = _class_of(make)
+    made = class_of(make)
     try:
         inspect.signature(make).bind()
     except TypeError as error:
@@ -182,21 +182,32 @@ def _base_of(cls: type, kinds: tuple[type, type]) -> type:
     )
 
 
-def first_checked(make: HandlerFactory, *, key_concurrency: int) -> HandlerFactory:
+def first_checked(
+    make: HandlerFactory,
+    *,
+    key_concurrency: int,
+    check: Callable[[type], object] = lambda _: None,
+) -> HandlerFactory:
     """Check the first handler that a function makes; do nothing if *make* is a class.
 
     Returns a function that returns that first handler, and then makes others as *make* does.
 
+    Args:
+        make: Makes a handler.
+        key_concurrency: As in the configuration.
+        check: A further check of its class.
+
     Raises:
         ConfigurationError: the handler cannot work; the message names the method and the remedy.
     """
-    if _class_of(make) is not None:
+    if class_of(make) is not None:
         return make
     try:
         handler = make()
     except Exception:  # noqa: BLE001 - the user's code: called again by the pump, which reports it
         return make
     check_made(handler, key_concurrency=key_concurrency)
+    check(type(handler))
     made = [handler]
     return lambda: made.pop() if made else make()
 
@@ -210,7 +221,8 @@ def check_made(handler: object, *, key_concurrency: int = 1) -> None:
     _check_class(type(handler), key_concurrency)
 
 
-def _class_of(make: Callable[[], object]) -> type | None:
+def class_of(make: Callable[[], object]) -> type | None:
+    """Return the class if *make* is one, also with arguments bound to it."""
     while isinstance(make, partial):
         make = make.func
     return make if isinstance(make, type) else None

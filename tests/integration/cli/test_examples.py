@@ -14,6 +14,7 @@ LAST_LINES = {
     "dead_letters.py": "the handler failed: KeyError: 'article 9' (attempts: 3)",
     "different_machines.py": "{'large': 9, 'medium': 5, 'small': 2}\n{'medium': 13, 'small': 3}",
     "exact_totals.py": "",
+    "exactly_once.py": "100 rows of 100 orders",
     "first_program.py": "10 greeted",
     "licence_keys.py": "3, 3, 2, 2",
     "orders.py": "",

@@ -99,6 +99,8 @@ def test_every_option_is_parsed():
         ({"onFailure": "deadLetter"}, "need each other"),
         ({"deadLetters": "json:loads"}, "need each other"),
         ({"maxAttempts": "0"}, "of 1 or more"),
+        ({"batchMin": "10"}, "batchMin is a setting of a processor: in Spark the rows"),
+        ({"batchWait": "1s"}, "batchWait is a setting of a processor"),
         ({"path": "y"}, "'path' is not an option of the eventproc sink: remove it"),
         ({"storageConnectionString": "x"}, "no effect on checkpointStore=sqlite:group.db: remove"),
     ],
@@ -156,3 +158,19 @@ def test_an_unusable_handler_class_is_refused_on_the_driver():
     given = {name: value for name, value in LEAST.items() if name != "handler"}
     with pytest.raises(ConfigurationError, match="PartitionHandler handles nothing: define"):
         parse_sink_options(given, handler=PartitionHandler)
+
+
+class WithTransactions(PartitionHandler):
+    """Writes in transactions."""
+
+    uses_transactions = True
+
+    async def process_event(self, context, event):
+        """Do nothing."""
+
+
+def test_a_handler_with_transactions_is_refused_with_the_reason():
+    """Before a batch is handled."""
+    options = parse_sink_options(LEAST | {"handler": f"{__name__}:WithTransactions"})
+    with pytest.raises(ConfigurationError, match="commits a batch as a whole"):
+        options.make_handler()
