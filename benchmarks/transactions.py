@@ -116,7 +116,7 @@ def processor(
             initial_position=EventPosition.earliest(),
             batch_size_max=BATCH,
             load_balancing_interval=timedelta(seconds=10),
-            rebalance_interval=timedelta(seconds=0.2),
+            rebalance_interval=timedelta(seconds=0.1),
         ),
     )
 
