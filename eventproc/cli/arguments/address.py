@@ -5,10 +5,19 @@ from typing import Annotated
 
 import typer
 
-from eventproc.cli.arguments.sources import HUB_VARIABLE, make_source
-from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
+from eventproc.cli.arguments.access import (
+    HUB_VARIABLE,
+    STORAGE_VARIABLE,
+    HubAccess,
+    Network,
+    StorageAccess,
+    TransportName,
+)
+from eventproc.cli.arguments.sources import make_source
+from eventproc.cli.arguments.stores import open_store
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
+from eventproc.network import HttpProxy
 from eventproc.ports import CheckpointStore, EventSource
 from eventproc.resources.names import id_of
 
@@ -38,6 +47,50 @@ class StoreAddress:
             "a secret: prefer the environment variable.",
         ),
     ] = ""
+    storage_account: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_STORAGE_ACCOUNT",
+            metavar="NAME",
+            help="The storage account, instead of its connection string: its name or its URL. "
+            "It is reached with the identity of this process (docs/identity.md). Needs the extra "
+            "identity.",
+        ),
+    ] = ""
+    ca_bundle: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_CA_BUNDLE",
+            metavar="FILE",
+            help="The certificates to trust (PEM) in connections to Azure, instead of the usual "
+            "ones.",
+        ),
+    ] = ""
+    proxy: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_PROXY",
+            metavar="http://HOST:PORT",
+            help="The HTTP proxy for connections to Azure. The hub is then read over WebSockets. A "
+            "user is given as http://USER:PASSWORD@HOST:PORT; with one, prefer the environment "
+            "variable.",
+        ),
+    ] = ""
+
+    def network(self) -> Network:
+        """Return how Azure is reached."""
+        return Network(
+            ca_bundle=self.ca_bundle or None,
+            proxy=HttpProxy.from_url(self.proxy) if self.proxy else None,
+        )
+
+    def storage_access(self) -> StorageAccess:
+        """Return how the storage account is reached."""
+        return StorageAccess(
+            connection_string=self.storage_connection_string,
+            account=self.storage_account,
+            network=self.network(),
+        )
 
     def checkpoint_store(
         self, *, create_container: bool = False, must_exist: bool = False
@@ -45,7 +98,7 @@ class StoreAddress:
         """Make the store, without opening it; the arguments are those of ``open_store``."""
         return open_store(
             self.store,
-            storage_connection_string=self.storage_connection_string,
+            self.storage_access(),
             create_container=create_container,
             must_exist=must_exist,
         )
@@ -86,66 +139,90 @@ class HubAddress(StoreAddress):
         ),
     ] = ""
 
-    def source(self) -> EventSource | None:
-        """Make the source, without connecting it."""
-        return make_source(self.connection_string, self.eventhub)
-
-    def group(self) -> ConsumerGroup:
-        """Return the group, without connecting to anything."""
-        source = self.source()
-        assert source is not None, "it is only missing if the names are given"
-        return ConsumerGroup(
-            fully_qualified_namespace=source.fully_qualified_namespace,
-            eventhub_name=source.eventhub_name,
-            name=self.consumer_group,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupAddress(HubAddress):
-    """A group that can be named without a connection string. Then its hub is not asked."""
-
     namespace: Annotated[
         str,
         typer.Option(
             envvar="EVENTPROC_NAMESPACE",
             metavar="HOST",
-            help="The Event Hubs namespace, for example contoso.servicebus.windows.net. Not needed "
-            "with --connection-string.",
+            help="The Event Hubs namespace, for example contoso.servicebus.windows.net, instead of "
+            "a connection string. It is reached with the identity of this process "
+            "(docs/identity.md). Needs the extra identity.",
         ),
     ] = ""
+    custom_endpoint: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_CUSTOM_ENDPOINT",
+            metavar="sb://HOST[:PORT]",
+            help="The address of a gateway or a private endpoint to connect to, instead of the "
+            "namespace's own.",
+        ),
+    ] = ""
+    transport: Annotated[
+        TransportName,
+        typer.Option(
+            envvar="EVENTPROC_TRANSPORT",
+            help="How Event Hubs are reached: amqp over TCP, port 5671, or websocket, port 443.",
+        ),
+    ] = TransportName.AMQP
+
+    def hub_access(self) -> HubAccess:
+        """Return how the hub is reached."""
+        return HubAccess(
+            connection_string=self.connection_string,
+            namespace=self.namespace,
+            custom_endpoint=self.custom_endpoint,
+            transport=self.transport,
+            network=self.network(),
+        )
 
     def source(self) -> EventSource | None:
-        """Make the source, without connecting it; ``None`` without a connection string."""
-        return super().source() if self.connection_string else None
+        """Make the source, without connecting it."""
+        return make_source(self.hub_access(), self.eventhub)
+
+    def group(self) -> ConsumerGroup:
+        """Return the group, without connecting to anything."""
+        namespace, eventhub = self.namespace, self.eventhub
+        if self.connection_string or not namespace:
+            source = make_source(self.hub_access(), eventhub)
+            namespace, eventhub = source.fully_qualified_namespace, source.eventhub_name
+        if not eventhub:
+            raise ConfigurationError("which event hub? Give --eventhub")
+        return ConsumerGroup(
+            fully_qualified_namespace=namespace, eventhub_name=eventhub, name=self.consumer_group
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupAddress(HubAddress):
+    """A group whose hub need not be asked."""
+
+    without_hub: Annotated[
+        bool,
+        typer.Option(
+            "--without-hub",
+            help="Do not connect to the hub, only to the store. Then --namespace and --eventhub "
+            "only name the group: no credential for the hub is needed.",
+        ),
+    ] = False
+
+    def source(self) -> EventSource | None:
+        """Make the source, without connecting it; ``None`` if the hub is not to be asked."""
+        return None if self.without_hub else super().source()
 
     def group(self) -> ConsumerGroup:
         """Return the group, without connecting to anything.
 
         Raises:
-            ConfigurationError: There is no connection string, and a name is missing.
+            ConfigurationError: A name is missing, or the group has no checkpoints.
         """
-        found = super().group() if self.connection_string else self._named_group()
+        found = super().group()
         if found.is_of_resources:
             raise ConfigurationError(
                 f"group {found.name!r} shares named resources, which have no checkpoints: "
                 f"`eventproc status --resources {found.name}` shows what it has"
             )
         return found
-
-    def _named_group(self) -> ConsumerGroup:
-        if not self.namespace:
-            raise ConfigurationError(
-                "which Event Hubs namespace? Give --namespace, or set the environment variable "
-                f"{HUB_VARIABLE} to its connection string, which also shows the lag"
-            )
-        if not self.eventhub:
-            raise ConfigurationError("which event hub? Give --eventhub")
-        return ConsumerGroup(
-            fully_qualified_namespace=self.namespace,
-            eventhub_name=self.eventhub,
-            name=self.consumer_group,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

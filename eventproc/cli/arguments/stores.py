@@ -2,17 +2,15 @@
 
 from pathlib import Path
 
+from eventproc.cli.arguments.access import StorageAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore
-
-STORAGE_VARIABLE = "EVENTPROC_STORAGE_CONNECTION_STRING"
-"""Environment variable: the storage account's connection string."""
 
 
 def open_store(
     spec: str,
+    storage: StorageAccess,
     *,
-    storage_connection_string: str | None,
     create_container: bool = False,
     must_exist: bool = False,
 ) -> CheckpointStore:
@@ -21,19 +19,19 @@ def open_store(
     Args:
         spec: ``sqlite:PATH``, ``blob:CONTAINER``, or ``blob:CONTAINER?namespace=HOST`` if the
             names of the blobs begin with another spelling of the namespace.
-        storage_connection_string: Needed for ``blob``.
+        storage: How to reach the storage account, for ``blob``.
         create_container: Whether ``blob`` may create its container.
         must_exist: Whether ``sqlite`` refuses a file that does not exist, so that a verb that only
             reads does not create one.
 
     Raises:
-        ConfigurationError: The option has another form, or the connection string is missing.
+        ConfigurationError: The option has another form, or the storage account is missing.
     """
     kind, _, place = spec.partition(":")
     if kind == "sqlite" and place:
         return _sqlite(place, must_exist=must_exist)
     if kind == "blob" and place:
-        return _blob(place, storage_connection_string, create_container=create_container)
+        return _blob(place, storage, create_container=create_container)
     raise ConfigurationError(
         f"--store is {spec!r}: give sqlite:PATH, for example sqlite:group.db, or blob:CONTAINER, "
         "for example blob:checkpoints"
@@ -57,7 +55,7 @@ def _sqlite(place: str, *, must_exist: bool) -> CheckpointStore:
     return SqliteCheckpointStore(path)
 
 
-def _blob(place: str, connection_string: str | None, *, create_container: bool) -> CheckpointStore:
+def _blob(place: str, storage: StorageAccess, *, create_container: bool) -> CheckpointStore:
     container, question_mark, setting = place.partition("?")
     name, _, namespace = setting.partition("=")
     if question_mark and (name != "namespace" or not namespace):
@@ -65,16 +63,12 @@ def _blob(place: str, connection_string: str | None, *, create_container: bool) 
             f"--store blob:{place}: after the question mark, give namespace=HOST, the namespace "
             "with which the names of the blobs begin"
         )
-    if not connection_string:
-        raise ConfigurationError(
-            f"--store blob:{container} needs the storage account's connection string: set the "
-            f"environment variable {STORAGE_VARIABLE}"
-        )
     from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
 
-    return BlobCheckpointStore.from_connection_string(
-        connection_string,
+    return storage.make(
+        BlobCheckpointStore,
         container,
+        f"--store blob:{container}",
         create_container=create_container,
         namespace=namespace or None,
     )

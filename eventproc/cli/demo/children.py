@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from eventproc.cli.arguments.access import VARIABLES
 from eventproc.errors import EventProcError
 
 POLL_S: Final = 0.02
@@ -35,13 +36,15 @@ class Child:
         self.name = name
         self.output = folder / f"{name}.out"
         self.log = folder / f"{name}.log"
+        # The demo's own hub and store, whatever the user's environment names.
+        others = {name: value for name, value in os.environ.items() if name not in VARIABLES}
         with self.output.open("wb") as output, self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=log,
-                env={**os.environ, **env},
+                env={**others, **env},
                 process_group=0 if os.name == "posix" else None,
             )
 

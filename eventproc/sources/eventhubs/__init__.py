@@ -4,8 +4,8 @@ Layers, each of which imports only those below it:
 
 - ``source``, ``dead_letters``, ``publisher``
 - ``public_path``, ``producer``
-- ``direct_path``: ``path`` > ``receiver`` > ``azure_internals``, ``lazy_event``, ``credit`` >
-  ``annotations``, ``frames``
+- ``direct_path``: ``path`` > ``receiver``, ``management`` > ``azure_internals``, ``lazy_event``,
+  ``credit`` > ``annotations``, ``frames``
 - ``client``
 - ``event``, ``batch``, ``errors``, ``options``
 
@@ -14,12 +14,12 @@ Only ``client``, ``azure_internals``, ``public_path``, ``producer`` and ``batch`
 """
 
 from eventproc.extras import needing
+from eventproc.network import HttpProxy
 
 with needing("eventhubs"):
     from eventproc.sources.eventhubs.dead_letters import EventHubDeadLetterSink
     from eventproc.sources.eventhubs.options import (
         EventHubOptions,
-        HttpProxy,
         ReceivePath,
         Transport,
     )
