@@ -1,5 +1,6 @@
 """The credential that is found in the environment; the only module that imports azure-identity."""
 
+import logging
 from typing import Any
 
 from eventproc.extras import needing
@@ -23,6 +24,8 @@ def default_credential(
         ca_bundle: A file with the certificates to trust; by default those of ``certifi``.
         http_proxy: The proxy to reach Entra ID through.
     """
+    # Without logging set up, its warning of a dozen lines would precede our error of one.
+    logging.getLogger("azure.identity").addHandler(logging.NullHandler())
     settings: dict[str, Any] = {}
     if ca_bundle is not None:
         settings["connection_verify"] = ca_bundle

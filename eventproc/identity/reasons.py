@@ -24,6 +24,9 @@ _NOT_SET_UP: Final = re.compile(
 )
 """What a credential says that is not set up here."""
 
+_REQUESTED: Final = re.compile(r"AADSTS\d|request error|authentication failed", re.IGNORECASE)
+"""What a credential says that is set up, and whose request for a token failed."""
+
 
 def no_token_reason(error: BaseException) -> str:
     """Return the reason, with the remedy."""
@@ -33,7 +36,7 @@ def no_token_reason(error: BaseException) -> str:
         failed = [
             f"{name} failed: {_short(reason)}"
             for name, reason in attempts
-            if not _NOT_SET_UP.search(reason)
+            if _REQUESTED.search(reason) or not _NOT_SET_UP.search(reason)
         ]
         if not failed:
             return f"no credential was found. {REMEDY}"

@@ -3,6 +3,8 @@
 TLS, proxies and WebSockets fail in the same ways for every service.
 """
 
+import os
+import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,9 +34,11 @@ def failure_of(error: BaseException) -> ConnectionFailure | None:
     for cause in causes(error):
         name = type(cause).__name__
         if isinstance(cause, ssl.SSLCertVerificationError):
+            found = getattr(cause, "certificate_error", cause)  # aiohttp's error has one inside
             return ConnectionFailure(
-                f"the server's certificate is not trusted ({cause.verify_message}). If a CA of "
-                "your own signed it, give the CA's certificates as ca_bundle",
+                "the server's certificate is not trusted "
+                f"({getattr(found, 'verify_message', found)}). If a CA of your own signed it, give "
+                "the CA's certificates as ca_bundle",
                 is_setting=True,
             )
         if isinstance(cause, ssl.SSLError):
@@ -47,10 +51,8 @@ def failure_of(error: BaseException) -> ConnectionFailure | None:
         if name == _PROXY_REFUSED:
             return _refused_by_proxy(cause)
         if name == _PROXY_AWAY:
-            failed = getattr(cause, "os_error", None)
             return ConnectionFailure(
-                f"the HTTP proxy {_place(cause)} cannot be reached "
-                f"({getattr(failed, 'strerror', None) or type(failed).__name__})",
+                f"the HTTP proxy {_place(cause)} cannot be reached ({_system_reason(cause)})",
                 is_setting=False,
             )
         if name == _NO_WEBSOCKET:
@@ -71,6 +73,15 @@ def _refused_by_proxy(error: BaseException) -> ConnectionFailure:
         reason += "; does it allow this host and port?"
     is_setting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
     return ConnectionFailure(reason, is_setting=is_setting)
+
+
+def _system_reason(error: BaseException) -> str:
+    failed = getattr(error, "os_error", None)
+    if isinstance(failed, socket.gaierror):
+        return str(failed.strerror)
+    if isinstance(failed, OSError) and failed.errno:
+        return os.strerror(failed.errno).lower()
+    return type(failed or error).__name__
 
 
 def _place(error: BaseException) -> str:

@@ -5,14 +5,9 @@ from typing import Annotated
 
 import typer
 
-from eventproc.cli.arguments.access import (
-    HUB_VARIABLE,
-    STORAGE_VARIABLE,
-    HubAccess,
-    Network,
-    StorageAccess,
-    TransportName,
-)
+from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess, TransportName
+from eventproc.cli.access.network import Network
+from eventproc.cli.access.storage import STORAGE_VARIABLE, StorageAccess
 from eventproc.cli.arguments.sources import make_source
 from eventproc.cli.arguments.stores import open_store
 from eventproc.errors import ConfigurationError

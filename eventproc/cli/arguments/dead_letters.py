@@ -1,6 +1,7 @@
 """Parse ``--dead-letters blob:CONTAINER`` or ``--dead-letters eventhub:NAME``."""
 
-from eventproc.cli.arguments.access import HubAccess, StorageAccess
+from eventproc.cli.access.hub import HubAccess
+from eventproc.cli.access.storage import StorageAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import DeadLetterSink
 

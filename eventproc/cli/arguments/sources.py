@@ -2,7 +2,7 @@
 
 from urllib.parse import unquote, urlencode
 
-from eventproc.cli.arguments.access import HUB_VARIABLE, HubAccess
+from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import EventSource
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from eventproc.cli.arguments.access import StorageAccess
+from eventproc.cli.access.storage import StorageAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from eventproc.cli.arguments.access import VARIABLES
+from eventproc.cli.access.network import VARIABLES
 from eventproc.errors import EventProcError
 
 POLL_S: Final = 0.02

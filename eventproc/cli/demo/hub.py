@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from eventproc.cli.arguments.access import HUB_VARIABLE, HubAccess
+from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
 from eventproc.cli.arguments.sources import make_source
 from eventproc.cli.demo.children import POLL_S, Child
 from eventproc.cli.demo.flights import Logbook

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from eventproc.cli.arguments.access import STORAGE_VARIABLE, StorageAccess
+from eventproc.cli.access.storage import STORAGE_VARIABLE, StorageAccess
 from eventproc.cli.arguments.stores import open_store
 from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.journal import JOURNAL_VARIABLE

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eventproc.cli.arguments.access import HUB_VARIABLE
+from eventproc.cli.access.hub import HUB_VARIABLE
 from eventproc.cli.arguments.options import OutputFormat, StopAtEof
 from eventproc.cli.arguments.values import parse_hub
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input

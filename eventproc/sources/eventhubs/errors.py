@@ -23,6 +23,7 @@ from eventproc.identity import NoTokenError
 from eventproc.network.failures import failure_of
 
 DISPLACED: Final = "link:stolen"
+DETACH_FORCED: Final = "link:detach-forced"
 OFFSET_REFUSED: Final = "georeplication:invalid-offset"
 
 PERMANENT: Final = frozenset(
@@ -104,7 +105,9 @@ def error_for(
         return ReceiverDisplacedError(message)
     if bare == OFFSET_REFUSED:
         return OffsetRefusedError(message)
-    if claim := _CLAIM.search(text):
+    # A link that is detached because its token expired names the right, too.
+    claim = None if bare == DETACH_FORCED else _CLAIM.search(text)
+    if claim:
         return RightMissingError(
             f"{message}. The credential lacks the right {claim[1]}: assign the identity the role "
             f"{ROLES[claim[1]]} on the event hub or its namespace (it takes effect after some "

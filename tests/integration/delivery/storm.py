@@ -14,7 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from eventproc.cli.arguments.access import HubAccess, StorageAccess
+from eventproc.cli.access.hub import HubAccess
+from eventproc.cli.access.storage import StorageAccess
 from eventproc.cli.arguments.sources import make_source
 from eventproc.cli.arguments.stores import open_store
 from eventproc.models import ConsumerGroup

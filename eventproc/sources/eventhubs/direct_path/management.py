@@ -73,7 +73,9 @@ async def _ask(
                     description_fields=b"status-description",
                 )
                 if int(status) >= _FIRST_STATUS_OF_REFUSAL:
-                    reason = f"{as_text(text)} (status {status})"
+                    # The client looks for the text under another name.
+                    said = text or answer.application_properties.get(b"status-description")
+                    reason = f"{as_text(said)} (status {status})".strip()
                     raise error_for(what, reason, status=int(status))
                 answers.append(cast("dict[bytes, Any]", answer.value))
     finally:

@@ -3,7 +3,7 @@
 import pytest
 
 from eventproc import ConfigurationError
-from eventproc.cli.arguments.access import HubAccess
+from eventproc.cli.access.hub import HubAccess
 from eventproc.cli.arguments.sources import make_source
 from eventproc.models import OffsetFormat
 from eventproc.sources.kafka import KafkaEventSource

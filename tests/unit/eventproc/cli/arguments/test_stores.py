@@ -4,7 +4,7 @@ import pytest
 
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc.cli.arguments.access import StorageAccess
+from eventproc.cli.access.storage import StorageAccess
 from eventproc.cli.arguments.stores import open_store
 from eventproc.errors import ConfigurationError
 
@@ -28,9 +28,8 @@ def test_a_blob_store_is_a_container_name():
 
 def test_a_blob_store_may_name_the_namespace_of_its_blobs():
     """For a group shared with processors that spell the namespace differently."""
-    store = open_store(
-        "blob:checkpoints?namespace=localhost", StorageAccess(connection_string=STORAGE)
-    )
+    access = StorageAccess(connection_string=STORAGE)
+    store = open_store("blob:checkpoints?namespace=localhost", access)
 
     assert vars(store)["_namespace"] == "localhost"
 
