@@ -53,7 +53,11 @@ _sources = [
 pytest_collect_file = SybilCollection(_sources).pytest()
 
 NEEDS_SPARK = ("tests/spark/", "docs/spark.md")
-STARTS_CLUSTERS = ("tests/spark/test_standalone.py", "tests/spark/test_fleet_standalone.py")
+STARTS_CLUSTERS = (
+    "tests/spark/test_connect.py",
+    "tests/spark/test_fleet_standalone.py",
+    "tests/spark/test_standalone.py",
+)
 LONG = (
     *STARTS_CLUSTERS,
     "tests/integration/cli/test_credentials.py",

@@ -48,6 +48,7 @@ import spark_integration
 from benchmarks import _spark_handlers
 from benchmarks._rows import options as options_of_all
 from benchmarks._rows import print_rows
+from benchmarks._spark_time import ProcessorTime
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import EventPosition
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
@@ -56,9 +57,6 @@ HUB: Final = "bench"
 PUBLISHED: Final = "published"
 KEYS: Final = 100
 SENT_AT_ONCE: Final = 2000
-SAMPLE_INTERVAL_S: Final = 0.2
-TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-
 
 NEEDED: Final = (
     "body binary, partition string, offset string, sequenceNumber bigint, enqueuedTime timestamp"
@@ -81,6 +79,9 @@ class Result:
     cpu_us_per_row: float
     of_rate: float
     """Its rows per second, as a part of those of *rate -> noop*."""
+
+    times_made: float
+    """Its processor time, as a multiple of that of *made -> noop* in the same round."""
 
 
 # --- the emulator, in a process of its own --------------------------------------------------------
@@ -152,50 +153,6 @@ def run_receiver(conn_str: str, options: argparse.Namespace) -> Figures:
 
 
 # --- Spark ----------------------------------------------------------------------------------------
-
-
-class ProcessorTime:
-    """Processor time of Java and of all processes below it, sampled from time to time.
-
-    For a process that has ended, the last sample counts.
-    """
-
-    def __init__(self) -> None:
-        self._own: dict[int, int] = {}
-        self._begun = sum(self._sample().values())
-        self._sampled_at = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """The processor time since the start."""
-        return (sum(self._sample().values()) - self._begun) / TICKS_PER_S
-
-    def wait(self) -> None:
-        """Sleep for a moment, and take a sample if it is time."""
-        time.sleep(0.01)
-        if time.monotonic() - self._sampled_at > SAMPLE_INTERVAL_S:
-            self._sample()
-            self._sampled_at = time.monotonic()
-
-    def _sample(self) -> dict[int, int]:
-        parents: dict[int, int] = {}
-        ticks: dict[int, int] = {}
-        mine: set[int] = set()
-        for entry in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                name, _, rest = entry.read_text().rpartition(")")
-            except OSError:
-                continue  # it ended just now
-            pid, fields = int(entry.parent.name), rest.split()
-            parents[pid] = int(fields[1])
-            ticks[pid] = int(fields[11]) + int(fields[12])
-            # Not the emulator, which is another child of this process.
-            if parents[pid] == os.getpid() and name.endswith("(java"):
-                mine.add(pid)
-        while found := {pid for pid, parent in parents.items() if parent in mine} - mine:
-            mine |= found
-        self._own |= {pid: ticks[pid] for pid in mine if pid in ticks}
-        return self._own
 
 
 def run_query(frame: DataFrame, write_to: WriteTo, batches: int | None = None) -> Figures:
@@ -362,12 +319,21 @@ def report(found: Mapping[str, Sequence[Figures]]) -> list[Result]:
         n: statistics.median(rows for rows, _ in figures) for n, figures in found.items()
     }
     rate = rows_by_name.get("rate -> noop", math.nan)
+    made = [cpu for _, cpu in found.get("made -> noop", ())]
     return [
         Result(
             candidate=name,
             rows_per_s=round(rows_by_name[name]),
             cpu_us_per_row=round(statistics.median(cpu for _, cpu in figures), 2),
             of_rate=round(rows_by_name[name] / rate, 3),
+            times_made=round(
+                statistics.median(
+                    cpu / bound for (_, cpu), bound in zip(figures, made, strict=True)
+                )
+                if made
+                else math.nan,
+                2,
+            ),
         )
         for name, figures in found.items()
     ]

@@ -17,6 +17,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         EventProcessorConfig,
         FailureAction,
         FailurePolicy,
+        RecreatedHub,
         ResourceProcessorConfig,
     )
     from eventproc.errors import (
@@ -25,6 +26,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         DuplicateOwnerError,
         EventProcError,
         HandlerCancelledError,
+        HubRecreatedError,
         LeaseLostError,
         OwnershipLostError,
         ReceiverDisplacedError,
@@ -129,6 +131,7 @@ __all__ = [
     "HandlerCancelledError",
     "HeldResource",
     "HoldCounters",
+    "HubRecreatedError",
     "LeaseLostError",
     "LeaseMode",
     "LoadBalancingStrategy",
@@ -145,6 +148,7 @@ __all__ = [
     "PumpStatistics",
     "ReceivedEvent",
     "ReceiverDisplacedError",
+    "RecreatedHub",
     "ResourceHandler",
     "ResourceProcessor",
     "ResourceProcessorConfig",

@@ -57,6 +57,26 @@ class StoreCorruptError(StoreError):
     is_final = True
 
 
+class HubRecreatedError(StoreError):
+    """A checkpoint is of a hub that was deleted and created again under the same name.
+
+    Its position means nothing in the new hub, so the partition is not served until an operator
+    moves the checkpoint. With ``RecreatedHub.EARLIEST`` this is never raised.
+    """
+
+    is_final = True
+
+    def __init__(self, partition_id: str, sequence_number: int | None) -> None:
+        number = "" if sequence_number is None else f" {sequence_number}"
+        super().__init__(
+            f"the checkpoint of partition {partition_id!r} is of event{number} of a hub that does "
+            "not exist any more: the present hub was created again under the same name, so its "
+            "events are other ones. To handle them from the first, use `eventproc checkpoints "
+            f"reset --partition {partition_id} --to earliest`; to do so whenever that happens, set "
+            "recreated_hub to EARLIEST (--recreated-hub earliest)"
+        )
+
+
 class StoreReplacedError(StoreCorruptError):
     """The place that the store has open is not the one that other processes find any more.
 
@@ -112,6 +132,17 @@ class DeadLetterError(EventProcError):
     """A dead letter is not known to be stored. Safe to retry: it may be stored twice."""
 
 
+class LetterDamagedError(EventProcError):
+    """What lies in the place of a dead letter is none; the message says what is wrong with it."""
+
+
+class LetterRefusedError(EventProcError):
+    """A dead letter cannot be replayed as it is: the hub refuses its event, or the handler failed.
+
+    It stays where it is.
+    """
+
+
 class OwnershipLostError(EventProcError):
     """This processor no longer owns the partition: stop, and never retry.
 
@@ -160,16 +191,18 @@ class StateUnreadableError(EventProcError, ValueError):
 
 
 class StateRefusedError(EventProcError):
-    """A handler set ``context.state`` although ``key_concurrency`` is above 1.
+    """A handler set ``context.state`` where no state belongs to a position.
 
     State belongs to one position: what is handled below it. With key lanes, events above the
-    position are handled as well, so no state is that of a position.
+    position are handled as well, so no state is that of a position. Nor does a dead letter that is
+    replayed straight through a handler change the position.
     """
 
-    def __init__(self, partition_id: str) -> None:
-        super().__init__(
-            f"state of partition {partition_id!r} was set with key_concurrency above 1: there, "
-            "events above the position are handled as well, so no state belongs to a position; "
-            "keep it elsewhere, or set key_concurrency to 1"
-        )
+    def __init__(
+        self,
+        partition_id: str,
+        why: str = "with key_concurrency above 1: there, events above the position are handled as "
+        "well, so no state belongs to a position; keep it elsewhere, or set key_concurrency to 1",
+    ) -> None:
+        super().__init__(f"state of partition {partition_id!r} was set {why}")
         self.partition_id = partition_id

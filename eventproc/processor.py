@@ -8,7 +8,7 @@ from eventproc.handler import HandlerFactory
 from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup
 from eventproc.partition.pump import PartitionPump
-from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, Roster
+from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, HealthReporter, Roster
 from eventproc.resources.handler import ResourceHandlerFactory
 from eventproc.resources.names import Resources
 from eventproc.resources.pump import ResourcePump
@@ -55,6 +55,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         rng: Random | None = None,
         clock: Callable[[], float] | None = None,
         telemetry: Telemetry | None = None,
+        health: HealthReporter | None = None,
     ) -> None:
         """Check the arguments; nothing is opened before ``start``.
 
@@ -74,6 +75,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             rng: Source of randomness, for jitter and random names.
             clock: Returns seconds, also counting suspended time; for lease times.
             telemetry: Where metrics and spans go; OpenTelemetry's global providers if not given.
+            health: Reports whether the processor is healthy: a ``HealthServer``.
 
         Raises:
             ConfigurationError: the arguments cannot work; the message names the remedy.
@@ -95,6 +97,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             owner_id=owner_id,
             offset_format=source.offset_format,
             roster=roster,
+            health=health,
             rng=rng,
             clock=clock,
             log=log,
@@ -164,6 +167,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
         rng: Random | None = None,
         clock: Callable[[], float] | None = None,
         telemetry: Telemetry | None = None,
+        health: HealthReporter | None = None,
     ) -> None:
         """Check the arguments; nothing is opened before ``start``.
 
@@ -182,6 +186,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
             rng: Source of randomness, for jitter and random names.
             clock: Returns seconds, also counting suspended time; for lease times.
             telemetry: Where metrics go; OpenTelemetry's global providers if not given.
+            health: Reports whether the processor is healthy: a ``HealthServer``.
 
         Raises:
             ConfigurationError: the arguments cannot work; the message names the remedy.
@@ -194,6 +199,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
             config,
             owner_id=owner_id,
             roster=roster,
+            health=health,
             rng=rng,
             clock=clock,
             log=get_logger("eventproc.processor", resource_group=group),

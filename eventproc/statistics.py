@@ -1,7 +1,19 @@
 """Snapshots of a processor and its partitions, for logs, metrics and health checks."""
 
 from dataclasses import dataclass, fields
+from enum import Enum
 from typing import Self
+
+
+class Phase(Enum):
+    """What a processor is doing."""
+
+    STARTING = "starting"
+    """It opens its connections and enters the group."""
+
+    SERVING = "serving"
+    STOPPING = "stopping"
+    """It drains and leaves the group, or has failed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,11 +98,23 @@ class PumpStatistics:
     """Why the store refuses the partition's checkpoint, or that it is damaged: an operator has to
     act. If the checkpoint cannot be adopted, the partition is not served. ``None``: no error."""
 
+    is_served: bool = True
+    """Its handler was initialized, and is not being closed."""
+
+    is_trusted: bool = True
+    """Whether the lease is trusted: if not, no event is delivered."""
+
     is_paused: bool
     """Receiving is paused."""
 
     is_stalled: bool
     """The partition has work, and completed none of it for ``stall_timeout``."""
+
+    progress_age_seconds: float = 0.0
+    """Time since an event was completed, or received for the first time, or since the start."""
+
+    call_seconds: float | None = None
+    """For how long a call of the handler has completed nothing; ``None``: there is no call."""
 
     counters: DeliveryCounters
     """Counted since the pump was started."""
@@ -124,6 +148,12 @@ class GroupStatistics:
     owner_id: str
     owned: tuple[str, ...]
     """The partitions, or the resources, whose lease it holds."""
+
+    handing_over: tuple[str, ...] = ()
+    """Those that are being handed over, to another processor or because this one stops."""
+
+    restarting: tuple[str, ...] = ()
+    """Those that are not served because of a failure, and are tried again after a wait."""
 
     prepared: tuple[str, ...] = ()
     """What it is a backup of, with a handler that is ready."""
@@ -161,6 +191,9 @@ class GroupStatistics:
 
     lease_margin_seconds: float | None
     """For how long the lease closest to its end is still trusted; ``None`` without a lease."""
+
+    store_error: str | None = None
+    """Why the latest cycle failed: the store did not answer, or refuses; ``None``: it did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

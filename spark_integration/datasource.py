@@ -9,6 +9,7 @@ from spark_integration.options import parse_source_options
 from spark_integration.publish.options import is_publishing, parse_publish_options
 from spark_integration.publish.rows import check_columns
 from spark_integration.publish.writer import PublishBatchWriter, PublishStreamWriter
+from spark_integration.python_worker import init_python_worker
 from spark_integration.sink.options import parse_sink_options
 from spark_integration.sink.rows import check_rows
 from spark_integration.sink.stream_writer import EventProcStreamWriter
@@ -61,7 +62,11 @@ class EventProcDataSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: ARG002, FBT001 - Spark calls it so
     ) -> EventProcStreamWriter | PublishStreamWriter:
-        """The writer of ``writeStream``, which publishes or calls handlers."""
+        """The writer of ``writeStream``, which publishes or calls handlers.
+
+        Spark calls this for each micro-batch, in a process that it keeps for the query.
+        """
+        init_python_worker()
         if is_publishing(self.options):
             options = parse_publish_options(self.options)
             check_columns(schema)

@@ -9,7 +9,7 @@ def init_python_worker() -> None:
     """Exclude all objects that exist now from garbage collection. Later calls do nothing.
 
     PySpark collects garbage after every task. With the imported modules among the collected
-    objects that takes 15 to 20 ms; once they are frozen, next to nothing.
+    objects that takes 30 to 60 ms; once they are frozen, next to nothing.
     """
     gc.collect()
     gc.freeze()

@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, settings
 from eventproc.errors import ConfigurationError
 from eventproc.sources.eventhubs.options import ReceivePath, receive_path_by_default
 from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.servers.postgres_server import PostgresServer
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
 
 HERE = Path(__file__).parent
@@ -217,3 +218,10 @@ def rabbitmq(has_rabbitmq: None) -> Iterator[RabbitMqBroker]:
     """
     with RabbitMqBroker() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Yield one PostgreSQL server; a test uses a schema of its own."""
+    with PostgresServer() as server:
+        yield server

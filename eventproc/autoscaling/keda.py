@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
 from eventproc.autoscaling.autoscaler import Autoscaler
+from eventproc.endpoints.address import ListenAddress
 from eventproc.errors import ConfigurationError
 from eventproc.extras import needing
 
@@ -94,8 +95,8 @@ def message_class(name: str) -> _Message:
 
 
 @asynccontextmanager
-async def serve_keda(host: str, port: int, scaler: Autoscaler) -> AsyncIterator[int]:
-    """Serve for as long as the block lasts; yields the port.
+async def serve_keda(address: ListenAddress, scaler: Autoscaler) -> AsyncIterator[ListenAddress]:
+    """Serve for as long as the block lasts; yields the address with its port.
 
     Raises:
         ConfigurationError: The address cannot be listened on.
@@ -103,15 +104,14 @@ async def serve_keda(host: str, port: int, scaler: Autoscaler) -> AsyncIterator[
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((_handlers(scaler),))
     try:
-        bound = server.add_insecure_port(f"{host}:{port}")
+        bound = server.add_insecure_port(str(address))
     except RuntimeError as error:
         raise ConfigurationError(
-            f"--grpc {host}:{port} cannot be listened on: the address is in use or not of this "
-            "machine"
+            f"--grpc {address} cannot be listened on: the address is in use or not of this machine"
         ) from error
     await server.start()
     try:
-        yield bound
+        yield address if address.path else ListenAddress(address.host, bound)
     finally:
         await server.stop(GRACE_S)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from eventproc.cli.arguments.grouped import with_groups
-from eventproc.cli.verbs import checkpoints
+from eventproc.cli.verbs import checkpoints, dead_letters, store
 from eventproc.cli.verbs.demo import demo
 from eventproc.cli.verbs.demo_rabbitmq import demo_rabbitmq
 from eventproc.cli.verbs.demo_spark import demo_spark
@@ -60,7 +60,8 @@ _VERBS: Final[_Examples] = {
     demo_spark: ("eventproc demo-spark", "eventproc demo-spark --events 20000 --format json"),
     run: (
         "eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db",
-        "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints",
+        "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints --workers 4",
+        "eventproc run orders:OrderHandler --eventhub orders --store postgres:ORDERS_DSN",
     ),
     hold: (
         "eventproc hold keys:Key --resources key-1,key-2 --group keys --store sqlite:group.db",
@@ -90,10 +91,16 @@ _CHECKPOINT_VERBS: Final[_Examples] = {
     checkpoints.lag: ("eventproc checkpoints lag --eventhub orders --store sqlite:group.db",),
     checkpoints.reset: (
         "eventproc checkpoints reset --to -1000 --eventhub orders --store sqlite:group.db",
-        "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run ...",
+        (
+            "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run "
+            "--eventhub orders --store blob:checkpoints"
+        ),
     ),
     checkpoints.set_: (
-        "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 ...",
+        (
+            "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 "
+            "--eventhub orders --store sqlite:group.db"
+        ),
     ),
     checkpoints.export: (
         "eventproc checkpoints export orders.json --eventhub orders --store sqlite:group.db",
@@ -101,6 +108,33 @@ _CHECKPOINT_VERBS: Final[_Examples] = {
     checkpoints.import_: (
         "eventproc checkpoints import orders.json --eventhub orders --store blob:checkpoints",
     ),
+}
+
+
+_LETTER_VERBS: Final[_Examples] = {
+    dead_letters.list_: (
+        "eventproc dead-letters list blob:dead-letters",
+        "eventproc dead-letters list blob:dead-letters --partition 3 --error ValueError",
+    ),
+    dead_letters.show: (
+        "eventproc dead-letters show blob:dead-letters --partition 3 --since 2026-01-31T08:00:00Z",
+    ),
+    dead_letters.replay: (
+        "eventproc dead-letters replay blob:dead-letters",
+        "eventproc dead-letters replay blob:dead-letters --handler orders:OrderHandler",
+        "eventproc dead-letters replay eventhub:dead --store sqlite:group.db --dry-run",
+    ),
+    dead_letters.drop: (
+        "eventproc dead-letters drop blob:dead-letters --until 2026-01-31T08:00:00Z",
+    ),
+}
+
+_STORE_VERBS: Final[_Examples] = {
+    store.init: (
+        "eventproc store init --store postgres:ORDERS_DSN",
+        "eventproc store init --store sqlite:group.db",
+    ),
+    store.check: ("eventproc store check --store postgres:ORDERS_DSN",),
 }
 
 
@@ -131,7 +165,37 @@ _checkpoints_app = typer.Typer(
 
 @_checkpoints_app.callback(invoke_without_command=True)
 def _checkpoints(context: typer.Context) -> None:
-    """List the checkpoints of a group, move them, or copy them to another store or group."""
+    """See the checkpoints of a group and its lag, replay or skip events, copy it to a new store."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
+
+
+_letters_app = typer.Typer(
+    name="dead-letters",
+    epilog=_epilog([examples[0] for examples in _LETTER_VERBS.values()]),
+    rich_markup_mode=None,
+)
+
+
+@_letters_app.callback(invoke_without_command=True)
+def _letters(context: typer.Context) -> None:
+    """Show the events that were given up, deliver them again, or drop them."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
+
+
+_store_app = typer.Typer(
+    name="store",
+    epilog=_epilog([examples[0] for examples in _STORE_VERBS.values()]),
+    rich_markup_mode=None,
+)
+
+
+@_store_app.callback(invoke_without_command=True)
+def _store(context: typer.Context) -> None:
+    """Create what a checkpoint store needs, and check that it can be used."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit
@@ -139,4 +203,8 @@ def _checkpoints(context: typer.Context) -> None:
 
 _add_verbs(app, _VERBS)
 _add_verbs(_checkpoints_app, _CHECKPOINT_VERBS)
+_add_verbs(_letters_app, _LETTER_VERBS)
+_add_verbs(_store_app, _STORE_VERBS)
 app.add_typer(_checkpoints_app, short_help=_sentence(_checkpoints))
+app.add_typer(_letters_app, short_help=_sentence(_letters))
+app.add_typer(_store_app, short_help=_sentence(_store))

@@ -5,6 +5,7 @@ from eventproc.config.events import (
     EventProcessorConfig,
     FailureAction,
     FailurePolicy,
+    RecreatedHub,
     partition_key_of,
 )
 from eventproc.config.group import REBALANCE_INTERVAL, Backoff, GroupConfig, Weight
@@ -18,6 +19,7 @@ __all__ = [
     "FailureAction",
     "FailurePolicy",
     "GroupConfig",
+    "RecreatedHub",
     "ResourceProcessorConfig",
     "Weight",
     "partition_key_of",

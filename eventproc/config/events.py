@@ -115,6 +115,22 @@ class FailurePolicy:
         check_settings(self)
 
 
+class RecreatedHub(Enum):
+    """What happens to a partition whose hub was deleted and created again under the same name.
+
+    The same holds for a Kafka topic or a stream. The position of its checkpoint means nothing then:
+    events of the new hub may have the same numbers.
+    """
+
+    STOP = "stop"
+    """The partition stays owned and is not served; it begins when an operator has moved its
+    checkpoint (``eventproc checkpoints reset``)."""
+
+    EARLIEST = "earliest"
+    """The checkpoint and the handler's state are dropped, and the new hub is read from its first
+    event."""
+
+
 def partition_key_of(event: ReceivedEvent) -> str | None:
     """Return the event's partition key: the default ``key_selector``."""
     return event.partition_key
@@ -134,6 +150,10 @@ class EventProcessorConfig(GroupConfig):
 
     initial_positions: Mapping[str, EventPosition] = field(default_factory=dict)
     """Where to begin single partitions that have no checkpoint, by partition id."""
+
+    recreated_hub: RecreatedHub = RecreatedHub.STOP
+    """What happens if the hub was deleted and created again since a checkpoint was written. It is
+    reported by the log event ``hub_recreated`` in either case."""
 
     checkpoint_policy: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     """When checkpoints are written automatically."""
@@ -170,11 +190,15 @@ class EventProcessorConfig(GroupConfig):
     idle_timeout: PositiveSpan | None = None
     """``on_idle`` is called each time that no event was received for this long; ``None``: never."""
 
-    stall_timeout: PositiveSpan | None = None
+    stall_timeout: PositiveSpan | None = timedelta(minutes=5)
     """A partition that has work and completes none of it for this long is stalled: a warning is
-    logged and its receiver opened again. After the same time once more, its pump stops, and the
-    partition goes to another member if there is one. One call of the handler that lasts this long
-    is cancelled, and the pump stops at once. ``None``: no check."""
+    logged (``stall_detected``), and its receiver opened again if it returns no events although the
+    hub has some. Five minutes as Kafka's ``max.poll.interval.ms``. ``None``: no check."""
+
+    failover_timeout: PositiveSpan | None = None
+    """A partition that has work and completes none of it for this long is given up: calls under way
+    are cancelled, and it goes to another processor, if there is one. So no call of the handler may
+    need that long. ``None``: it stays here."""
 
     receiver_backoff: Backoff = field(default_factory=lambda: Backoff(maximum=timedelta(seconds=5)))
     """The waits before a failed receiver is opened again, and before a failed checkpoint is written

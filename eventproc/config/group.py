@@ -89,7 +89,8 @@ class GroupConfig:
     """How long ``stop()`` serves on after it announced that it leaves. In that time the other
     members notice, and begin to poll every ``rebalance_interval``, so that they take over its
     partitions quickly. ``None``: the time that the others may need to notice, at most a third of
-    ``shutdown_timeout``. Without other members there is no delay."""
+    ``shutdown_timeout``; with a store that tells of changes, ``rebalance_interval``. Without other
+    members there is no delay."""
 
     deployment_id: str = ""
     """The deployment that this processor belongs to: a version, an image tag. A processor that

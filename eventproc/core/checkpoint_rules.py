@@ -1,7 +1,8 @@
 """Where does a partition begin, and may this checkpoint be written?
 
 Rule 1: a checkpoint names the *last handled* event; reading begins after it.
-Rule 2: a checkpoint never moves to a lower sequence number, except by an operator's reset.
+Rule 2: a checkpoint never moves to a lower sequence number, except by an operator's reset, and
+where the hub was deleted and created again.
 Rule 3: a checkpoint always has a position: Azure's readers fail a whole listing on an empty one.
 """
 
@@ -9,7 +10,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition, SequenceRange
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    EventPosition,
+    PartitionProperties,
+    SequenceRange,
+)
 
 BEFORE_FIRST_SEQUENCE_NUMBER: Final = -1
 BEFORE_FIRST_OFFSET: Final = "-1"
@@ -19,6 +26,9 @@ SDKs begin after it like after any other offset."""
 _OPERATOR: Final = "operator//"
 """The prefix of ``writer`` in a checkpoint that an operator moved. Its second part is empty, which
 no part of a pump's ``writer`` is."""
+
+_FORMER_HUB: Final = "former-hub//"
+"""The prefix of ``writer`` in a checkpoint whose hub was found to be deleted and created again."""
 
 
 def operators_writer(token: str) -> str:
@@ -31,6 +41,51 @@ def is_moved_by_operator(checkpoint: Checkpoint) -> bool:
     return checkpoint.writer is not None and checkpoint.writer.startswith(_OPERATOR)
 
 
+def former_hubs_writer(writer: str) -> str:
+    """Return the ``writer`` that marks a checkpoint as one of a hub that was deleted."""
+    return _FORMER_HUB + writer.removeprefix(_FORMER_HUB)
+
+
+def is_of_former_hub(checkpoint: Checkpoint, hub_created_at: datetime | None) -> bool:
+    """Whether a hub was deleted and created again since the checkpoint was written.
+
+    Either an owner that noticed it marked the checkpoint, or the hub is younger. The mark stays
+    true when the new hub has grown beyond the checkpoint's position.
+
+    Args:
+        checkpoint: As it was found, before it is adopted.
+        hub_created_at: When the present hub was created; ``None`` if the source does not say.
+    """
+    if checkpoint.writer is not None and checkpoint.writer.startswith(_FORMER_HUB):
+        return True
+    return (
+        hub_created_at is not None
+        and checkpoint.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER
+        and checkpoint.last_modified < hub_created_at
+    )
+
+
+def is_beyond_end(sequence_number: int | None, end: PartitionProperties) -> bool:
+    """Whether the hub never had an event of this number: the position is of another log."""
+    return sequence_number is not None and sequence_number > end.last_enqueued_sequence_number
+
+
+def restart_in_new_hub(checkpoint: Checkpoint, writer: str) -> CheckpointUpdate:
+    """Return the write that replaces a checkpoint of a former hub: before the first event.
+
+    The state goes, too: it is of events that do not exist any more.
+    """
+    return CheckpointUpdate(
+        partition_id=checkpoint.partition_id,
+        offset=BEFORE_FIRST_OFFSET,
+        sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER,
+        replaces=checkpoint,
+        writer=writer,
+        state=b"",
+        is_reset=True,
+    )
+
+
 def pumps_writer(owner_id: str, incarnation: str, pump_number: int) -> str:
     """Return the ``writer`` of one pump of one run of a processor."""
     return f"{owner_id}/{incarnation}/{pump_number}"
@@ -38,7 +93,8 @@ def pumps_writer(owner_id: str, incarnation: str, pump_number: int) -> str:
 
 def pump_owner(writer: str | None) -> str | None:
     """Return the owner id of the pump that a ``writer`` names; ``None`` if it names no pump."""
-    owner_id, _, rest = (writer or "").rpartition("/")[0].rpartition("/")
+    written = (writer or "").removeprefix(_FORMER_HUB)
+    owner_id, _, rest = written.rpartition("/")[0].rpartition("/")
     return owner_id if owner_id and rest else None
 
 

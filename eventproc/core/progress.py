@@ -183,6 +183,10 @@ class PartitionProgress:
         self._change(sequence_number=sequence_number, offset=offset)
         self._newest = sequence_number
 
+    def touch(self) -> None:
+        """Have the next ``snapshot`` stored, even if it is the same as the last one."""
+        self._change()
+
     def count_delivery(self, delivery_count: int) -> None:
         """Set the delivery count of the events after the position; see ``core.deliveries``."""
         if delivery_count != self._place.delivery_count:

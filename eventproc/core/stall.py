@@ -1,10 +1,11 @@
 """Is a partition stalled, and what to do about it?
 
-Rule 1: a partition is stalled if it has work and completed none of it for ``stall_timeout``,
-unless it is paused, rate-limited or waiting for its lease.
-Rule 2: if a call of the handler completes nothing for that long, the partition is given up at once:
-a new receiver would not help. Otherwise the stall is logged and the receiver opened again; the
-partition is given up after another ``stall_timeout``.
+Rule 1: a partition is stalled if it has work and completed none of it for ``stall_timeout``, unless
+it is paused, rate-limited or waiting for its lease; or if a call of the handler has completed
+nothing for that long.
+Rule 2: a stall is reported once. The receiver is opened again only if the partition waits for it:
+otherwise a new one would not help, and a queue would deliver again what is under way.
+Rule 3: with ``failover_timeout``, the partition is given up after that time.
 """
 
 from dataclasses import dataclass
@@ -15,10 +16,19 @@ class StallStep(Enum):
     """What to do now."""
 
     NOTHING = "nothing"
-    RESTART = "restart"
-    """Log the stall, and open the receiver again."""
+    """It is not stalled, or not any more."""
+
+    REPORT = "report"
+    """Log and count the stall."""
+
+    REOPEN = "reopen"
+    """Open the receiver again, and report the stall if that was not done."""
+
+    WAIT = "wait"
+    """The stall lasts, and there is nothing more to do."""
 
     GIVE_UP = "give_up"
+    """Stop the pump, and let another member have the partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,29 +36,38 @@ class Condition:
     """The state of one partition."""
 
     idle_s: float
-    """For how many seconds no event was completed, or skipped as completed before."""
+    """For how many seconds no event was completed, or received for the first time."""
 
     call_s: float | None
     """For how many seconds a call of the handler has completed nothing; ``None`` if there is no
     call under way."""
 
     has_work: bool
-    """Whether the hub has events that are not handled."""
+    """Whether events were received that are not done, or the hub has more."""
+
+    is_starved: bool
+    """Whether it waits for events that the hub has."""
 
     is_held_back: bool
     """Whether it is paused, or waits for a rate limit or for the lease."""
 
-    was_restarted: bool
-    """Whether the receiver was opened again since an event was completed."""
+    is_reported: bool
+    """Whether this stall was reported."""
+
+    was_reopened: bool
+    """Whether the receiver was opened again since the stall began."""
 
 
-def stall_step(condition: Condition, stall_timeout_s: float) -> StallStep:
+def stall_step(
+    condition: Condition, stall_timeout_s: float, failover_timeout_s: float | None
+) -> StallStep:
     """Return what to do about one partition."""
-    if condition.call_s is not None and condition.call_s >= stall_timeout_s:
+    waited_s = condition.idle_s if condition.has_work and not condition.is_held_back else 0.0
+    stalled_s = max(waited_s, condition.call_s or 0.0)
+    if stalled_s < stall_timeout_s:
+        return StallStep.NOTHING
+    if failover_timeout_s is not None and stalled_s >= failover_timeout_s:
         return StallStep.GIVE_UP
-    if condition.is_held_back or not condition.has_work:
-        return StallStep.NOTHING
-    patience_s = 2 * stall_timeout_s if condition.was_restarted else stall_timeout_s
-    if condition.idle_s < patience_s:
-        return StallStep.NOTHING
-    return StallStep.GIVE_UP if condition.was_restarted else StallStep.RESTART
+    if condition.is_starved and waited_s >= stall_timeout_s and not condition.was_reopened:
+        return StallStep.REOPEN
+    return StallStep.WAIT if condition.is_reported else StallStep.REPORT

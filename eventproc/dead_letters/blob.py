@@ -1,35 +1,47 @@
-"""A sink that writes dead letters to Azure Blob Storage, one JSON blob for each event.
+"""Dead letters in Azure Blob Storage, one JSON blob for each event: sink and reader.
 
 The only module of this package that imports ``azure.storage``. It needs the extra ``blob``.
 """
 
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Self, cast
 from urllib.parse import urlsplit
 
-from eventproc.errors import ConfigurationError, DeadLetterError
+from eventproc.concurrency.tasks import together
+from eventproc.errors import ConfigurationError, DeadLetterError, LetterDamagedError
 from eventproc.extras import needing
 from eventproc.identity import NoTokenError, SharedCredential, shared
-from eventproc.models import DeadLetter
+from eventproc.models import DeadLetter, StoredLetter, letter_from_json
 from eventproc.network import HttpProxy
 from eventproc.network.failures import failure_of
-from eventproc.ports import DeadLetterSink
+from eventproc.ports import DeadLetterReader, DeadLetterSink
 from eventproc.settings import SECRET, checked
 
 with needing("blob"):
+    from azure.core import MatchConditions
     from azure.core.credentials import (
         AzureNamedKeyCredential,
         AzureSasCredential,
         TokenCredential,
     )
     from azure.core.credentials_async import AsyncTokenCredential
-    from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoundError
+    from azure.core.exceptions import (
+        AzureError,
+        HttpResponseError,
+        ResourceModifiedError,
+        ResourceNotFoundError,
+    )
     from azure.storage.blob import ContentSettings
     from azure.storage.blob.aio import ContainerClient
 
 REQUEST_TIMEOUT: Final = timedelta(seconds=10)
+
+AT_ONCE_MAX: Final = 16
+"""How many blobs are read at the same time."""
 
 Credential = (
     AzureNamedKeyCredential
@@ -43,17 +55,13 @@ Credential = (
 REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
-class BlobDeadLetterSink(DeadLetterSink):
-    """Writes ``{prefix}/{namespace}/{hub}/{group}/{partition}/{sequence number}.json``.
-
-    If a letter of the same event is stored again, it replaces the first one. The container must
-    exist. It may be the container of the checkpoints: the stores do not read the blobs below
-    ``dead-letters``.
+class _Container:
+    """The container of dead letters, and the folder in it.
 
     Args:
         account_url: for example ``https://contoso.blob.core.windows.net``.
         container: the name of the container.
-        credential: a token credential, key or signature. The sink does not close it.
+        credential: a token credential, key or signature. It is not closed here.
         prefix: the folder below which letters are kept.
         ca_bundle: a file with the certificates to trust; by default those of the system.
         http_proxy: the HTTP proxy to connect through; by default that of ``HTTPS_PROXY``, if any.
@@ -89,6 +97,11 @@ class BlobDeadLetterSink(DeadLetterSink):
         self._prefix = prefix.strip("/")
         self._client: ContainerClient | None = None
 
+    def _opened(self) -> ContainerClient:
+        if self._client is None:
+            raise DeadLetterError("the container is not open")
+        return self._client
+
     @classmethod
     @checked
     def from_connection_string(
@@ -100,7 +113,7 @@ class BlobDeadLetterSink(DeadLetterSink):
         ca_bundle: str | None = None,
         http_proxy: HttpProxy | None = None,
     ) -> Self:
-        """Build a sink from a storage account's connection string.
+        """Build one from a storage account's connection string.
 
         Raises:
             ConfigurationError: it is not a connection string of a storage account; the message
@@ -162,16 +175,29 @@ class BlobDeadLetterSink(DeadLetterSink):
         if client is not None:
             await client.close()
 
+
+class BlobDeadLetterSink(_Container, DeadLetterSink):
+    """Writes ``{prefix}/{namespace}/{hub}/{group}/{partition}/{sequence number}.json``.
+
+    If a letter of the same event is stored again, it replaces the first one. The container must
+    exist. It may be the container of the checkpoints: the stores do not read the blobs below
+    ``dead-letters``.
+
+    Args:
+        account_url: for example ``https://contoso.blob.core.windows.net``.
+        container: the name of the container.
+        credential: a token credential, key or signature. The sink does not close it.
+        prefix: the folder below which letters are kept.
+    """
+
     async def store(self, letter: DeadLetter) -> None:
         """Write the letter; it replaces a letter of the same event.
 
         Raises:
             DeadLetterError: it was not stored, or not known to be.
         """
-        if self._client is None:
-            raise DeadLetterError("the sink is not open")
         try:
-            await self._client.upload_blob(
+            await self._opened().upload_blob(
                 self._name(letter),
                 letter.to_json(),
                 overwrite=True,
@@ -186,6 +212,75 @@ class BlobDeadLetterSink(DeadLetterSink):
         group = "/".join(letter.group.key)
         number = f"{letter.event.sequence_number:019}"  # padded, so that listings are in order
         return f"{self._prefix}/{group}/{letter.partition_id}/{number}.json"
+
+
+class BlobDeadLetterReader(_Container, DeadLetterReader):
+    """Reads the letters of a ``BlobDeadLetterSink``, ``AT_ONCE_MAX`` blobs at the same time.
+
+    The arguments are those of the sink. Blobs below the folder that have no name of a letter are
+    left out.
+    """
+
+    async def letters(self) -> AsyncIterator[StoredLetter]:
+        """Yield the letters of the container, by group, partition and sequence number."""
+        client = self._opened()
+        with self._answered("listing the dead letters of"):
+            # All names first: a letter that is stored meanwhile is not of this listing.
+            listing = client.list_blob_names(name_starts_with=f"{self._prefix}/")
+            names = sorted([name async for name in listing if _is_letter(name)])
+        for start in range(0, len(names), AT_ONCE_MAX):
+            some = names[start : start + AT_ONCE_MAX]
+            for stored in await together(*(self._read(client, name) for name in some)):
+                if stored is not None:
+                    yield stored
+
+    async def remove(self, stored: StoredLetter) -> bool:
+        """Delete a letter's blob, unless it was written again since it was read."""
+        etag = stored.handle
+        assert isinstance(etag, str), "a letter of this reader"
+        with self._answered("removing a dead letter from"):
+            try:
+                await self._opened().delete_blob(
+                    stored.place, etag=etag, match_condition=MatchConditions.IfNotModified
+                )
+            except (ResourceNotFoundError, ResourceModifiedError):
+                return False
+        return True
+
+    async def _read(self, client: ContainerClient, name: str) -> StoredLetter | None:
+        """Return a letter; ``None`` if it was removed since the listing."""
+        with self._answered("reading a dead letter of"):
+            try:
+                blob = await client.download_blob(name)
+                raw = await blob.readall()
+            except ResourceNotFoundError:
+                return None
+        letter, damage = None, ""
+        try:
+            letter = letter_from_json(raw)
+        except LetterDamagedError as error:
+            damage = str(error)
+        return StoredLetter(
+            place=name,
+            letter=letter,
+            damage=damage,
+            raw=b"" if letter else raw,
+            handle=blob.properties.etag,
+        )
+
+    @contextmanager
+    def _answered(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (AzureError, NoTokenError, OSError) as error:
+            raise DeadLetterError(
+                f"{what} container {self._container!r} failed: {error}"
+            ) from error
+
+
+def _is_letter(name: str) -> bool:
+    stem, dot, kind = name.rpartition("/")[2].rpartition(".")
+    return bool(dot) and kind == "json" and stem.isdecimal()
 
 
 def _setting_to_correct(error: Exception) -> str:

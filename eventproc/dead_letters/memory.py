@@ -1,8 +1,10 @@
-"""A sink that keeps dead letters in memory, for tests."""
+"""Dead letters in memory, for tests: sink and reader."""
+
+from collections.abc import AsyncIterator
 
 from eventproc.errors import DeadLetterError
-from eventproc.models import DeadLetter
-from eventproc.ports import DeadLetterSink
+from eventproc.models import DeadLetter, StoredLetter
+from eventproc.ports import DeadLetterReader, DeadLetterSink
 
 
 class MemoryDeadLetterSink(DeadLetterSink):
@@ -27,3 +29,43 @@ class MemoryDeadLetterSink(DeadLetterSink):
         if self.is_out:
             raise DeadLetterError("the sink does not answer: is_out is true")
         self._letter_by_id[letter.letter_id] = letter
+
+    def discard(self, letter: DeadLetter) -> bool:
+        """Remove this letter; return whether it was there, and not replaced."""
+        if self._letter_by_id.get(letter.letter_id) is not letter:
+            return False
+        del self._letter_by_id[letter.letter_id]
+        return True
+
+
+class MemoryDeadLetterReader(DeadLetterReader):
+    """Reads the letters of a ``MemoryDeadLetterSink`` of the same process."""
+
+    def __init__(self, sink: MemoryDeadLetterSink) -> None:
+        self._sink = sink
+
+    async def open(self) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    async def letters(self) -> AsyncIterator[StoredLetter]:
+        """Yield the letters that the sink has now."""
+        self._check()
+        letters = self._sink.letters
+        letters.sort(
+            key=lambda each: (each.group.key, each.partition_id, each.event.sequence_number)
+        )
+        for letter in letters:
+            yield StoredLetter(place=letter.letter_id, letter=letter)
+
+    async def remove(self, stored: StoredLetter) -> bool:
+        """Remove a letter, unless another one of its event has replaced it."""
+        self._check()
+        assert stored.letter is not None, "none in memory is damaged"
+        return self._sink.discard(stored.letter)
+
+    def _check(self) -> None:
+        if self._sink.is_out:
+            raise DeadLetterError("the sink does not answer: is_out is true")

@@ -186,6 +186,11 @@ class AmqpServer:
         """
         self._hub(hub).add_partitions(count)
 
+    def recreate_hub(self, hub: str) -> None:
+        """Delete a hub, and create one of the same name and with as many partitions."""
+        for partition in self._hub(hub).partitions:
+            partition.recreate()
+
     def expire_before(self, hub: str, partition_id: str, sequence_number: int) -> int:
         """Drop events below ``sequence_number``, as retention would; return how many."""
         return self._partition(hub, partition_id).drop_before(sequence_number)

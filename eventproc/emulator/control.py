@@ -55,6 +55,7 @@ class ControlEndpoint:
             "delay-deliveries": Fault(self._delay_deliveries, (*target, "delay_s")),
             "expire-before": Fault(self._expire_before, (*target, "sequence_number")),
             "add-partitions": Fault(self._add_partitions, ("hub", "count")),
+            "recreate-hub": Fault(self._recreate_hub, ("hub",)),
             "clear": Fault(partial(self._call, server.clear_faults)),
             "stop": Fault(partial(self._call, server.stop)),
             "start": Fault(partial(self._call, server.start)),
@@ -189,6 +190,10 @@ class ControlEndpoint:
         hub = given.required_text("hub")
         self._server.add_partitions(hub, given.whole_number("count", least=1, most=PARTITIONS_MAX))
         return {"partition_ids": self._server.partition_ids(hub)}
+
+    async def _recreate_hub(self, given: Parameters) -> Answer:
+        self._server.recreate_hub(given.required_text("hub"))
+        return {}
 
     async def _call(self, method: Callable[[], Awaitable[None] | None], _: Parameters) -> Answer:
         result = method()

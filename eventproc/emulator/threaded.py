@@ -179,6 +179,13 @@ class EventHubsEmulator:
         """Add partitions to a hub. With a directory, configure the new count for the next start."""
         self._call(self._running.add_partitions, hub, count)
 
+    def recreate_hub(self, hub: str) -> None:
+        """Delete a hub, and create one of the same name and with as many partitions.
+
+        Receivers are refused, events are gone, and sequence numbers begin at 0 again.
+        """
+        self._call(self._running.recreate_hub, hub)
+
     def expire_before(self, hub: str, partition_id: str, sequence_number: int) -> int:
         """Drop events below ``sequence_number``, as retention would; return how many."""
         return self._call(self._running.expire_before, hub, partition_id, sequence_number)

@@ -194,7 +194,7 @@ class BlockingPartitionContext:
         """Whether this call was cancelled: its events are delivered again, here or elsewhere.
 
         A call is cancelled when the partition is lost, the lease is not trusted, the call lasts for
-        ``stall_timeout``, or the time for a shutdown is over. Return then, or raise anything.
+        ``failover_timeout``, or the time for a shutdown is over. Return then, or raise anything.
         """
         return self._is_cancelled()
 

@@ -17,6 +17,8 @@ from eventproc.models.checkpoint import (
 from eventproc.models.dead_letter import TEXT_MAX, DeadLetter, describe_error
 from eventproc.models.events import (
     EVENT_FIELDS,
+    REPLAYED_FROM,
+    REPLAYED_FROM_PROPERTY,
     EventPosition,
     LastEnqueued,
     PartitionProperties,
@@ -44,12 +46,20 @@ from eventproc.models.ownership import (
     OwnershipSnapshot,
     PartitionOwnership,
 )
+from eventproc.models.stored_letter import (
+    StoredLetter,
+    in_order,
+    letter_from_details,
+    letter_from_json,
+)
 
 __all__ = [
     "COMPLETED_RANGES_MAX",
     "EVENT_FIELDS",
     "NO_OFFSET",
     "RECORD_BYTES_MAX",
+    "REPLAYED_FROM",
+    "REPLAYED_FROM_PROPERTY",
     "SEQUENCE_NUMBER_MAX",
     "STATE_BYTES_MAX",
     "TEXT_MAX",
@@ -80,8 +90,12 @@ __all__ = [
     "ReceivedEvent",
     "RecordResult",
     "SequenceRange",
+    "StoredLetter",
     "WriteOutcome",
     "body_bytes",
     "check_state",
     "describe_error",
+    "in_order",
+    "letter_from_details",
+    "letter_from_json",
 ]

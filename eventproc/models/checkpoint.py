@@ -134,7 +134,7 @@ class CheckpointUpdate:
     """As in ``Checkpoint``. Replaces what is stored."""
 
     is_reset: bool = False
-    """True only for an operator's reset, which may go back."""
+    """True where the position may go back: an operator's reset, or a hub that was created again."""
 
     def __post_init__(self) -> None:
         """Refuse values that no reader could use, and a position that goes back."""

@@ -104,6 +104,13 @@ class LastEnqueued:
     enqueued_time: datetime | None
 
 
+REPLAYED_FROM: Final = "eventproc-replayed-from"
+"""System property of an event that was replayed from a dead letter: the letter's id."""
+
+REPLAYED_FROM_PROPERTY: Final = "eventproc_replayed_from"
+"""The property under which a replay publishes it. Sources make it a system property, so that a
+handler gets the properties of the first publisher."""
+
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -145,6 +152,12 @@ class ReceivedEvent:
     def body_as_json(self, encoding: str = "utf-8") -> Any:  # noqa: ANN401 - JSON is anything
         """The body parsed as JSON; raises ``ValueError`` if it is not valid JSON."""
         return json.loads(self.body_as_str(encoding))
+
+    @property
+    def replayed_from(self) -> str | None:
+        """The id of the dead letter that this event was replayed from; ``None`` for any other."""
+        found = self.system_properties.get(REPLAYED_FROM)
+        return found if isinstance(found, str) else None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ReceivedEvent):

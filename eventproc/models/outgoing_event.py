@@ -23,3 +23,8 @@ class OutgoingEvent:
 
     properties: Mapping[str, PropertyValue | list[PropertyValue]] = field(default_factory=dict)
     """What is attached. A list stands for a Kafka header that occurs repeatedly."""
+
+    content_type: str | None = None
+    correlation_id: str | None = None
+    message_id: str | None = None
+    """These three are properties of AMQP; Kafka has no place for them."""

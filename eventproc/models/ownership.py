@@ -56,7 +56,7 @@ class CloseReason(Enum):
     """The event source refuses the partition permanently."""
 
     STALLED = "stalled"
-    """There was work, and none of it was completed within ``stall_timeout``."""
+    """There was work, and none of it was completed within ``failover_timeout``."""
 
 
 def _refuse_name(kind: str, value: str) -> None:

@@ -11,19 +11,20 @@ Rule 3: a failing store loses no progress: the newest position is kept and writt
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from eventproc.concurrency.tasks import is_cancelled, retrieve_outcome
-from eventproc.config import CheckpointPolicy
-from eventproc.core.checkpoint_rules import (
-    adoption,
-    initial_checkpoint,
-    is_behind,
-    is_moved_by_operator,
-)
+from eventproc.config import CheckpointPolicy, RecreatedHub
+from eventproc.core import checkpoint_rules as rules
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.core.policy import checkpoint_due_in_s, has_room
 from eventproc.core.progress import PartitionProgress
-from eventproc.errors import OwnershipLostError, StoreError, StoreUnavailableError
+from eventproc.errors import (
+    HubRecreatedError,
+    OwnershipLostError,
+    StoreError,
+    StoreUnavailableError,
+)
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import (
     Checkpoint,
@@ -51,6 +52,7 @@ class Checkpointer:
         write: Write,
         verify: Verify,
         policy: CheckpointPolicy,
+        recreated_hub: RecreatedHub = RecreatedHub.STOP,
         wait_s: Callable[[int], float],
         log: Logger,
     ) -> None:
@@ -64,6 +66,8 @@ class Checkpointer:
         self._write = write
         self.verify = verify
         self._policy = policy
+        self._recreated_hub = recreated_hub
+        self._recreation = ConditionLogger(log, "hub_recreated", "hub_recreation_resolved")
         self._wait_s = wait_s
         self._log = log
         self.stored: Checkpoint | None = None
@@ -91,7 +95,9 @@ class Checkpointer:
         """Age in seconds of the oldest handled event that no checkpoint covers; 0 if none."""
         return self._clock() - self._oldest_at_s if self._handled_count else 0.0
 
-    async def adopt(self, *, is_from_first: bool = False) -> Checkpoint | None:
+    async def adopt(
+        self, *, is_from_first: bool = False, hub_created_at: datetime | None = None
+    ) -> Checkpoint | None:
         """Read the former owner's checkpoint and write it back, which fences that owner.
 
         Returns the checkpoint to start from, as it is stored now.
@@ -99,16 +105,20 @@ class Checkpointer:
         Args:
             is_from_first: Whether reading begins at the first event if there is no checkpoint.
                 Then one is written (offset -1), so that a former owner is fenced in that case too.
+            hub_created_at: When the hub was created, if the source says; an older checkpoint is of
+                another hub.
 
         Raises:
             OwnershipLostError: another processor owns the partition by now.
+            HubRecreatedError: the checkpoint is of a hub that was deleted, and the policy is to
+                stop. It was not adopted.
             StoreError: the outcome is not known, or the store refused; call again. If ``refusal``
                 is the same error, that succeeds only after an operator has acted.
         """
         attempt = 0
         try:
             while True:
-                result = await self._try_adopt(is_from_first=is_from_first)
+                result = await self._try_adopt(hub_created_at, is_from_first=is_from_first)
                 if result.outcome is WriteOutcome.WON:
                     break
                 if result.outcome is WriteOutcome.UNKNOWN:
@@ -122,20 +132,44 @@ class Checkpointer:
             self._note_refusal(error)
             raise
         self.refusal = None
+        self._recreation.end()
         self.stored = result.checkpoint
         return result.checkpoint
 
-    async def _try_adopt(self, *, is_from_first: bool) -> CheckpointResult:
+    async def _try_adopt(
+        self, hub_created_at: datetime | None, *, is_from_first: bool
+    ) -> CheckpointResult:
         found = await self._read()
-        update = adoption(found, self._writer)
+        update = rules.adoption(found, self._writer)
+        if found is not None and rules.is_of_former_hub(found, hub_created_at):
+            policy, number = self._recreated_hub, found.sequence_number
+            is_stopped = policy is RecreatedHub.STOP
+            self._recreation.note(is_error=is_stopped, policy=policy.value, sequence_number=number)
+            if is_stopped:
+                raise HubRecreatedError(self._partition_id, number)
+            update = rules.restart_in_new_hub(found, self._writer)
         if found is None and is_from_first:
-            update = initial_checkpoint(self._partition_id, self._writer)
+            update = rules.initial_checkpoint(self._partition_id, self._writer)
         if update is None:
             return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
         # Verified after the read: otherwise this write could fence a newer owner.
         if not await self.verify():
             raise OwnershipLostError(self._partition_id)
         return await self._write(update)
+
+    async def mark_former_hub(self) -> None:
+        """Mark the checkpoint as one of a hub that was deleted, and write nothing after that.
+
+        The next owner, this processor included, then knows it, also when the new hub has grown
+        beyond the position. Retried until the mark is stored.
+
+        Raises:
+            OwnershipLostError: another processor owns the partition; it finds out by itself.
+        """
+        self._writer = rules.former_hubs_writer(self._writer)
+        self.progress.touch()
+        await self.flush()
+        self.lose()
 
     def note(self, handled_count: int) -> None:
         """Count events towards the next write; the checkpoint policy decides when that is due.
@@ -253,7 +287,7 @@ class Checkpointer:
         assert progress is not None, "there is a position to write"
         if progress.revision == self._stored_revision:
             return True
-        if is_behind(progress.sequence_number, self.stored):
+        if rules.is_behind(progress.sequence_number, self.stored):
             self._note_stored(
                 progress.revision, handled_count
             )  # The stored position is further on.
@@ -312,7 +346,7 @@ class Checkpointer:
         """
         try:
             found = await self._read()
-            if found is not None and is_moved_by_operator(found):
+            if found is not None and rules.is_moved_by_operator(found):
                 self._log.warning(
                     "checkpoint_moved_by_operator", sequence_number=found.sequence_number
                 )

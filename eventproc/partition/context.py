@@ -148,6 +148,7 @@ class LiveContext(CallContext):
     ) -> None:
         super().__init__(scope.identity, checkpointer.progress, on_done=checkpointer.note)
         self._stop_scope = scope.stop
+        self._activity = scope.activity
         self._checkpointer = checkpointer
         self._pause_switch = pause_switch
         self._last_enqueued = last_enqueued
@@ -232,6 +233,12 @@ class LiveContext(CallContext):
         else:
             self._loop.call_soon_threadsafe(function)
 
+    def complete(self, *parts: Sequence[ReceivedEvent]) -> None:
+        """Note that these events are handled or given up."""
+        if any(len(part) for part in parts):
+            self._activity.progressed_at_s = self._loop.time()
+        super().complete(*parts)
+
     def note_state(self) -> None:
         """Have a changed state stored when that is due, although the position is the same."""
         self._on_done(1)
@@ -245,6 +252,7 @@ class LiveContext(CallContext):
 
     def _settle(self) -> None:
         self._is_settling = False
+        self._activity.progressed_at_s = self._loop.time()
         self._on_done(self._progress.settle())
 
     def _up_to(self, event: ReceivedEvent) -> Sequence[ReceivedEvent]:

@@ -135,7 +135,7 @@ class HandlerCalls:
             if outcome.error is not None:
                 pending = await self._retry(pending, outcome, retries, context)
 
-    async def close(self, context: LiveContext, reason: CloseReason, *, budget_s: float) -> None:
+    async def close(self, context: CallContext, reason: CloseReason, *, budget_s: float) -> None:
         """Call the handler's ``close`` for at most *budget_s* seconds; errors are only logged."""
         failure: BaseException | None = None
         scope = asyncio.timeout(budget_s)

@@ -14,6 +14,7 @@ from random import Random
 from typing import Final
 
 from eventproc.config import EventProcessorConfig
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.placement.published import measured_by
 from eventproc.errors import OwnershipLostError
@@ -28,7 +29,7 @@ from eventproc.partition.flow_control import PauseSwitch, RateLimiter
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
 from eventproc.partition.meter import WorkMeter
-from eventproc.partition.reader import PartitionReader
+from eventproc.partition.reader import FormerHubError, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
@@ -126,9 +127,14 @@ class PartitionPump:
             was_delivered=source.was_delivered,
             deliveries_max=policy.deliveries_max,
         )
-        self._watchdog = self._make_watchdog()
+        self._watchdog = Watchdog(
+            config,
+            reader=self._reader,
+            scope=scope,
+            lanes=self._lanes,
+            pause_switch=self._pause_switch,
+        )
         self._is_initialized = False
-        self._is_delivering = self._is_throttled = False
         self._failure: BaseException | None = None
 
     def _last_enqueued(self) -> LastEnqueued | None:
@@ -144,23 +150,6 @@ class PartitionPump:
             scope=self._scope,
             config=self._config,
             on_failure=self._give_up,
-        )
-
-    def _make_watchdog(self) -> Watchdog | None:
-        if self._config.stall_timeout is None:
-            return None
-        return Watchdog(
-            self._config.stall_timeout,
-            reader=self._reader,
-            scope=self._scope,
-            progress=self._progress_made,
-            busy_since_s=lambda: self._lanes.busy_since_s,
-            is_pending=lambda: self._is_delivering or not self._lanes.is_idle,
-            is_held_back=lambda: (
-                self._pause_switch.is_paused
-                or self._is_throttled
-                or self._stop_scope.is_waiting_for_trust
-            ),
         )
 
     def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
@@ -220,22 +209,27 @@ class PartitionPump:
             lag_seconds=self._context.lag_seconds,
             checkpoint_age_seconds=self._checkpointer.unwritten_age_s,
             checkpoint_error=None if refusal is None else str(refusal),
+            is_served=self._scope.activity.is_served,
+            is_trusted=not self._stop_scope.is_waiting_for_trust,
             is_paused=self._pause_switch.is_paused,
-            is_stalled=self._watchdog is not None and self._watchdog.is_stalled,
+            is_stalled=self._watchdog.is_stalled,
+            progress_age_seconds=self._watchdog.progress_age_s,
+            call_seconds=self._watchdog.call_s,
             counters=self.counters.copy(),
         )
 
     async def run(self) -> CloseReason:
         """Serve the partition until ``end``, ``lose`` or an error; return why it ended."""
-        tasks = [asyncio.create_task(self._run_in_background(self._write_progress))]
-        if self._watchdog is not None:
-            tasks.append(asyncio.create_task(self._run_in_background(self._watchdog.watch)))
+        beside = (self._write_progress, self._watchdog.watch)
+        tasks = [asyncio.create_task(self._run_in_background(work)) for work in beside]
         try:
             await self._serve()
         except StoppedError:
             pass
         except (PartitionStoppedError, OwnershipLostError) as error:
             self._give_up(error)
+        except FormerHubError:
+            await self._leave_former_hub()
         finally:
             try:
                 await self._close()
@@ -276,6 +270,7 @@ class PartitionPump:
             await self._ready()
         self._is_initialized = True
         await self._calls.initialize(self._context)
+        self._scope.activity.is_served = True
         self._log.info("partition_started", sequence_number=self._context.sequence_number)
 
         def position() -> EventPosition:
@@ -312,25 +307,19 @@ class PartitionPump:
         if not wanted:
             await self._lanes.take(())
             return
-        self._is_throttled = True
+        activity = self._scope.activity
+        activity.is_throttled = True
         async with self._stop_scope.waiting():
             await self._checkpointer.until_room()
         for limit in self._rate_limits:
             await limit.wait(len(wanted), self._stop_scope)
-        self._is_throttled = False
-        self._is_delivering = True
+        activity.is_throttled = False
+        activity.is_delivering = True
         if self._guard.is_done:
             await self._lanes.take(wanted)
         else:
             await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
-        self._is_delivering = False
-
-    def _progress_made(self) -> object:
-        """Return a value that changes whenever an event is done, or is received for the first time.
-
-        With key lanes, events under way are received again when the watchdog reopens the link.
-        """
-        return self._reader.newest_received, self._progress.unfinished_count
+        activity.is_delivering = False
 
     # Ending.
 
@@ -344,8 +333,25 @@ class PartitionPump:
             self._failure = self._failure or error
             self._stop_scope.give_up(CloseReason.HANDLER_FAILED)
 
+    async def _leave_former_hub(self) -> None:
+        """Mark the checkpoint, and end; the next pump follows the policy ``recreated_hub``.
+
+        The position before the first event is one of any hub.
+        """
+        try:
+            if self._progress.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER:
+                async with self._stop_scope.waiting():
+                    await self._checkpointer.mark_former_hub()
+        except StoppedError:
+            pass
+        except OwnershipLostError:
+            self.lose()
+        else:
+            self.end(CloseReason.SOURCE_FAILED)
+
     async def _close(self) -> None:
         """Close the handler, then write the last checkpoint, in what is left of the budget."""
+        self._scope.activity.is_served = False
         self._stop_scope.conclude()  # From here on, lanes begin no new calls.
         await self._reader.stop()
         try:

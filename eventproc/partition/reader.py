@@ -6,9 +6,10 @@ refuses ``REJECTIONS_MAX`` times in a row.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
+from eventproc.core.checkpoint_rules import is_beyond_end
 from eventproc.errors import (
     OwnershipLostError,
     ReceiverDisplacedError,
@@ -35,6 +36,13 @@ from eventproc.pumps.stop_scope import PartitionStoppedError
 REJECTIONS_MAX: Final = 5
 """Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a
 consumer group that was just created, may take a while to be known to the whole service."""
+
+
+class FormerHubError(Exception):
+    """The hub was deleted and created again since the checkpoint was adopted.
+
+    Never leaves the pump.
+    """
 
 
 class PartitionReader:
@@ -66,6 +74,7 @@ class PartitionReader:
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._log = scope.log
+        self._activity = scope.activity
         self._pause_switch = pause_switch
         self._verify = verify
         self._wait_s = wait_s
@@ -79,6 +88,9 @@ class PartitionReader:
         """Sequence number of the last event received, and before that of the position to begin
         after: a higher first number shows that events are missing."""
 
+        self.known_since: datetime | None = None
+        """When the pump adopted its checkpoint, by the store's clock; ``None`` without one."""
+
         self._last_enqueued_known: LastEnqueued | None = None
         pause_switch.on_pause = self._interrupt
 
@@ -86,6 +98,11 @@ class PartitionReader:
     def offset_format(self) -> OffsetFormat:
         """The format of the source's offsets."""
         return self._source.offset_format
+
+    @property
+    def hub_created_at(self) -> datetime | None:
+        """When the hub was created, as the source last read it; ``None`` if it does not say."""
+        return self._source.created_at
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
@@ -111,15 +128,30 @@ class PartitionReader:
             PartitionStoppedError: the source refused ``REJECTIONS_MAX`` times in a row.
             OwnershipLostError: another receiver took the link, and another processor owns the
                 partition.
+            FormerHubError: the position is of a hub that was deleted.
         """
         while True:
             if self._pause_switch.is_paused:
                 await self._wait_while_paused()
+            created_at = self.hub_created_at
+            if created_at and self.known_since and created_at > self.known_since:
+                raise FormerHubError
             try:
                 receiver = self._receiver or await self._open(position())
                 return await self._receive(receiver, events_max, wait_max)
             except SourceError as error:
+                if isinstance(error, SourceRejectedError) and await self._is_beyond_end(position()):
+                    raise FormerHubError from error
                 await self._recover(error)
+
+    async def _is_beyond_end(self, position: EventPosition) -> bool:
+        """Whether the hub refused a position because it ends before it. Not for queues."""
+        if self.known_since is None or self._source.unsettled_max is not None:
+            return False
+        try:
+            return is_beyond_end(position.sequence_number, await self.properties())
+        except SourceError:
+            return False
 
     def restart(self) -> None:
         """Open the receiver again: the hub has events, and none are received."""
@@ -232,7 +264,10 @@ class PartitionReader:
             self._note_recovery()
             first = receiver.first_sequence_number
             self._note_gap(events[0].sequence_number if first is None else first)
-            self.newest_received = events[-1].sequence_number
+            newest = events[-1].sequence_number
+            if self.newest_received is None or newest > self.newest_received:
+                self._activity.progressed_at_s = asyncio.get_running_loop().time()
+            self.newest_received = newest
             self._counters.received_count += len(events)
         return events
 

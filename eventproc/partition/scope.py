@@ -18,6 +18,23 @@ class PartitionIdentity:
     owner_id: str
 
 
+@dataclass(slots=True)
+class Activity:
+    """What a pump does, and when it last made progress."""
+
+    progressed_at_s: float = 0.0
+    """Loop time at which an event was last done, or received for the first time."""
+
+    is_served: bool = False
+    """Whether the handler was initialized, and is not being closed."""
+
+    is_delivering: bool = False
+    """Whether the pump waits for the handler, and not for the receiver."""
+
+    is_throttled: bool = False
+    """Whether it waits for a rate limit, or for a store that accepts no checkpoints."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionScope:
     """One partition, for as long as one pump (or one task of Spark) serves it."""
@@ -32,3 +49,5 @@ class PartitionScope:
     log: Logger
     meter: WorkMeter = field(default_factory=WorkMeter)
     """Measures how much work the partition makes."""
+
+    activity: Activity = field(default_factory=Activity)

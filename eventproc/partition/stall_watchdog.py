@@ -1,13 +1,15 @@
 """Notices a partition that has work and completes none of it for ``stall_timeout``."""
 
 import asyncio
-from collections.abc import Callable
-from datetime import timedelta
+from math import inf
 from typing import Final
 
+from eventproc.config import EventProcessorConfig
 from eventproc.core.stall import Condition, StallStep, stall_step
 from eventproc.errors import SourceError
 from eventproc.models import CloseReason
+from eventproc.partition.flow_control import PauseSwitch
+from eventproc.partition.lanes import Lanes
 from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionScope
 from eventproc.pumps.stop_scope import StoppedError
@@ -17,47 +19,64 @@ CHECKS_PER_TIMEOUT: Final = 8
 
 
 class Watchdog:
-    """Checks one pump periodically; on a stall it reopens the receiver, then stops the pump."""
+    """Checks one pump periodically; reports a stall, and with a time-out for it stops the pump."""
 
     def __init__(
         self,
-        stall_timeout: timedelta,
+        config: EventProcessorConfig,
         *,
         reader: PartitionReader,
         scope: PartitionScope,
-        progress: Callable[[], object],
-        busy_since_s: Callable[[], float | None],
-        is_pending: Callable[[], bool],
-        is_held_back: Callable[[], bool],
+        lanes: Lanes,
+        pause_switch: PauseSwitch,
     ) -> None:
         """Create the watchdog of one pump; ``watch`` runs it.
 
         Args:
-            stall_timeout: See ``EventProcessorConfig.stall_timeout``.
+            config: Has ``stall_timeout`` and ``failover_timeout``.
             reader: Knows whether the hub has more events; its receiver is reopened.
-            scope: Ends the pump when the partition is given up; counts and logs stalls.
-            progress: Returns a value that changes whenever anything is received or completed.
-            busy_since_s: Loop time since which the slowest handler call has completed nothing.
-            is_pending: Whether events were received that are not done.
-            is_held_back: Whether delivery waits on purpose: a pause, a rate limit, the lease.
+            scope: Knows when there was progress; ends the pump when the partition is given up.
+            lanes: Know which calls are under way.
+            pause_switch: Knows whether the partition is paused.
         """
-        self._timeout_s = stall_timeout.total_seconds()
+        limits = [t for t in (config.stall_timeout, config.failover_timeout) if t is not None]
+        self._timeout_s = min(limits).total_seconds() if limits else inf
+        failover = config.failover_timeout
+        self._failover_s = None if failover is None else failover.total_seconds()
         self._reader = reader
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._log = scope.log
-        self._progress = progress
-        self._busy_since_s = busy_since_s
-        self._is_pending = is_pending
-        self._is_held_back = is_held_back
-        self._seen: object = None
-        self._since_s = 0.0
-        self.is_stalled = False
-        """Whether a stall was detected and has not ended."""
+        self._activity = scope.activity
+        self._lanes = lanes
+        self._pause_switch = pause_switch
+        self._clock = asyncio.get_running_loop().time
+        self._since_s = self._activity.progressed_at_s = self._clock()
+        """Until then there was nothing to do, or the partition was held back."""
+
+        self._was_reopened = False
+        self._is_reported = False
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether there is a stall. May be read from another thread, while the loop is blocked."""
+        return self._is_reported or (self.call_s or 0.0) >= self._timeout_s
+
+    @property
+    def call_s(self) -> float | None:
+        """For how many seconds a call has completed nothing; ``None`` if none is under way."""
+        busy_since_s = self._lanes.busy_since_s
+        return None if busy_since_s is None else self._clock() - busy_since_s
+
+    @property
+    def progress_age_s(self) -> float:
+        """Seconds since an event was completed, or received for the first time."""
+        return self._clock() - self._activity.progressed_at_s
 
     async def watch(self) -> None:
         """Check until the pump ends."""
-        self._note_progress()
+        if self._timeout_s == inf:
+            return
         try:
             while True:
                 async with self._stop_scope.waiting():
@@ -66,38 +85,61 @@ class Watchdog:
         except StoppedError:
             return
 
+    def _idle_s(self) -> float:
+        return self._clock() - max(self._since_s, self._activity.progressed_at_s)
+
+    def _is_held_back(self) -> bool:
+        """Whether delivery waits on purpose: a pause, a rate limit, the lease, the store."""
+        return (
+            self._pause_switch.is_paused
+            or self._activity.is_throttled
+            or self._stop_scope.is_waiting_for_trust
+        )
+
     async def _check(self) -> None:
-        now_s = asyncio.get_running_loop().time()
-        busy_since_s = self._busy_since_s()
-        if self._progress() != self._seen or self._is_held_back():
-            self._note_progress()
-        idle_s = now_s - self._since_s
+        if self._is_held_back():
+            self._since_s = self._clock()
+        has_more = (
+            self._idle_s() >= self._timeout_s
+            and not self._activity.is_delivering
+            and await self._has_more()
+        )
+        # Asked after the answer of the hub: events may have come meanwhile.
+        idle_s, is_delivering = self._idle_s(), self._activity.is_delivering
         condition = Condition(
             idle_s=idle_s,
-            call_s=None if busy_since_s is None else now_s - busy_since_s,
-            has_work=self._is_pending() or (idle_s >= self._timeout_s and await self._has_more()),
+            call_s=self.call_s,
+            has_work=has_more or is_delivering or not self._lanes.is_idle,
+            is_starved=has_more and not is_delivering,
             is_held_back=self._is_held_back(),
-            was_restarted=self.is_stalled,
+            is_reported=self._is_reported,
+            was_reopened=self._was_reopened,
         )
         if idle_s >= self._timeout_s and not condition.has_work:
-            self._note_progress()  # It waits for new events, which is no stall.
-        match stall_step(condition, self._timeout_s):
-            case StallStep.RESTART:
-                self.is_stalled = True
-                self._counters.stall_count += 1
-                self._log.warning("stall_detected", idle_s=round(idle_s, 3))
-                self._reader.restart()
-            case StallStep.GIVE_UP:
-                if not self.is_stalled:
-                    self._counters.stall_count += 1
-                self.is_stalled = True
-                self._log.error(
-                    "partition_abandoned",
-                    idle_s=round(idle_s, 3),
-                    call_s=None if condition.call_s is None else round(condition.call_s, 3),
-                )
-                self._stop_scope.give_up(CloseReason.STALLED)
+            self._since_s = self._clock()  # It waits for new events, which is no stall.
+        self._do(stall_step(condition, self._timeout_s, self._failover_s), condition)
+
+    def _do(self, step: StallStep, condition: Condition) -> None:
+        call_s = None if condition.call_s is None else round(condition.call_s, 3)
+        log = self._log.bind(idle_s=round(condition.idle_s, 3), call_s=call_s)
+        is_new = not self._is_reported
+        self._is_reported = step is not StallStep.NOTHING
+        self._counters.stall_count += is_new and self._is_reported
+        match step:
             case StallStep.NOTHING:
+                self._was_reopened = False
+                if not is_new:
+                    self._log.info("stall_recovered")
+            case StallStep.REPORT | StallStep.REOPEN:
+                is_reopened = self._was_reopened = step is StallStep.REOPEN
+                if is_new:
+                    log.warning("stall_detected", is_reopened=is_reopened)
+                if is_reopened:
+                    self._reader.restart()
+            case StallStep.GIVE_UP:
+                log.error("partition_abandoned")
+                self._stop_scope.give_up(CloseReason.STALLED)
+            case StallStep.WAIT:
                 pass
 
     async def _has_more(self) -> bool:
@@ -113,10 +155,3 @@ class Watchdog:
         except SourceError:
             return False
         return not properties.is_empty and properties.last_enqueued_sequence_number > newest
-
-    def _note_progress(self) -> None:
-        if self.is_stalled:
-            self._log.info("stall_recovered")
-        self.is_stalled = False
-        self._seen = self._progress()
-        self._since_s = asyncio.get_running_loop().time()

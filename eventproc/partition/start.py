@@ -1,12 +1,14 @@
 """Finds where a pump begins: after the checkpoint that it adopts, or at the initial position.
 
 Rule: a partition is not served before its checkpoint is adopted. While the store does not answer,
-adoption is retried; a refused or damaged checkpoint is also reported to the handler.
+adoption is retried; a refused or damaged checkpoint, or one of a hub that was deleted and created
+again, is also reported to the handler.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from eventproc.core.checkpoint_rules import (
     BEFORE_FIRST_OFFSET,
@@ -44,7 +46,7 @@ async def begin(
         scope: Cuts the waits, and logs refusals and a state that does not belong to its position.
         initial_position: Where to begin without a checkpoint.
         wait_s: Seconds to wait after the n-th failed attempt to adopt.
-        report: Passes a refused or damaged checkpoint to the handler.
+        report: Passes a refused or damaged checkpoint to the handler, or one of a former hub.
 
     Raises:
         PartitionStoppedError: the checkpoint has the offset format of another protocol.
@@ -53,6 +55,7 @@ async def begin(
         checkpointer,
         scope,
         is_from_first=initial_position.is_earliest,
+        hub_created_at=lambda: reader.hub_created_at,
         wait_s=wait_s,
         report=report,
     )
@@ -73,6 +76,8 @@ async def begin(
     position = starting_position(checkpoint, initial_position)
     if position.is_latest:
         position = await _pin_latest(checkpointer, reader, scope)
+    stored = checkpointer.stored
+    reader.known_since = None if stored is None else stored.last_modified
     reader.newest_received = checkpointer.progress.sequence_number
     if numbered:
         reader.newest_received = numbered[-1].last
@@ -84,6 +89,7 @@ async def _adopt(
     scope: PartitionScope,
     *,
     is_from_first: bool,
+    hub_created_at: Callable[[], datetime | None],
     wait_s: Callable[[int], float],
     report: ReportError,
 ) -> Checkpoint | None:
@@ -93,7 +99,9 @@ async def _adopt(
     while True:
         try:
             async with scope.stop.waiting():
-                checkpoint = await checkpointer.adopt(is_from_first=is_from_first)
+                checkpoint = await checkpointer.adopt(
+                    is_from_first=is_from_first, hub_created_at=hub_created_at()
+                )
         except StoreError as error:
             is_refused = error is checkpointer.refusal
             refusal_count += is_refused

@@ -1,20 +1,25 @@
-"""The interfaces to checkpoint store, event source, dead-letter sink, roster and publisher.
+"""The interfaces to stores, sources, publishers, dead letters, rosters and health reporters.
 
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
 
 from eventproc.ports.checkpoint_store import CheckpointStore, ForwardingStore
+from eventproc.ports.dead_letter_reader import DeadLetterReader
 from eventproc.ports.dead_letter_sink import DeadLetterSink
 from eventproc.ports.event_publisher import EventPublisher
 from eventproc.ports.event_source import EventSource, PartitionReceiver
+from eventproc.ports.health_reporter import HealthReporter, WatchedMember
 from eventproc.ports.roster import Roster
 
 __all__ = [
     "CheckpointStore",
+    "DeadLetterReader",
     "DeadLetterSink",
     "EventPublisher",
     "EventSource",
     "ForwardingStore",
+    "HealthReporter",
     "PartitionReceiver",
     "Roster",
+    "WatchedMember",
 ]

@@ -48,6 +48,11 @@ class CheckpointStore(AsyncResource):
     traceback (``store_call_failed``).
     """
 
+    @property
+    def tells_changes(self) -> bool:
+        """Whether ``watch`` tells of changes, so that others notice what one writes at once."""
+        return False
+
     @abstractmethod
     async def open(self) -> None:
         """Connect, and check that the store can be used.
@@ -150,6 +155,21 @@ class CheckpointStore(AsyncResource):
         processor with the same content is not its own.
         """
 
+    async def watch(
+        self,
+        group: ConsumerGroup,
+        owner_id: str,
+        changed: Callable[[], object],
+    ) -> None:
+        """Call *changed* soon after another processor changed what concerns this one.
+
+        That is: a member came, left or changed its status; a partition was released, or handed to
+        or taken from this owner; a group record was written. Renewals are no changes. A store that
+        can tell runs until it is cancelled, and connects again by itself; one that cannot returns
+        at once, as this method does. Processors poll in both cases, so a missed change costs time
+        only.
+        """
+
 
 class ForwardingStore(CheckpointStore):
     """A store that calls another one: base of stores that change some calls of another.
@@ -168,9 +188,14 @@ class ForwardingStore(CheckpointStore):
         *args: P.args,
         **options: P.kwargs,
     ) -> T:
-        """Call the other store's method of this name. ``open`` and ``close`` do not come here."""
+        """Call the other store's method of this name; not for opening, closing and watching."""
         answer: T = await getattr(self.store, method.__name__)(*args, **options)
         return answer
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether the other store does."""
+        return self.store.tells_changes
 
     async def open(self) -> None:
         """Open the other store."""
@@ -241,3 +266,12 @@ class ForwardingStore(CheckpointStore):
             return await self.forward(CheckpointStore.write_record, group, record)
         except StoreError as error:
             return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
+
+    async def watch(
+        self,
+        group: ConsumerGroup,
+        owner_id: str,
+        changed: Callable[[], object],
+    ) -> None:
+        """Watch the other store: no request and no answer, so it does not come to ``forward``."""
+        await self.store.watch(group, owner_id, changed)

@@ -14,6 +14,11 @@ class EventPublisher(AsyncResource):
     After an error, close it and use a new one.
     """
 
+    @property
+    def takes_both(self) -> bool:
+        """Whether an event may name its partition and have a key as well."""
+        return True
+
     @abstractmethod
     async def publish(self, events: Sequence[OutgoingEvent], *, patience: timedelta) -> None:
         """Publish events, and return when the service has acknowledged every one of them.

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from eventproc.concurrency.resource import AsyncResource
@@ -114,6 +114,15 @@ class EventSource(AsyncResource):
     def offset_format(self) -> OffsetFormat:
         """The format of sequence numbers and offsets; a group uses one format only."""
         return OffsetFormat.AMQP
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the hub was created, as of the last call of ``partition_ids``.
+
+        A later time than before means that the hub was deleted and created again. ``None``: the
+        service does not say. Then only a position after the end of a partition shows it.
+        """
+        return None
 
     @property
     def unsettled_max(self) -> int | None:

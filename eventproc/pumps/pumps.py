@@ -83,6 +83,11 @@ class Pumps(Generic[PumpT]):
         return frozenset(self._hand_overs)
 
     @property
+    def restarting(self) -> tuple[str, ...]:
+        """Partitions whose pump failed, and that are tried again after a wait."""
+        return tuple(sorted(self._failures.keys() - self.running))
+
+    @property
     def running(self) -> frozenset[str]:
         """Partitions whose pump has not ended: its handler may be running."""
         return frozenset(self._task_by_partition)

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from eventproc.concurrency.tasks import cancellation_kept, is_cancelled
 from eventproc.errors import ConfigurationError, StoreError
 from eventproc.logs import ConditionLogger, Logger, shown
+from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, ForwardingStore
 
 T = TypeVar("T")
@@ -41,6 +42,12 @@ class GuardedStore(ForwardingStore):
             await self.forward(CheckpointStore.close)
         except StoreError as error:
             self._log.warning("store_close_failed", error=str(error))
+
+    async def watch(
+        self, group: ConsumerGroup, owner_id: str, changed: Callable[[], object]
+    ) -> None:
+        """Watch the store; an unexpected exception becomes a ``StoreError``."""
+        await self.forward(CheckpointStore.watch, group, owner_id, changed)
 
     async def forward(
         self,

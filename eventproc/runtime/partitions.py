@@ -104,6 +104,7 @@ class Partitions(Work[PartitionPump]):
             ),
             verify=grant.verify,
             policy=self._config.checkpoint_policy.within(self._source.unsettled_max),
+            recreated_hub=self._config.recreated_hub,
             wait_s=waits(self._config.receiver_backoff, self._rng),
             log=log,
         )

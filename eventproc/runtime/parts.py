@@ -11,7 +11,7 @@ from eventproc.config import GroupConfig
 from eventproc.logs import Logger
 from eventproc.models import ConsumerGroup, Member, OffsetFormat
 from eventproc.ownership.own_member import own_member
-from eventproc.ports import CheckpointStore, Roster
+from eventproc.ports import CheckpointStore, HealthReporter, Roster
 from eventproc.runtime.guarded_store import GuardedStore
 from eventproc.runtime.store_thread import StoreExecutor
 from eventproc.validation.handlers import check_member, check_roster
@@ -32,6 +32,7 @@ class MemberParts:
     """The thread of the store, if another processor opened the store and will close it."""
 
     roster: Roster | None = None
+    health: HealthReporter | None = None
 
     @classmethod
     def of(
@@ -46,6 +47,7 @@ class MemberParts:
         log: Logger,
         offset_format: OffsetFormat = OffsetFormat.AMQP,
         roster: Roster | None = None,
+        health: HealthReporter | None = None,
     ) -> Self:
         """Check the arguments; take the owner id from the roster or draw one, if none is given.
 
@@ -68,6 +70,7 @@ class MemberParts:
             clock=clock,
             log=log,
             roster=roster,
+            health=health,
         )
 
 

@@ -30,7 +30,8 @@ from eventproc.runtime.named_lease import NamedLease, lease_config
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun
 from eventproc.runtime.signals import StopSignals, stop_signals
-from eventproc.statistics import GroupStatistics
+from eventproc.runtime.watching import Watching
+from eventproc.statistics import GroupStatistics, Phase
 from eventproc.telemetry import Instrumentation, Telemetry
 
 PAUSE_MIN_S: Final = 0.02
@@ -54,6 +55,12 @@ class GroupProcessor(Generic[PumpT]):
         self._log = parts.log
         self._telemetry = telemetry
         self._reported = Instrumentation(telemetry, parts.group, self.statistics)
+        self._watching = Watching(
+            parts,
+            statistics=self._reported.read,
+            shown=work.shown,
+            meter_provider=telemetry.meter_provider,
+        )
         self._run: ProcessorRun[PumpT] | None = None
         self._newest_run: ProcessorRun[PumpT] | None = None
         self._cycling: asyncio.Task[None] | None = None
@@ -71,6 +78,7 @@ class GroupProcessor(Generic[PumpT]):
             ),
             self._rng,
         )
+        self._store_error: str | None = None
         self._cycle_count = 0
         self._cycle_s = 0.0
         self._claim_count = self._steal_count = 0
@@ -96,6 +104,8 @@ class GroupProcessor(Generic[PumpT]):
         return {
             "owner_id": self.owner_id,
             "owned": tuple(sorted(run.leases.held)) if run else (),
+            "handing_over": tuple(sorted(run.pumps.handing_over)) if run else (),
+            "restarting": run.pumps.restarting if run else (),
             "prepared": run.preparations.ready if run else (),
             "is_balanced": self._is_balanced,
             "unplaced_count": self._unplaced_count,
@@ -108,6 +118,7 @@ class GroupProcessor(Generic[PumpT]):
             "conflict_count": counted.leases.conflict_count if counted else 0,
             "ownership_write_count": counted.leases.write_count if counted else 0,
             "lease_margin_seconds": run.leases.margin_s if run else None,
+            "store_error": self._store_error,
         }
 
     def lease(self, name: str) -> NamedLease:
@@ -139,6 +150,7 @@ class GroupProcessor(Generic[PumpT]):
             member=own_member(config, owner_id, OffsetFormat.AMQP, is_named=False),
             executor=run.executor,
             roster=None,
+            health=None,
             log=self._log.bind(lease=name),
         )
 
@@ -235,10 +247,13 @@ class GroupProcessor(Generic[PumpT]):
         run = self._run = ProcessorRun(parts, self._work, changed=self._wake.set)
         self._finished.clear()
         try:
+            await self._watching.begin(run.executor)
             await run.open()
         except BaseException:
             self._run = None
+            await self._watching.end()
             raise
+        self._watching.phase = Phase.SERVING
         self._newest_run = run
         self._cycle_count = self._claim_count = self._steal_count = 0
         self._reported.begin()
@@ -258,6 +273,7 @@ class GroupProcessor(Generic[PumpT]):
             run, cycling = self._run, self._cycling
             if run is None or cycling is None:
                 return
+            self._watching.phase = Phase.STOPPING
             self._log.info("processor_stopping")
             await self._revoke_leases()
             if not self._is_failing:  # Otherwise the task closes the run itself.
@@ -266,6 +282,7 @@ class GroupProcessor(Generic[PumpT]):
             try:
                 await run.close()
             finally:
+                await self._watching.end()
                 self._reported.end()
                 self._is_failing = False
                 self._run = self._cycling = None
@@ -298,7 +315,7 @@ class GroupProcessor(Generic[PumpT]):
                 if task in done:
                     task.result()
         except Exception as error:
-            self._is_failing = True
+            self._is_failing, self._watching.phase = True, Phase.STOPPING
             self._log.error("processor_failed", error=repr(error), exc_info=error)
             await run.close(is_displaced=isinstance(error, DISPLACING))
             raise
@@ -356,6 +373,7 @@ class GroupProcessor(Generic[PumpT]):
     def _note_cycle(self, done: CycleResult, seconds: float) -> None:
         self._reported.cycle(seconds)
         self._store_failure.end(failure_count=self._store_failure.count)
+        self._store_error = None
         self._cycle_count += 1
         self._cycle_s = seconds
         self._unplaced_count = len(done.actions.unplaced)
@@ -372,4 +390,5 @@ class GroupProcessor(Generic[PumpT]):
 
     def _note_store_failure(self, error: StoreError, seconds: float) -> None:
         self._reported.cycle(seconds, error)
-        self._store_failure.note(is_error=error.is_final, error=str(error))
+        self._store_error = str(error)
+        self._store_failure.note(is_error=error.is_final, error=self._store_error)

@@ -78,6 +78,7 @@ class ProcessorRun(Generic[PumpT]):
         """Create the parts, on the running loop; ``changed`` is called to ask for a cycle."""
         self._parts = parts
         self._work = work
+        self._changed = changed
         self._config = parts.config
         self._open = CloseStack(parts.log)
         self._pump_count = 0
@@ -181,7 +182,17 @@ class ProcessorRun(Generic[PumpT]):
     async def _renew(self) -> None:
         """On the store's loop: renew leases and member record; an error in one ends both."""
         self._renewal_task = asyncio.current_task()
-        await together(self.leases.keep(), self._membership.keep())
+        await together(self.leases.keep(), self._membership.keep(), self._watch())
+
+    async def _watch(self) -> None:
+        """On the store's loop: ask for a cycle at each change that the store tells of."""
+        parts = self._parts
+        with suppress(StoreError):  # It is logged, and cycles are run periodically.
+            await parts.store.watch(
+                parts.group,
+                parts.member.owner_id,
+                lambda: self.executor.call_soon(self._changed),
+            )
 
     async def _cancel_renewals(self) -> None:
         """On the store's loop: cancel the renewals, and return when none is under way."""
@@ -300,7 +311,10 @@ class ProcessorRun(Generic[PumpT]):
     def _drain_delay_s(self) -> float:
         delay = self._config.drain_delay
         if delay is None:
-            seen_by_all = self._config.load_balancing_interval * (1 + JITTER)
+            told = self._parts.store.tells_changes
+            config = self._config
+            interval = config.rebalance_interval if told else config.load_balancing_interval
+            seen_by_all = interval * (1 + JITTER)
             delay = min(seen_by_all, self._config.shutdown_timeout / 3)
         return delay.total_seconds()
 

@@ -18,6 +18,12 @@ from eventproc.errors import StoreUnavailableError
 _T = TypeVar("_T")
 
 
+def ping(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
+    """Have a function called on a loop soon, if that still runs; called from any thread."""
+    with suppress(RuntimeError):  # The loop is closed; that may happen at any moment.
+        loop.call_soon_threadsafe(function)
+
+
 class StoreExecutor(ABC):
     """Runs coroutines of the store and of ownership."""
 
@@ -49,6 +55,10 @@ class StoreExecutor(ABC):
         """Have a function called on the processor's loop soon; called on the store's loop."""
 
     @abstractmethod
+    def ping(self, answer: Callable[[], None]) -> None:
+        """Have a function called on the store's loop soon; called from any thread."""
+
+    @abstractmethod
     async def close(self) -> None:
         """Cancel the coroutines that still run, and end the thread if there is one."""
 
@@ -69,6 +79,10 @@ class InlineExecutor(StoreExecutor):
     def call_soon(self, function: Callable[[], object]) -> None:
         """Call it at the next turn of the loop."""
         self._loop.call_soon(function)
+
+    def ping(self, answer: Callable[[], None]) -> None:
+        """Call it at the next turn of the loop."""
+        ping(self._loop, answer)
 
     async def close(self) -> None:
         """Cancel the tasks that still run."""
@@ -101,8 +115,11 @@ class ThreadExecutor(StoreExecutor):
 
     def call_soon(self, function: Callable[[], object]) -> None:
         """Call it on the processor's loop, if that still runs."""
-        with suppress(RuntimeError):  # The loop is closed; that may happen at any moment.
-            self._home.call_soon_threadsafe(function)
+        ping(self._home, function)
+
+    def ping(self, answer: Callable[[], None]) -> None:
+        """Call it on the loop of the thread, if that still runs."""
+        ping(self._loop, answer)
 
     async def close(self) -> None:
         """Cancel the tasks that still run in the thread, and end the thread.

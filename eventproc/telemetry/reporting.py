@@ -89,6 +89,9 @@ class Telemetry:
         self._attributes: dict[tuple[str, str, str], Attributes] = {}
         self.tracer = trace.get_tracer(SCOPE, EVENTPROC_VERSION, tracer_provider=tracer_provider)
         self._is_tracing = tracer_provider is not None
+        self.meter_provider = meter_provider
+        """As given; ``None``: the global one."""
+
         meter = get_meter(SCOPE, EVENTPROC_VERSION, meter_provider=meter_provider)
         self.process_duration = _histogram(
             meter, "messaging.process.duration", "Calls of process_events."

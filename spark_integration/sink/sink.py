@@ -1,6 +1,7 @@
 """The sink for ``foreachBatch``, as a callable."""
 
-from typing import TYPE_CHECKING, NoReturn
+import os
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from eventproc.errors import ConfigurationError
 from eventproc.handler import HandlerFactory
@@ -9,6 +10,11 @@ from spark_integration.sink.records import BatchSummary
 
 if TYPE_CHECKING:  # importing this package needs neither Spark nor Java
     from pyspark.sql import DataFrame
+
+
+ON_CONNECT: Final = "SPARK_CONNECT_MODE_ENABLED"
+"""The variable that PySpark sets while a session of Spark Connect exists, and ``is_remote`` asks
+for."""
 
 
 class CheckpointingSink:
@@ -29,13 +35,20 @@ class CheckpointingSink:
             options: Options of the sink by name, such as ``checkpointStore="sqlite:group.db"``.
 
         Raises:
-            ConfigurationError: an option is unknown, missing or invalid.
+            ConfigurationError: an option is unknown, missing or invalid, or the program uses Spark
+                Connect.
         """
+        if ON_CONNECT in os.environ:
+            raise _refused_on_connect()
         self._options = parse_sink_options(options, handler=handler)
         self._last_batch: BatchSummary | None = None
 
     def __reduce__(self) -> NoReturn:
-        """Raise: only Spark Connect pickles a sink, to run it on the server, which cannot work."""
+        """Raise: only Spark Connect pickles a sink, to run it on the server, which cannot work.
+
+        A sink that was made before the session gets here. PySpark shows this error only as the
+        context of its own.
+        """
         raise _refused_on_connect()
 
     @property

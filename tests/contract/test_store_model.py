@@ -2,13 +2,20 @@
 
 import asyncio
 import tempfile
+import uuid
 from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from checkpointstores.memory import MemoryCheckpointStore
+from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.models import (
     CheckpointUpdate,
@@ -183,6 +190,29 @@ class SqliteMachine(StoreMachine):
         """Close the stores and remove the file."""
         super().teardown()
         self.directory.cleanup()
+
+
+class PostgresMachine(StoreMachine):
+    """The PostgreSQL store."""
+
+    def __init__(self, dsn):
+        self.dsn = dsn
+        super().__init__()
+
+    def make_stores(self):
+        """Return two stores over one schema."""
+        schema = f"s{uuid.uuid4().hex}"
+        return [
+            PostgresCheckpointStore(self.dsn, schema=schema, create_schema=True) for _ in range(2)
+        ]
+
+
+def test_postgres_has_the_results_of_the_model(postgres):
+    """The PostgreSQL store, on a real server."""
+    run_state_machine_as_test(
+        lambda: PostgresMachine(postgres.dsn),  # type: ignore[arg-type]
+        settings=settings(max_examples=15, stateful_step_count=20, deadline=None),
+    )
 
 
 TestMemory = MemoryMachine.TestCase

@@ -177,8 +177,8 @@ def world_of(story: Story, make: type[World] = World) -> World:
         clock_rate_max=story.clock_rate_max,
     )
     world.behaviour.checkpoint_rate = story.checkpoint_rate
-    if (stall_timeout := story.config.stall_timeout) is not None:
-        hang_max = stall_timeout * HANG_FACTOR + story.config.shutdown_timeout
+    if (failover_timeout := story.config.failover_timeout) is not None:
+        hang_max = failover_timeout * HANG_FACTOR + story.config.shutdown_timeout
         world.invariants.hang_max_s = hang_max.total_seconds()
     world.invariants.deaths_max = (
         story.config.failure_policy.deliveries_max or 0
@@ -244,7 +244,7 @@ async def _settle(story: Story, world: World) -> None:
     await world.until("is_at_rest", HEALED_WITHIN_S)
     world.stop_publishing()
     await world.until("is_all_handled", HEALED_WITHIN_S)
-    if story.config.stall_timeout is not None:
+    if story.config.failover_timeout is not None:
         # A call that hung moved its partition from owner to owner; the group balances again.
         await world.until("is_at_rest", HEALED_WITHIN_S)
     await world.rest(QUIET_INTERVALS)
@@ -258,10 +258,10 @@ def of_strategy(story: Story, strategy: LoadBalancingStrategy) -> Story:
 def with_troubles(story: Story, seed: int) -> Story:
     """Return the same story with events that hang or kill, and a policy for them."""
     rng = Random(f"troubles/{seed}")
-    stall_timeout = timedelta(seconds=rng.choice([10, 30]))
+    failover_timeout = timedelta(seconds=rng.choice([10, 30]))
     config = replace(
         story.config,
-        stall_timeout=stall_timeout,
+        failover_timeout=failover_timeout,
         failure_policy=FailurePolicy(
             action=FailureAction.DEAD_LETTER, deliveries_max=rng.choice([3, 5])
         ),

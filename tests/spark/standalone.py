@@ -177,15 +177,15 @@ def standalone(folder: Path) -> Iterator[Standalone]:
         main = "org.apache.spark.deploy.{}"
         ports = ["--port", "0", "--webui-port", "0"]
         command = [main.format("master.Master"), "--host", HOSTS[0], *ports]
-        master = stack.enter_context(_daemon(folder / "master.log", *command))
-        url = _wait_for(master, r"Starting Spark master at (spark://\S+)")
+        master = stack.enter_context(daemon(folder / "master.log", *command))
+        url = wait_for(master, r"Starting Spark master at (spark://\S+)")
         work = ["--cores", str(CORES), "--memory", "2g", "--work-dir", str(folder / "work")]
         workers = []
         for host in HOSTS:
             command = [main.format("worker.Worker"), "--host", host, *ports, *work, url]
-            workers.append(stack.enter_context(_daemon(folder / f"{host}.log", *command)))
+            workers.append(stack.enter_context(daemon(folder / f"{host}.log", *command)))
         for worker in workers:
-            _wait_for(worker, r"(Successfully registered) with master")
+            wait_for(worker, r"(Successfully registered) with master")
         yield Standalone(url, [worker.pid for worker, _ in workers], folder)
 
 
@@ -194,12 +194,13 @@ _Daemon = tuple[subprocess.Popen[bytes], Path]
 
 
 @contextmanager
-def _daemon(log: Path, *arguments: str) -> Iterator[_Daemon]:
-    env = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JAVA}
+def daemon(log: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[_Daemon]:
+    """Run a class of Spark; at the end kill it and all that it started."""
+    memory = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JAVA}
     with log.open("wb") as file:
         process = subprocess.Popen(
             [SPARK_CLASS, *arguments],
-            env={**os.environ, **env},
+            env={**os.environ, **memory, **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -215,9 +216,9 @@ def _daemon(log: Path, *arguments: str) -> Iterator[_Daemon]:
         process.wait()
 
 
-def _wait_for(daemon: _Daemon, pattern: str) -> str:
+def wait_for(running: _Daemon, pattern: str) -> str:
     """Return what a pattern matches in a log, as soon as it does."""
-    process, log = daemon
+    process, log = running
     give_up_at = time.monotonic() + TIMEOUT_S
     while (found := re.search(pattern, log.read_text("utf-8", "replace"))) is None:
         assert process.poll() is None, log.read_text("utf-8", "replace")

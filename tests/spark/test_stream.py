@@ -39,6 +39,9 @@ def test_available_now_reads_all_events_in_batches_of_the_requested_size(stream)
         {"0": 200, "1": 200, "2": 0},
     ]
     assert json.loads(progress[0].latestOffset)["next"] == {"0": 200, "1": 200, "2": 0}
+    lags = [json.loads(entry.latestOffset)["lag"] for entry in progress]
+    assert [lag["events"] for lag in lags] == [150, 0]
+    assert lags[0]["seconds"] >= lags[1]["seconds"] == 0
 
 
 def test_a_restart_after_a_crash_reads_the_planned_ranges_again(stream, emulator):

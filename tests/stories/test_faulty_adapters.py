@@ -90,7 +90,7 @@ def test_a_sink_that_hangs_counts_as_a_stall():
         lambda scene: FailingAtOne(scene, raise_unprintable),
         sink=FunctionDeadLetterSink(take),
         failure_policy=LETTER,
-        stall_timeout=timedelta(seconds=10),
+        failover_timeout=timedelta(seconds=10),
     )
 
     assert (count, len(made), statistics.counters.stall_count) == (2, 2, 1)

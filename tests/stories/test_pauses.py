@@ -281,7 +281,7 @@ def test_a_pause_by_the_handler_outlasts_its_pump():
 
         scene.publish(1)
         async with scene.processor(
-            PausingAndHanging, stall_timeout=timedelta(seconds=10)
+            PausingAndHanging, failover_timeout=timedelta(seconds=10)
         ) as processor:
             await seconds(200)
             (pump,) = processor.statistics().pumps

@@ -226,7 +226,7 @@ def test_events_that_fail_again_and_again_are_a_stall(key_concurrency):
 
     async def scenario():
         fixture = PumpFixture(
-            stall_timeout=timedelta(seconds=10),
+            failover_timeout=timedelta(seconds=10),
             key_concurrency=key_concurrency,
             key_selector=lambda event: event.sequence_number,
         )

@@ -29,8 +29,8 @@ def failure_policy(
     action = give_up or default
     if action is GiveUp.DEAD_LETTER and not dead_letters:
         raise ConfigurationError(
-            "--give-up dead-letter needs a place: give --dead-letters blob:CONTAINER or "
-            "--dead-letters eventhub:NAME"
+            "--give-up dead-letter needs a place: give --dead-letters blob:CONTAINER, "
+            "--dead-letters eventhub:NAME or --dead-letters queue:NAME"
         )
     if action is not GiveUp.DEAD_LETTER and dead_letters:
         raise ConfigurationError(

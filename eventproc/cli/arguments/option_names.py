@@ -9,8 +9,9 @@ from typing import Final
 
 _SAME_NAME: Final = (
     *("consumer_group", "create_container", "dead_letters", "key_concurrency", "lease_mode"),
-    *("deployment_id", "owner_id", "shutdown_timeout", "stall_timeout", "static_membership"),
-    *("capacity", "ordinal", "placement", "roster", "weight"),
+    *("deployment_id", "failover_timeout", "owner_id", "shutdown_timeout", "stall_timeout"),
+    *("capacity", "ordinal", "placement", "recreated_hub", "roster", "weight"),
+    "static_membership",
 )
 
 OPTIONS: Final[Mapping[str, str]] = {

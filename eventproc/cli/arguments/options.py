@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from eventproc.ports import HealthReporter
+
 
 class OutputFormat(StrEnum):
     """The format of the output: a table for people, JSON for programs."""
@@ -14,7 +16,20 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class RowsFormat(StrEnum):
+    """The format of output that has a row for each partition, checkpoint or letter."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
 Format = Annotated[OutputFormat, typer.Option("--format", help="json: for programs.")]
+
+RowFormat = Annotated[
+    RowsFormat,
+    typer.Option("--format", help="json: for programs. csv: a line for each row of the table."),
+]
 
 StopAtEof = Annotated[
     bool,
@@ -24,9 +39,46 @@ StopAtEof = Annotated[
     ),
 ]
 
+Workers = Annotated[
+    int,
+    typer.Option(
+        "--workers",
+        envvar="EVENTPROC_WORKERS",
+        metavar="N",
+        min=0,
+        help="Run N processes on this host, to use N cores, and restart those that die. Their "
+        "names are --owner-id, or the host's name, with -0, -1 and so on. By default this process "
+        "does the work itself.",
+        show_default=False,
+    ),
+]
+
 EXPIRATION: Final = typer.Option(
     envvar="EVENTPROC_EXPIRATION",
     help="After this long without a renewal, the owner of a partition counts as dead and another "
     "processor may claim it. Must be the same for all processors of a group.",
 )
 Expiration = Annotated[timedelta, EXPIRATION]
+
+Http = Annotated[
+    str,
+    typer.Option(
+        envvar="EVENTPROC_HTTP",
+        metavar="[HOST:]PORT",
+        help="Serve /live, /ready, /partitions, /metrics and /status for probes, Prometheus and "
+        "people; without HOST for this machine alone. Needs the extra http.",
+    ),
+]
+
+
+def make_health(http: str) -> HealthReporter | None:
+    """Return what serves ``--http``; ``None`` for an empty text.
+
+    Raises:
+        ConfigurationError: the address has another form, or the extra is missing.
+    """
+    if not http:
+        return None
+    from eventproc.health import HealthServer  # noqa: PLC0415 - an extra
+
+    return HealthServer(http, name="--http")

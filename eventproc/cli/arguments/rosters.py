@@ -48,3 +48,17 @@ def make_roster(text: str) -> Roster | None:
             "MODULE:NAME of a class that inherits from Roster, or of an instance of one"
         )
     return found
+
+
+def check_supervised(text: str) -> None:
+    """Refuse rosters that have one name for all workers of a supervisor.
+
+    Raises:
+        ConfigurationError: ``--roster`` reads the names of pods.
+    """
+    if text in KUBERNETES:
+        raise ConfigurationError(
+            f"--roster {text} has the names of pods, and with --workers each pod has several "
+            "members: leave --workers out and start more pods, or give MODULE:NAME of a Roster "
+            "that names each worker, such as pod-0-0 and pod-0-1"
+        )

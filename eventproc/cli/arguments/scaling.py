@@ -1,4 +1,4 @@
-"""The options of the rules by which a group is scaled, and of the addresses that serve votes."""
+"""The options of the rules by which a group is scaled."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from eventproc.core.scaling.decision import ScalingRules
-from eventproc.errors import ConfigurationError
 
 _DEFAULTS = ScalingRules()
 
@@ -71,15 +70,3 @@ class ScalingOptions:
             checkpoint_interval=self.checkpoint_interval,
             rate_of_one=self.rate_of_one,
         )
-
-
-def parse_listen_address(option: str, text: str) -> tuple[str, int]:
-    """Parse ``HOST:PORT``; an IPv6 address is in brackets, and port 0 is any free one.
-
-    Raises:
-        ConfigurationError: The text has another form; the message names the option.
-    """
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65_535:  # noqa: PLR2004 - the highest port
-        raise ConfigurationError(f"{option} is {text!r}: give HOST:PORT, for example 0.0.0.0:8080")
-    return host, int(port)

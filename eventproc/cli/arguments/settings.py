@@ -46,6 +46,11 @@ PROCESSOR: Final[dict[str, Any]] = {
         help="Where to start in a partition without a checkpoint: earliest, latest, a time "
         "(2026-01-31T08:00:00Z) or a sequence number.",
     ),
+    "recreated_hub": Option(
+        help="What happens if the hub was deleted and created again since the last checkpoint. "
+        "stop: nothing is handled until you move the checkpoints. earliest: start at the first "
+        "event of the new hub.",
+    ),
     **BALANCING,
     "weight": Option(
         metavar="N",
@@ -69,11 +74,21 @@ PROCESSOR: Final[dict[str, Any]] = {
         help="Write a checkpoint after this time, and on every close."
     ),
     "stall_timeout": Option(
-        help="Give up a partition that has events but completes none of them for this long. By "
-        "default there is no limit.",
+        help="Report a partition that has events and completes none of them for this long, and "
+        "open its receiver again if it returns none.",
     ),
-    "rate_max": Option(metavar="N", help="The most events per second, in all partitions together."),
-    "partition_rate_max": Option(metavar="N", help="The most events per second in each partition."),
+    "failover_timeout": Option(
+        help="Cancel the calls of a partition that has events and completes none of them for this "
+        "long, and give it to another process. By default it stays here.",
+    ),
+    "rate_max": Option(
+        metavar="N",
+        help="The most events per second of one process, in all its partitions together. Each "
+        "process of the group, and each of --workers, has this limit for itself.",
+    ),
+    "partition_rate_max": Option(
+        metavar="N", help="The most events per second in each partition, whichever process has it."
+    ),
     "failure_policy.attempts_max": Option(
         metavar="N",
         help="Give up an event after N failed attempts. By default it is retried for ever.",

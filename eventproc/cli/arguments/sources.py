@@ -1,5 +1,6 @@
 """Make a source from a connection string: event hub, Kafka topic, streams or partition queues."""
 
+from collections.abc import Mapping
 from urllib.parse import unquote, urlencode
 
 from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
@@ -23,6 +24,9 @@ QUEUE_SCHEMES = ("amqp://", "amqps://")
 
 OTHER_BROKERS = (KAFKA_SERVERS, KAFKA_ENDPOINT, *STREAM_SERVERS, *QUEUE_SCHEMES)
 """Prefixes of all that is not Event Hubs over AMQP."""
+
+OWN_QUEUE_SETTINGS = ("queues", "prefetch")
+"""Settings in that address that are not the client's."""
 
 
 def make_source(access: HubAccess, eventhub: str) -> EventSource:
@@ -62,10 +66,29 @@ def _kafka_source(connection_string: str, topic: str | None) -> EventSource:
         )
     if topic is None:
         raise ConfigurationError("which Kafka topic? Give its name as --eventhub")
+    servers, settings, namespace = _kafka_address(connection_string)
+    return KafkaEventSource(servers, topic=topic, namespace=namespace, config=settings)
+
+
+def _kafka_address(connection_string: str) -> tuple[str, dict[str, str], str | None]:
     servers, _, query = connection_string.removeprefix(KAFKA_SERVERS).partition("?")
     settings = _settings(query, KAFKA_SERVERS)
-    namespace = settings.pop("namespace", None)
-    return KafkaEventSource(servers, topic=topic, namespace=namespace, config=settings)
+    return servers, settings, settings.pop("namespace", None)
+
+
+def kafka_settings(connection_string: str, topic: str) -> tuple[str, Mapping[str, object]]:
+    """Return the servers of a Kafka broker or endpoint, and the settings of a client.
+
+    Raises:
+        ConfigurationError: The address is invalid.
+    """
+    if connection_string.startswith(KAFKA_ENDPOINT):
+        from eventproc.sources.kafka.address import address_in  # noqa: PLC0415 - it is an extra
+
+        found = address_in(connection_string.removeprefix(KAFKA_ENDPOINT), topic, None)
+        return found.bootstrap_servers, found.settings
+    servers, settings, _ = _kafka_address(connection_string)
+    return servers, settings
 
 
 def _queue_source(address: str, prefix: str | None) -> EventSource:
@@ -76,19 +99,45 @@ def _queue_source(address: str, prefix: str | None) -> EventSource:
 
     if prefix is None:
         raise ConfigurationError("which queues? Give the first part of their names as --eventhub")
+    url, count, prefetch = queue_address(address)
+    options = QueueOptions() if prefetch is None else QueueOptions(prefetch=prefetch)
+    return RabbitQueues(url, prefix=prefix, count=count, options=options)
+
+
+def queue_address(address: str) -> tuple[str, int, int | None]:
+    """Return the URL of a RabbitMQ broker, how many queues there are, and the prefetch if given.
+
+    Raises:
+        ConfigurationError: The address does not say how many.
+    """
     url, _, query = address.partition("?")
     settings = _settings(query, QUEUE_SCHEMES[0])
-    count = _count(settings, "queues", None)
-    options = QueueOptions(prefetch=_count(settings, "prefetch", QueueOptions().prefetch))
+    count = _count(settings, "queues")
+    prefetch = _count(settings, "prefetch") if "prefetch" in settings else None
     others = f"?{urlencode(settings)}" if settings else ""  # Of the client, such as ``cafile``.
-    return RabbitQueues(url + others, prefix=prefix, count=count, options=options)
+    return url + others, count, prefetch
 
 
-def _count(settings: dict[str, str], name: str, default: int | None) -> int:
+def broker_url(address: str) -> str:
+    """Return the URL of a RabbitMQ broker, without our settings of partition queues.
+
+    Raises:
+        ConfigurationError: It is the address of something else.
+    """
+    if not address.startswith(QUEUE_SCHEMES):
+        raise ConfigurationError(
+            "a queue needs the address of its RabbitMQ broker: set the environment variable "
+            f"{HUB_VARIABLE} to amqp://USER:PASSWORD@HOST, or give --connection-string"
+        )
+    url, _, query = address.partition("?")
+    settings = _settings(query, QUEUE_SCHEMES[0])
+    others = {name: value for name, value in settings.items() if name not in OWN_QUEUE_SETTINGS}
+    return url + (f"?{urlencode(others)}" if others else "")
+
+
+def _count(settings: dict[str, str], name: str) -> int:
     """Take a setting of ours out of those of the client."""
     text = settings.pop(name, None)
-    if text is None and default is not None:
-        return default
     if text is None or not text.isdecimal():
         raise ConfigurationError(
             f"the address of a RabbitMQ broker needs {name}=COUNT after the question mark"

@@ -1,5 +1,6 @@
-"""Make the store that ``--store sqlite:PATH`` or ``--store blob:CONTAINER`` names."""
+"""Make the store that ``--store`` names: in a SQLite file, blob storage or PostgreSQL."""
 
+import os
 from pathlib import Path
 
 from eventproc.cli.access.storage import StorageAccess
@@ -11,30 +12,35 @@ def open_store(
     spec: str,
     storage: StorageAccess,
     *,
-    create_container: bool = False,
+    creates: bool = False,
     must_exist: bool = False,
 ) -> CheckpointStore:
     """Make the store that ``--store`` names, without opening it.
 
     Args:
-        spec: ``sqlite:PATH``, ``blob:CONTAINER``, or ``blob:CONTAINER?namespace=HOST`` if the
-            names of the blobs begin with another spelling of the namespace.
+        spec: ``sqlite:PATH``; ``blob:CONTAINER``, or ``blob:CONTAINER?namespace=HOST`` if the
+            names of the blobs begin with another spelling of the namespace; ``postgres:NAME``, or
+            ``postgres:NAME?schema=SCHEMA``, where ``NAME`` is the environment variable that has
+            the connection string.
         storage: How to reach the storage account, for ``blob``.
-        create_container: Whether ``blob`` may create its container.
+        creates: Whether ``blob`` may create its container, and ``postgres`` its tables.
         must_exist: Whether ``sqlite`` refuses a file that does not exist, so that a verb that only
             reads does not create one.
 
     Raises:
-        ConfigurationError: The option has another form, or the storage account is missing.
+        ConfigurationError: The option has another form, or a connection string is missing.
     """
     kind, _, place = spec.partition(":")
     if kind == "sqlite" and place:
         return _sqlite(place, must_exist=must_exist)
     if kind == "blob" and place:
-        return _blob(place, storage, create_container=create_container)
+        return _blob(place, storage, creates=creates)
+    if (kind == "postgres" and place) or kind == "postgresql":
+        return _postgres(place, creates=creates)
     raise ConfigurationError(
-        f"--store is {spec!r}: give sqlite:PATH, for example sqlite:group.db, or blob:CONTAINER, "
-        "for example blob:checkpoints"
+        f"--store is {spec!r}: give sqlite:PATH, for example sqlite:group.db; blob:CONTAINER, for "
+        "example blob:checkpoints; or postgres:NAME, where NAME is the environment variable that "
+        "has the connection string"
     )
 
 
@@ -55,7 +61,7 @@ def _sqlite(place: str, *, must_exist: bool) -> CheckpointStore:
     return SqliteCheckpointStore(path)
 
 
-def _blob(place: str, storage: StorageAccess, *, create_container: bool) -> CheckpointStore:
+def _blob(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointStore:
     container, question_mark, setting = place.partition("?")
     name, _, namespace = setting.partition("=")
     if question_mark and (name != "namespace" or not namespace):
@@ -69,6 +75,33 @@ def _blob(place: str, storage: StorageAccess, *, create_container: bool) -> Chec
         BlobCheckpointStore,
         container,
         f"--store blob:{container}",
-        create_container=create_container,
+        create_container=creates,
         namespace=namespace or None,
     )
+
+
+def _postgres(place: str, *, creates: bool) -> CheckpointStore:
+    variable, question_mark, setting = place.partition("?")
+    name, _, schema = setting.partition("=")
+    if not variable.isidentifier():  # It may have a password, so it is not quoted.
+        raise ConfigurationError(
+            "--store postgres: give the name of an environment variable, such as ORDERS_DSN, and "
+            "put the connection string there: it is a secret, and other users of the machine can "
+            "see the arguments of a process"
+        )
+    if question_mark and (name != "schema" or not schema):
+        raise ConfigurationError(
+            f"--store postgres:{place}: after the question mark, give schema=NAME, the schema that "
+            "has the tables"
+        )
+    dsn = os.environ.get(variable)
+    if not dsn:
+        raise ConfigurationError(
+            f"--store postgres:{variable}: the environment variable {variable} is not set: set it "
+            "to the connection string, postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        )
+    from checkpointstores.postgres import PostgresCheckpointStore  # noqa: PLC0415 - it is an extra
+
+    if not schema:
+        return PostgresCheckpointStore(dsn, create_schema=creates)
+    return PostgresCheckpointStore(dsn, schema=schema, create_schema=creates)

@@ -1,15 +1,7 @@
-"""Start and signal the demo's child processes.
-
-A child ends when its parent ends, even if the parent is killed: the child's standard input is a
-pipe from the parent, and the child ends at the end of it. A child that is frozen at that time is
-ended by the kernel, which hangs up stopped processes whose parent has ended. Each child is in its
-own process group, so that Ctrl+C signals only the parent.
-"""
+"""Start and signal the demo's child processes, which end with it (``start_child``)."""
 
 import asyncio
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from eventproc.cli.access.network import VARIABLES
+from eventproc.cli.terminal.end_of_input import start_child
 from eventproc.errors import EventProcError
 
 POLL_S: Final = 0.02
@@ -37,15 +30,10 @@ class Child:
         self.output = folder / f"{name}.out"
         self.log = folder / f"{name}.log"
         # The demo's own hub and store, whatever the user's environment names.
-        others = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        others = dict.fromkeys(VARIABLES, "")
         with self.output.open("wb") as output, self.log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=log,
-                env={**others, **env},
-                process_group=0 if os.name == "posix" else None,
+            self._process = start_child(
+                [sys.executable, *arguments], stdout=output, stderr=log, env={**others, **env}
             )
 
     @property

@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 
 from eventproc.cli.demo.live import Scene, Screen, TextScreen, open_screen
 from eventproc.cli.demo.stage import Stage, StoreChoice
+from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import FAILED, INTERRUPTED, OK
 
 
@@ -89,7 +90,7 @@ def run_demo(
     if is_json:
         print(json.dumps(report.as_json(), indent=2))
     else:
-        print_report(report, Console())
+        print_report(report, standard_output())
     return OK if report.is_good else FAILED
 
 

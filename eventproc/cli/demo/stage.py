@@ -98,9 +98,7 @@ class Stage(AsyncResource):
         self._stack.callback(self._end_children)
         await self._start_source()
         self.store = open_store(
-            self.note.spec,
-            StorageAccess(connection_string=connection_string),
-            create_container=True,
+            self.note.spec, StorageAccess(connection_string=connection_string), creates=True
         )
         await self._stack.enter_async_context(self.store)
 

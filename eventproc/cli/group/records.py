@@ -6,6 +6,7 @@ Nothing in this module writes to the store.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -17,10 +18,24 @@ from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.lookup import first_event
 from eventproc.cli.group.view import in_order, lag_of
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import is_moved_by_operator, starting_position
+from eventproc.core.checkpoint_rules import is_moved_by_operator, pump_owner, starting_position
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
 from eventproc.resources.names import name_of
+
+RECORD_FIELDS: Final = (
+    "partition_id",
+    "sequence_number",
+    "offset",
+    "last_modified",
+    "state_bytes",
+    "state_sequence_number",
+    "is_state_damaged",
+    "completed",
+    "delivery_count",
+    "writer",
+)
+LAG_FIELDS: Final = ("partition_id", "sequence_number", "last_sequence_number", "lag", "lag_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +127,7 @@ def _writer_text(checkpoint: Checkpoint) -> str:
         return "another SDK"
     if is_moved_by_operator(checkpoint):
         return "an operator"
-    return checkpoint.writer.rsplit("/", 2)[0]  # The rest identifies the pump.
+    return pump_owner(checkpoint.writer) or checkpoint.writer
 
 
 def _done_count(checkpoint: Checkpoint) -> int:
@@ -121,24 +136,26 @@ def _done_count(checkpoint: Checkpoint) -> int:
 
 def records_json(group: ConsumerGroup, records: Mapping[str, Record]) -> dict[str, object]:
     """The checkpoints as JSON."""
-    return {
-        **group_json(group),
-        "checkpoints": [
-            {
-                "partition_id": record.checkpoint.partition_id,
-                "sequence_number": record.checkpoint.sequence_number,
-                "offset": record.checkpoint.offset,
-                "last_modified": record.checkpoint.last_modified.isoformat(),
-                "state_bytes": len(record.checkpoint.state or b""),
-                "state_sequence_number": record.checkpoint.state_sequence_number,
-                "is_state_damaged": record.is_damaged,
-                "completed": [[done.first, done.last] for done in record.checkpoint.completed],
-                "delivery_count": record.checkpoint.delivery_count,
-                "writer": record.checkpoint.writer,
-            }
-            for record in records.values()
-        ],
-    }
+    return {**group_json(group), "checkpoints": record_rows(records)}
+
+
+def record_rows(records: Mapping[str, Record]) -> list[dict[str, object]]:
+    """The checkpoints as rows of ``RECORD_FIELDS``."""
+    return [
+        {
+            "partition_id": record.checkpoint.partition_id,
+            "sequence_number": record.checkpoint.sequence_number,
+            "offset": record.checkpoint.offset,
+            "last_modified": record.checkpoint.last_modified.isoformat(),
+            "state_bytes": len(record.checkpoint.state or b""),
+            "state_sequence_number": record.checkpoint.state_sequence_number,
+            "is_state_damaged": record.is_damaged,
+            "completed": [[done.first, done.last] for done in record.checkpoint.completed],
+            "delivery_count": record.checkpoint.delivery_count,
+            "writer": record.checkpoint.writer,
+        }
+        for record in records.values()
+    ]
 
 
 # --- lag -----------------------------------------------------------------------------------------
@@ -233,16 +250,21 @@ def lags_json(group: ConsumerGroup, lags: Sequence[Lag]) -> dict[str, object]:
     age = oldest_age(lags)
     return {
         **group_json(group),
-        "partitions": [
-            {
-                "partition_id": lag.partition_id,
-                "sequence_number": lag.sequence_number,
-                "last_sequence_number": lag.last_sequence_number,
-                "lag": lag.events,
-                "lag_s": None if lag.age is None else round(lag.age.total_seconds(), 3),
-            }
-            for lag in lags
-        ],
+        "partitions": lag_rows(lags),
         "lag": sum(lag.events for lag in lags),
         "lag_s": None if age is None else round(age.total_seconds(), 3),
     }
+
+
+def lag_rows(lags: Sequence[Lag]) -> list[dict[str, object]]:
+    """The lags as rows of ``LAG_FIELDS``; ages in seconds."""
+    return [
+        {
+            "partition_id": lag.partition_id,
+            "sequence_number": lag.sequence_number,
+            "last_sequence_number": lag.last_sequence_number,
+            "lag": lag.events,
+            "lag_s": None if lag.age is None else round(lag.age.total_seconds(), 3),
+        }
+        for lag in lags
+    ]

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import pump_owner
+from eventproc.core.checkpoint_rules import is_beyond_end, is_of_former_hub, pump_owner
 from eventproc.core.offset_format import offset_format_in
 from eventproc.core.ownership.liveness import live_members, live_partitions
 from eventproc.core.ownership.schemas import leader
@@ -19,7 +19,7 @@ from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import most_named
 from eventproc.core.placement.published import PREFIX
 from eventproc.core.placement.schema import SCHEMA_RECORD, Schema, schema_in
-from eventproc.errors import StoreCorruptError
+from eventproc.errors import HubRecreatedError, StoreCorruptError
 from eventproc.models import (
     Checkpoint,
     ConsumerGroup,
@@ -58,7 +58,7 @@ class PartitionRow:
 
     checkpoint_age: timedelta | None
     checkpoint_error: str | None
-    """If the checkpoint cannot be read, the error and its remedy. The partition is not served."""
+    """If it cannot be read or is of a former hub, the error and its remedy: it is not served."""
 
     lag: int | None
     """Events in the hub after the checkpoint; ``None`` if the hub was not asked."""
@@ -116,6 +116,11 @@ class GroupView:
     members: tuple[MemberRow, ...]
 
     @property
+    def has_names(self) -> bool:
+        """Whether the group shares names: resources, or a lease."""
+        return self.group.is_of_resources or self.group.lease_id is not None
+
+    @property
     def lag(self) -> int | None:
         """Events after the checkpoints of all partitions; ``None`` if the hub was not asked."""
         lags = [row.lag for row in self.partitions if row.lag is not None]
@@ -131,6 +136,9 @@ class Readings:
     checkpoints: Sequence[Checkpoint]
     ends: Mapping[str, PartitionProperties]
     """By partition id; empty if the hub was not asked."""
+
+    hub_created_at: datetime | None = None
+    """When the hub was created, if it was asked and says so."""
 
     damage: Mapping[str, str]
     """Errors of the checkpoints that cannot be read, by partition id."""
@@ -160,6 +168,7 @@ async def read_group(
         SourceUnavailableError: The hub did not answer.
     """
     ends: dict[str, PartitionProperties] = {}
+    hub_created_at: datetime | None = None
     present = await store.list_members(group)
     owned = await store.list_ownership(group)
     checkpoints = await store.list_checkpoints(group)
@@ -169,12 +178,14 @@ async def read_group(
         ids = await source.partition_ids()
         properties = await together(*(source.partition_properties(p) for p in ids))
         ends = {found.partition_id: found for found in properties}
+        hub_created_at = source.created_at
     schema, schema_error = await _schema(store, group)
     return Readings(
         owned=owned,
         present=present,
         checkpoints=checkpoints,
         ends=ends,
+        hub_created_at=hub_created_at,
         damage=damage,
         schema=schema,
         schema_error=schema_error,
@@ -248,7 +259,8 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 checkpoint_age=(
                     None if checkpoint is None else _age(checkpoint.last_modified, now)
                 ),
-                checkpoint_error=readings.damage.get(partition_id),
+                checkpoint_error=readings.damage.get(partition_id)
+                or _recreation(readings, partition_id, checkpoint),
                 lag=lag_of(readings.ends[partition_id], _counted_from(checkpoint))
                 if partition_id in readings.ends
                 else None,
@@ -264,6 +276,18 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
         partitions=tuple(rows),
         members=_members(readings.present, rows, expiration),
     )
+
+
+def _recreation(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> str | None:
+    """Return an error if the checkpoint is of a hub that was deleted and created again."""
+    end = readings.ends.get(partition_id)
+    number = _counted_from(checkpoint)
+    if checkpoint is None or not (
+        is_of_former_hub(checkpoint, readings.hub_created_at)
+        or (end is not None and is_beyond_end(number, end))
+    ):
+        return None
+    return str(HubRecreatedError(partition_id, number))
 
 
 def _counted_from(checkpoint: Checkpoint | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Watch standard input, which tells a child process that its parent has ended.
+"""Child processes that end with their parent: they watch standard input, a pipe from the parent.
 
 The operating system closes the parent's end of the pipe, even if the parent was killed and could
 not send a signal.
@@ -6,11 +6,34 @@ not send a signal.
 
 import os
 import signal
+import subprocess
 import threading
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Final
 
 STANDARD_INPUT: Final = 0
+
+
+def start_child(
+    command: Sequence[str],
+    *,
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+    env: Mapping[str, str],
+) -> "subprocess.Popen[bytes]":
+    """Start a command that stops at the end of its standard input; *env* is added to this one's.
+
+    It is in a process group of its own, so that Ctrl+C signals only the parent. It stays in the
+    session: a child that is suspended when its parent ends is then ended by the kernel.
+    """
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
+        env={**os.environ, **env},
+        process_group=0 if os.name == "posix" else None,
+    )
 
 
 def stop_at_end_of_input() -> None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from eventproc.errors import (
     ConfigurationError,
+    DeadLetterError,
     EventProcError,
     SourceRejectedError,
     SourceUnavailableError,
@@ -23,10 +24,14 @@ BAD_INPUT: Final = 2
 """An argument or setting is wrong; the message names it and the remedy. Do not retry."""
 
 UNREACHABLE: Final = 3
-"""The store or the hub did not answer. A retry may help."""
+"""The store, the hub or the place of dead letters did not answer. A retry may help."""
 
 INTERRUPTED: Final = 130
 """Interrupted by Ctrl+C before the command was done: 128 + SIGINT, as in shells."""
+
+
+ERROR_PREFIX: Final = "eventproc: "
+"""Begins the line on standard error that says why the command ended."""
 
 
 def exit_code_of(error: EventProcError) -> int:
@@ -35,7 +40,7 @@ def exit_code_of(error: EventProcError) -> int:
     is_wrong = isinstance(error, ConfigurationError | SourceRejectedError | SuspectSettingError)
     if is_refused or is_wrong:
         return BAD_INPUT
-    if isinstance(error, StoreUnavailableError | SourceUnavailableError):
+    if isinstance(error, StoreUnavailableError | SourceUnavailableError | DeadLetterError):
         return UNREACHABLE
     return FAILED
 
@@ -53,4 +58,4 @@ def remedy_of(error: EventProcError) -> str:
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    print(f"eventproc: {' '.join(message.split())}", file=sys.stderr)
+    print(f"{ERROR_PREFIX}{' '.join(message.split())}", file=sys.stderr)

@@ -7,6 +7,7 @@ logger, so that log events of the user's handler and of other libraries are show
 import logging
 import sys
 from enum import StrEnum
+from typing import TextIO, TypeAlias
 
 from eventproc.logs import JsonLines, TextLines
 
@@ -28,11 +29,20 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-def log_to_stderr(line_format: LogFormat, level: LogLevel) -> None:
-    """Send log events to standard error; ``AUTO`` is text on a terminal and JSON otherwise."""
-    is_text = line_format is LogFormat.TEXT or (
-        line_format is LogFormat.AUTO and sys.stderr.isatty()
-    )
+LogOutput: TypeAlias = "logging.StreamHandler[TextIO]"
+"""What writes the lines; its lock is held while a line is written."""
+
+
+def chosen_format(line_format: LogFormat) -> LogFormat:
+    """Return what ``AUTO`` stands for: text on a terminal, JSON otherwise."""
+    if line_format is not LogFormat.AUTO:
+        return line_format
+    return LogFormat.TEXT if sys.stderr.isatty() else LogFormat.JSON
+
+
+def log_to_stderr(line_format: LogFormat, level: LogLevel) -> LogOutput:
+    """Send log events to standard error."""
+    is_text = chosen_format(line_format) is LogFormat.TEXT
     output = logging.StreamHandler(sys.stderr)
     output.setFormatter(TextLines() if is_text else JsonLines())
     number = logging.getLevelNamesMapping()[level.upper()]
@@ -42,3 +52,4 @@ def log_to_stderr(line_format: LogFormat, level: LogLevel) -> None:
     logging.getLogger("eventproc").setLevel(number)
     # The library logs the errors of Azure's clients itself, with their consequences.
     logging.getLogger("azure").setLevel(logging.CRITICAL)
+    return output

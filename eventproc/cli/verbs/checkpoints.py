@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from checkpointstores.names import require_partition_id
 from eventproc.admin import CheckpointMove, CheckpointMoved
@@ -29,14 +28,20 @@ from eventproc.cli.group.changes import (
 from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.group.file import ExportedGroup, as_text, exported, read_file
 from eventproc.cli.group.records import (
+    LAG_FIELDS,
+    RECORD_FIELDS,
+    lag_rows,
     lags_json,
     lags_table,
     read_lags,
     read_records,
+    record_rows,
     records_json,
     records_table,
 )
 from eventproc.cli.group.targets import parse_target
+from eventproc.cli.terminal.console import standard_output
+from eventproc.cli.terminal.csv_lines import csv_lines
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.errors import ConfigurationError, EventProcError
 
@@ -85,7 +90,7 @@ def list_(
     *,
     address: GroupAddress,
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
-    output: options.Format = options.OutputFormat.TABLE,
+    output: options.RowFormat = options.RowsFormat.TABLE,
 ) -> int:
     """Show the checkpoints of a group: position, state, completed ranges and writer.
 
@@ -98,10 +103,12 @@ def list_(
                 known = await connection.store.list_checkpoints(connection.group)
                 await connection.partition_ids(partition, [c.partition_id for c in known])
             records = await read_records(connection, partition)
-            if output is options.OutputFormat.JSON:
+            if output is options.RowsFormat.JSON:
                 print(json.dumps(records_json(connection.group, records)))
+            elif output is options.RowsFormat.CSV:
+                print(csv_lines(record_rows(records), RECORD_FIELDS), end="")
             else:
-                Console().print(records_table(connection.group, records))
+                standard_output().print(records_table(connection.group, records))
         return OK
 
     return asyncio.run(show())
@@ -113,7 +120,7 @@ def lag(
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     lookup_group: LookupGroup = "",
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
-    output: options.Format = options.OutputFormat.TABLE,
+    output: options.RowFormat = options.RowsFormat.TABLE,
 ) -> int:
     """Show how far the checkpoints are behind the hub, in events and in time.
 
@@ -133,10 +140,12 @@ def lag(
                 expiration=expiration,
                 now=datetime.now(UTC),
             )
-            if output is options.OutputFormat.JSON:
+            if output is options.RowsFormat.JSON:
                 print(json.dumps(lags_json(connection.group, lags)))
+            elif output is options.RowsFormat.CSV:
+                print(csv_lines(lag_rows(lags), LAG_FIELDS), end="")
             else:
-                Console().print(lags_table(connection.group, lags))
+                standard_output().print(lags_table(connection.group, lags))
         return OK
 
     return asyncio.run(show())
@@ -158,7 +167,7 @@ def reset(
     lookup_group: LookupGroup = "",
     mode: ChangeMode,
 ) -> int:
-    """Move checkpoints forward or back, also while the group is running.
+    """Move checkpoints back, to replay events, or forward, to skip them, in a running group too.
 
     The owner of a partition begins again from the new position at its next poll of the group, and
     cannot overwrite it. For times, sequence numbers and steps, a single event is read from the
@@ -304,7 +313,7 @@ async def _change(connection: Connection, changes: Sequence[Change], mode: Chang
         raise ConfigurationError(
             "--format json cannot ask for confirmation: give --yes or --dry-run"
         )
-    console = Console()
+    console = standard_output()
     if is_table:
         console.print(changes_table(connection.group, changes))
         for warning in warnings_for(changes):

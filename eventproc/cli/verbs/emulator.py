@@ -68,7 +68,7 @@ def emulator(
     ] = OutputFormat.TABLE,
     stop_at_eof: StopAtEof = False,
 ) -> int:
-    """Serve event hubs on this machine, for the Event Hubs clients of the Azure SDKs.
+    """Serve event hubs on this machine, to develop without Azure, for clients of any Azure SDK.
 
     It prints the connection string to give to a client. It needs only Python. docs/emulator.md
     lists what is not emulated. Ctrl+C or SIGTERM ends it.

@@ -8,12 +8,13 @@ import typer
 from eventproc.cli.arguments.address import StoreAddress
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_function, load_resource_handler
-from eventproc.cli.arguments.options import StopAtEof
-from eventproc.cli.arguments.rosters import RosterOption, make_roster
+from eventproc.cli.arguments.options import Http, StopAtEof, Workers, make_health
+from eventproc.cli.arguments.rosters import RosterOption, check_supervised, make_roster
 from eventproc.cli.arguments.settings import RESOURCES
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import OK
 from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
+from eventproc.cli.workers.supervisor import supervise
 from eventproc.config import ResourceProcessorConfig
 from eventproc.errors import ConfigurationError
 from eventproc.processor import ResourceProcessor
@@ -60,7 +61,10 @@ def hold(
     ] = timedelta(seconds=30),
     create_container: Annotated[
         bool,
-        typer.Option("--create-container", help="Create the blob container if it does not exist."),
+        typer.Option(
+            "--create-container",
+            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+        ),
     ] = False,
     owner_id: Annotated[
         str,
@@ -80,33 +84,47 @@ def hold(
     log_level: Annotated[
         LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
     ] = LogLevel.INFO,
+    http: Http = "",
+    workers: Workers = 0,
     stop_at_eof: StopAtEof = False,
 ) -> int:
-    """Hold this process's share of named resources: connections, licence keys, jobs, tenants.
+    """Hold a share of named resources: connections, licence keys, jobs, tenants.
 
     Start any number of processes, on any machines: those with the same group and store share the
     resources, and each resource has one holder. SIGTERM or Ctrl+C stops a process gracefully: its
     handlers are drained, and other processes take the resources over. A second signal ends it at
     once.
 
-    Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER.
+    Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER,
+    NAME for --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, 2 an option is wrong, 3 the store did not answer at
     the start.
     """
+    if stop_at_eof:
+        stop_at_end_of_input()
+    if workers:
+        check_supervised(roster)
+        return supervise(
+            workers,
+            owner_id=owner_id,
+            config=config,
+            log_format=log_format,
+            log_level=log_level,
+            http=http,
+        )
     processor = ResourceProcessor(
         resources=_resources(resources, resources_from, every),
-        store=address.checkpoint_store(create_container=create_container),
+        store=address.checkpoint_store(creates=create_container),
         group=group,
         handler=load_resource_handler(handler),
         owner_id=owner_id or None,
         roster=make_roster(roster),
+        health=make_health(http),
         config=config,
     )
     log_to_stderr(log_format, log_level)
     raise_soft_limit()
-    if stop_at_eof:
-        stop_at_end_of_input()
     processor.run()
     return OK
 

@@ -10,12 +10,13 @@ from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.arguments.dead_letters import make_sink
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_handler
-from eventproc.cli.arguments.options import StopAtEof
-from eventproc.cli.arguments.rosters import RosterOption, make_roster
+from eventproc.cli.arguments.options import Http, StopAtEof, Workers, make_health
+from eventproc.cli.arguments.rosters import RosterOption, check_supervised, make_roster
 from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
+from eventproc.cli.workers.supervisor import supervise
 from eventproc.config import EventProcessorConfig
 from eventproc.processor import EventProcessor
 from eventproc.runtime.descriptors import raise_soft_limit
@@ -34,7 +35,10 @@ def run(
     address: HubAddress,
     create_container: Annotated[
         bool,
-        typer.Option("--create-container", help="Create the blob container if it does not exist."),
+        typer.Option(
+            "--create-container",
+            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+        ),
     ] = False,
     owner_id: Annotated[
         str,
@@ -67,8 +71,9 @@ def run(
         str,
         typer.Option(
             metavar="SINK",
-            help="Where to store events that are given up: blob:CONTAINER, or eventhub:NAME in "
-            "the same namespace.",
+            help="Where to store events that are given up: blob:CONTAINER, eventhub:NAME in the "
+            "same namespace, or queue:NAME of the same RabbitMQ broker. `eventproc dead-letters` "
+            "shows and replays them.",
         ),
     ] = "",
     log_format: Annotated[
@@ -78,33 +83,48 @@ def run(
     log_level: Annotated[
         LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
     ] = LogLevel.INFO,
+    http: Http = "",
+    workers: Workers = 0,
     stop_at_eof: StopAtEof = False,
 ) -> int:
-    """Run your handler on this process's share of an event hub's partitions.
+    """Run your handler on a share of an event hub's partitions; on several cores with --workers.
 
     Start any number of processes, on any machines: those with the same event hub, consumer group
     and store share the partitions. SIGTERM or Ctrl+C stops a process gracefully: it finishes the
     calls under way, writes checkpoints and hands its partitions over. A second signal ends it at
-    once.
+    once. With --workers that holds for all of them together.
 
     Give --namespace and --storage-account to use the identity of this process. Or give secrets in
     the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
-    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER.
+    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER, NAME for --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
     option is wrong, 3 the store or the hub did not answer at the start.
     """
+    if stop_at_eof:
+        stop_at_end_of_input()
+    if workers:
+        check_supervised(roster)
+        return supervise(
+            workers,
+            owner_id=owner_id,
+            config=config,
+            log_format=log_format,
+            log_level=log_level,
+            http=http,
+        )
     handler_class = load_handler(handler)
     source = address.source()
     assert source is not None, "a hub has one"
     processor = EventProcessor(
         source=source,
-        store=address.checkpoint_store(create_container=create_container),
+        store=address.checkpoint_store(creates=create_container),
         handler=handler_class,
         dead_letters=make_sink(dead_letters, address.hub_access(), address.storage_access()),
         consumer_group=address.consumer_group,
         owner_id=owner_id or None,
         roster=make_roster(roster),
+        health=make_health(http),
         config=replace(
             config,
             key_selector=delivery.key_selector(key_property, config.key_concurrency),
@@ -113,8 +133,6 @@ def run(
     )
     log_to_stderr(log_format, log_level)
     raise_soft_limit()
-    if stop_at_eof:
-        stop_at_end_of_input()
     processor.run()
     abandoned = processor.statistics().abandoned
     if abandoned:

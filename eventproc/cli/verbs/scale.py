@@ -16,11 +16,12 @@ from eventproc.autoscaling.reader import read_group
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.arguments.grouped import DEFAULTS
-from eventproc.cli.arguments.scaling import ScalingOptions, parse_listen_address
+from eventproc.cli.arguments.scaling import ScalingOptions
 from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.terminal.exits import BAD_INPUT, OK, exit_code_of, print_error
 from eventproc.concurrency.tasks import end
 from eventproc.core.scaling.decision import ScalingRules
+from eventproc.endpoints.address import ListenAddress, parse_address
 from eventproc.errors import EventProcError
 
 
@@ -35,13 +36,14 @@ def scale(
     http: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT", help="Serve the newest vote as JSON, for KEDA's metrics-api."
+            metavar="[HOST:]PORT",
+            help="Serve the newest vote as JSON, for KEDA's metrics-api. Needs the extra http.",
         ),
     ] = "",
     grpc: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT", help="Serve as an external scaler of KEDA. Needs the extra keda."
+            metavar="[HOST:]PORT", help="Serve as an external scaler of KEDA. Needs the extra keda."
         ),
     ] = "",
     every: Annotated[
@@ -49,7 +51,7 @@ def scale(
         typer.Option(help="With --watch, --http or --grpc: the time between two readings."),
     ] = timedelta(seconds=10),
 ) -> int:
-    """Say how many processes a group needs, by its backlog and its rates.
+    """Say how many processes a group needs, by its backlog and its rates; also to KEDA.
 
     It reads checkpoints, owners and the hub, and changes nothing. The group may have processors of
     any Azure SDK. Without an answer of store or hub the number stays as it was.
@@ -62,7 +64,7 @@ def scale(
     """
     wanted = rules.rules()
     addresses = {
-        option: parse_listen_address(option, text)
+        option: parse_address(text, option)
         for option, text in (("--http", http), ("--grpc", grpc))
         if text
     }
@@ -95,9 +97,7 @@ def _scaler(connection: Connection, expiration: timedelta, rules: ScalingRules) 
     return Autoscaler(read, rules)
 
 
-async def _serve(
-    scaler: Autoscaler, addresses: dict[str, tuple[str, int]], every: timedelta
-) -> None:
+async def _serve(scaler: Autoscaler, addresses: dict[str, ListenAddress], every: timedelta) -> None:
     """Vote, print changes and serve, until SIGINT or SIGTERM."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -110,15 +110,15 @@ async def _serve(
                 serve_json,
             )
 
-            port = await stack.enter_async_context(
-                serve_json(*addresses["--http"], lambda: scaler.vote)
+            bound = await stack.enter_async_context(
+                serve_json(addresses["--http"], lambda: scaler.vote)
             )
-            print_error(f"serving JSON on {addresses['--http'][0]}:{port}")
+            print_error(f"serving JSON on {bound}")
         if "--grpc" in addresses:
             from eventproc.autoscaling.keda import serve_keda  # noqa: PLC0415 - an extra
 
-            port = await stack.enter_async_context(serve_keda(*addresses["--grpc"], scaler))
-            print_error(f"serving gRPC on {addresses['--grpc'][0]}:{port}")
+            bound = await stack.enter_async_context(serve_keda(addresses["--grpc"], scaler))
+            print_error(f"serving gRPC on {bound}")
         tasks = [
             asyncio.create_task(ended.wait()),
             asyncio.create_task(_vote_again_and_again(scaler, every)),

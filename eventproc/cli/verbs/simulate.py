@@ -15,6 +15,7 @@ from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.settings import BALANCING
+from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import OK
 from eventproc.config import EventProcessorConfig
 from eventproc.core.placement.even import Even
@@ -246,7 +247,7 @@ def _show(report: Report) -> None:
     totals.add_column(justify="right")
     for name, value in asdict(report.totals).items():
         totals.add_row(name.replace("_", " "), _cell(value))
-    console = Console()
+    console = standard_output()
     console.print(table)
     console.print("\ntotal")
     console.print(totals)
@@ -256,18 +257,18 @@ def _show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
     """Print one line for each system: its slowest event and its totals."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=True)
-    for name in ("slowest\nbalance s", "moves/\nleast", *COMPARED):
+    for name in ("slowest\nbalance s", "after", "moves/\nleast", *COMPARED):
         table.add_column(name, justify="right", no_wrap=True)
     for name, report in reports:
-        times = [event.seconds_to_balance for event in report.events]
-        totals = report.totals
+        totals, slowest = report.totals, report.slowest
         table.add_row(
             name,
-            _cell(None if None in times else max(seconds or 0.0 for seconds in times)),
+            _cell(None if slowest is None else slowest.seconds_to_balance),
+            "" if slowest is None else slowest.event,
             f"{totals.moves:,}/{totals.moves_minimum:,}",
             *(_cell(getattr(totals, field)) for field in COMPARED.values()),
         )
-    console = Console()
+    console = standard_output()
     console.width = max(console.width, COMPARISON_WIDTH)
     console.print(table)
 

@@ -123,6 +123,18 @@ class Partition:
             if receiver in present:
                 present.remove(receiver)
 
+    def recreate(self) -> None:
+        """Delete every event, end the receivers, and begin at sequence number 0 again."""
+        self.created_ms = self._clock()
+        self.log = PartitionLog()
+        if self._file is not None:
+            self._file.created_ms = self.created_ms
+            self._file.rewrite(self.log)
+        for receivers in self.receivers.values():
+            for receiver in tuple(receivers):
+                receiver.refuse(entity_not_found(f"partition {self.partition_id}"))
+            receivers.clear()
+
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:

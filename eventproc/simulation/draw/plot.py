@@ -1,46 +1,36 @@
-"""Plots a history. The only importer of ``matplotlib``, the extra ``plot``.
+"""Plots a history, with ``matplotlib``, the extra ``plot``.
 
 The upper plot shows each partition over time in its owner's colour, and black where no processor
 serves it. The lower ones show the spread, and the storage operations.
 """
 
-import colorsys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.extras import needing
-from eventproc.simulation.draw.picture import (
-    Row,
-    caption_of,
-    levels,
-    owners_of,
-    per_minute,
-    rows_of,
-)
+from eventproc.simulation.draw.colours import pattern_of
+from eventproc.simulation.draw.partitions import COLUMNS, UNATTENDED, draw_partitions
+from eventproc.simulation.draw.picture import caption_of, levels, owners_of, per_minute
 from eventproc.simulation.history import History
 from eventproc.simulation.report import HOUR_S, Report, steps_of
 
 with needing("plot"):
-    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 SUFFIXES: Final = {".svg", ".png"}
-COLUMNS: Final = 1600
-"""Horizontal resolution: moments shown, from left to right."""
-
-UNATTENDED: Final = (0.07, 0.07, 0.07)
 UNPLANNED: Final = (0.86, 0.37, 0.16)
 UNBALANCED: Final = (0.62, 0.62, 0.62)
-GOLDEN_ANGLE: Final = 0.381966
-"""As a fraction of a turn: consecutive hues are far apart, however many there are."""
+KEY_OWNERS_MAX: Final = 9
+"""More have no room in one line; their blocks still have names."""
 
-NAMED_OWNERS_MAX: Final = 40
+KEY_OWNERS_LEFT: Final = 0.58
 NAMED_HISTORIES_MAX: Final = 8
 """A comparison of more histories has no room for the names of owners."""
 
@@ -74,13 +64,13 @@ def draw(history: History, report: Report, title: str, path: Path) -> None:
     spread = figure.add_subplot(grid[1], sharex=above)
     operations = figure.add_subplot(grid[2], sharex=above)
     figure.suptitle(title, x=0.08, y=0.985, ha="left", fontsize=11, fontweight="bold")
-    _draw_partitions(above, history, is_named=True)
-    _draw_spread(spread, history)
+    draw_partitions(above, history, is_named=True)
+    _draw_spread(spread, history, _largest_spread(history))
     _draw_operations(operations, history)
     _draw_events((above, spread, operations), history)
     caption_levels = _write_captions(above, history, report)
     figure.subplots_adjust(top=0.925 - 0.055 * caption_levels)
-    _write_key(figure, 0.08, 0.963)
+    _write_key(figure, 0.08, 0.963, owners_of(history))
     for axes in (above, spread):
         axes.tick_params(labelbottom=False)
     _label_time(operations, history.duration_s)
@@ -101,15 +91,18 @@ def draw_comparison(
         top=1 - 1.75 * margin, bottom=0.6 * margin, hspace=0.42, wspace=0.13 + 0.06 * is_named,
     )  # fmt: skip
     figure.suptitle(title, x=0.035, y=0.995, ha="left", va="top", fontsize=11, fontweight="bold")
-    _write_key(figure, 0.035, 1 - 0.55 * margin)
+    _write_key(
+        figure, 0.035, 1 - 0.55 * margin, max((owners_of(h) for _, h, _ in histories), key=len)
+    )
+    largest = max(_largest_spread(history) for _, history, _ in histories)
     for number, (name, history, report) in enumerate(histories):
         inner = outer[number // columns, number % columns].subgridspec(
             2, 1, height_ratios=[5, 1], hspace=0.06
         )
         above = figure.add_subplot(inner[0])
         spread = figure.add_subplot(inner[1], sharex=above)
-        _draw_partitions(above, history, is_named=is_named)
-        _draw_spread(spread, history)
+        draw_partitions(above, history, is_named=is_named)
+        _draw_spread(spread, history, largest)
         _draw_events((above, spread), history)
         if is_named:
             _name_events(above, history)
@@ -140,66 +133,31 @@ def _save(figure: Figure, path: Path) -> None:
 def _summary(report: Report) -> str:
     totals = report.totals
     never = sum(event.seconds_to_balance is None for event in report.events)
-    balance = f"{never} of {len(report.events)} never balanced, " if never else ""
+    if report.slowest is None:
+        balance = f"{never} of {len(report.events)} events never balanced"
+    else:
+        balance = (
+            f"slowest balance {report.slowest.seconds_to_balance:,.1f} s, {report.slowest.event}"
+        )
     return (
-        f"{balance}{totals.moves:,} moves (least {totals.moves_minimum:,}), "
+        f"{balance}\n{totals.moves:,} moves (least {totals.moves_minimum:,}), "
         f"{totals.duplicates:,} duplicates"
     )
 
 
-def _colour(number: int) -> tuple[float, float, float]:
-    hue = (0.58 + number * GOLDEN_ANGLE) % 1
-    lightness = (0.62, 0.74, 0.5)[number % 3]
-    return colorsys.hls_to_rgb(hue, lightness, 0.55)
+def _largest_spread(history: History) -> int:
+    return max((step.spread for step in steps_of(history) if step.spread is not None), default=1)
 
 
-def _draw_partitions(axes: Axes, history: History, *, is_named: bool) -> None:
-    rows, owners = rows_of(history), owners_of(history)
-    colours = {owner_id: _colour(number) for number, owner_id in enumerate(owners)}
-    image = np.zeros((len(rows), COLUMNS, 3))
-    for line, row in zip(image, rows, strict=True):
-        for span in row.spans:
-            begin, end = (
-                round(x / history.duration_s * COLUMNS) for x in (span.begin_s, span.end_s)
-            )
-            # A brief gap is shown too, at least one column wide.
-            colour = UNATTENDED if span.owner_id is None else colours[span.owner_id]
-            line[begin : max(end, begin + (span.owner_id is None))] = colour
-    axes.imshow(
-        image,
-        aspect="auto",
-        interpolation="nearest",
-        extent=(0, history.duration_s, len(rows), 0),
-    )
-    axes.set_yticks([])
-    if is_named:
-        _name_owners(axes, rows)
+def _draw_spread(axes: Axes, history: History, largest: int) -> None:
+    """Draw the spread; colour the background while the group is not balanced.
 
-
-def _name_owners(axes: Axes, rows: Sequence[Row]) -> None:
-    """Label each block of partitions with its first owner on the left, its last on the right."""
-    first = _blocks([row.first_owner_id or "no owner" for row in rows])
-    step = -(-len(first) // NAMED_OWNERS_MAX)
-    axes.set_yticks([middle for middle, _ in first[::step]])
-    axes.set_yticklabels([name for _, name in first[::step]], fontsize=7)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylabel(f"{len(rows):,} partitions, by first owner", fontsize=9)
-    last = _blocks([row.spans[-1].owner_id or "not served" for row in rows])
-    for middle, name in last if len(rows) <= NAMED_OWNERS_MAX else ():
-        axes.text(
-            1.004, middle, name, fontsize=7, va="center", transform=axes.get_yaxis_transform()
-        )
-
-
-def _blocks(names: Sequence[str]) -> list[tuple[float, str]]:
-    """Return the middle and the name of each run of equal names."""
-    begins = [i for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
-    ends = [*begins[1:], len(names)]
-    return [((begin + end) / 2, names[begin]) for begin, end in zip(begins, ends, strict=True)]
-
-
-def _draw_spread(axes: Axes, history: History) -> None:
-    """Draw the spread; colour the background while the group is not balanced."""
+    Args:
+        axes: Where to draw it.
+        history: The history.
+        largest: The largest spread that the axis has room for: the same for plots that are
+            compared.
+    """
     steps = steps_of(history)
     times_s = [step.at_s for step in steps] + [history.duration_s]
     spreads = [step.spread for step in steps]
@@ -210,8 +168,7 @@ def _draw_spread(axes: Axes, history: History) -> None:
             begin_s, colour = step.at_s, UNBALANCED if step.spread is None else UNPLANNED
             least_s = history.duration_s / COLUMNS
             axes.axvspan(begin_s, max(end_s, begin_s + least_s), color=colour, linewidth=0)
-    most = max((spread for spread in spreads if spread is not None), default=1)
-    axes.set_ylim(-0.3, max(most, 1) + 0.7)
+    axes.set_ylim(-0.04 * largest - 0.26, 1.06 * largest + 0.7)
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.tick_params(labelsize=7)
     axes.set_ylabel("spread", fontsize=9)
@@ -280,19 +237,40 @@ def _write_captions(axes: Axes, history: History, report: Report) -> int:
     return max(chosen) + 1
 
 
-def _write_key(figure: Figure, left: float, top: float) -> None:
-    figure.legend(
-        handles=[
-            Patch(color=UNATTENDED, label="not served"),
-            Patch(color=UNBALANCED, label="some without an owner, or with one that leaves"),
-            Patch(color=UNPLANNED, label="some with another owner than planned"),
-        ],
-        loc="upper left",
-        bbox_to_anchor=(left, top),
-        ncols=3,
-        fontsize=8,
-        frameon=False,
-        borderaxespad=0,
+def _write_key(figure: Figure, left: float, top: float, owners: Sequence[str]) -> None:
+    states = [
+        Patch(color=UNATTENDED, label="not served"),
+        Patch(color=UNBALANCED, label="some without an owner, or with one that leaves"),
+        Patch(color=UNPLANNED, label="some with another owner than planned"),
+    ]
+    named = owners if len(owners) <= KEY_OWNERS_MAX else ()
+    processors = [_swatch(number, owner_id) for number, owner_id in enumerate(named)]
+    for handles, column in ((states, left), (processors, KEY_OWNERS_LEFT)):
+        if handles:
+            figure.add_artist(
+                Legend(
+                    figure,
+                    handles,
+                    [str(handle.get_label()) for handle in handles],
+                    loc="upper left",
+                    bbox_to_anchor=(column, top),
+                    ncols=len(handles),
+                    fontsize=8,
+                    frameon=False,
+                    borderaxespad=0,
+                    handlelength=1.2,
+                    columnspacing=1.2,
+                )
+            )
+
+
+def _swatch(number: int, owner_id: str) -> Patch:
+    pattern = pattern_of(number)
+    return Patch(
+        facecolor=pattern.colour,
+        edgecolor="white" if pattern.is_striped else pattern.colour,
+        hatch="||" if pattern.is_striped else None,
+        label=owner_id,
     )
 
 

@@ -1,4 +1,4 @@
-"""Encodes an event as an AMQP message: partition key, properties and body.
+"""Encodes an event as an AMQP message: partition key, ids, properties and body.
 
 The bytes are those of Azure's client, which takes ten times as long, and encodes each event twice.
 """
@@ -19,6 +19,7 @@ _BYTE_MAX: Final = 255
 _HEADER: Final = b"\x00\x53\x70\xc0\x07\x05\x56\x01\x40\x40\x40\x40"
 _ANNOTATIONS: Final = b"\x00\x53\x72"
 _KEY: Final = b"\xa3\x13x-opt-partition-key"
+_STANDARD: Final = b"\x00\x53\x73"
 _PROPERTIES: Final = b"\x00\x53\x74"
 _DATA: Final = b"\x00\x53\x75"
 
@@ -31,7 +32,13 @@ _pack_lengths: Final = struct.Struct(">BII").pack
 
 
 def encode_event(
-    body: bytes, partition_key: str | None, properties: Mapping[str, PropertyValue]
+    body: bytes,
+    partition_key: str | None,
+    properties: Mapping[str, PropertyValue],
+    *,
+    message_id: str | None = None,
+    correlation_id: str | None = None,
+    content_type: str | None = None,
 ) -> bytes:
     """Return the encoded message.
 
@@ -41,6 +48,8 @@ def encode_event(
     parts = []
     if partition_key is not None:
         parts += [_HEADER, _ANNOTATIONS, _map([_KEY, _text(partition_key)])]
+    if (message_id, correlation_id, content_type) != (None, None, None):
+        parts += [_STANDARD, _standard(message_id, correlation_id, content_type)]
     if properties:
         entries = []
         for name, value in properties.items():
@@ -77,6 +86,19 @@ def _integer(value: int) -> bytes:
     if _LONG_MAX < value <= _ULONG_MAX:
         return _pack_ulong(0x80, value)
     raise ValueError(f"the integer {value} has more than 64 bits")
+
+
+def _standard(
+    message_id: str | None, correlation_id: str | None, content_type: str | None
+) -> bytes:
+    """Encode the list of AMQP's own properties up to the content type, which is a symbol."""
+    symbol = b"\x40" if content_type is None else _bytes(0xA3, content_type.encode())
+    ids = [b"\x40" if text is None else _text(text) for text in (message_id, correlation_id)]
+    items = [ids[0], *[b"\x40"] * 4, ids[1], symbol]
+    raw = b"".join(items)
+    if len(raw) < _BYTE_MAX:
+        return bytes((0xC0, len(raw) + 1, len(items))) + raw
+    return _pack_lengths(0xD0, len(raw) + 4, len(items)) + raw
 
 
 def _text(text: str) -> bytes:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 PROPERTY_NAMES: Final = (
@@ -31,6 +33,10 @@ PROPERTY_NAMES: Final = (
 Azure's Python client uses."""
 
 
+REPLAYED_FROM_BYTES: Final = REPLAYED_FROM_PROPERTY.encode()
+"""As the property's name is encoded: a message without these bytes was not replayed."""
+
+
 class SystemFields(NamedTuple):
     """The event fields that come from the service's annotations and AMQP's properties."""
 
@@ -41,18 +47,27 @@ class SystemFields(NamedTuple):
 
 
 def to_properties(application_properties: Mapping[bytes, object] | None) -> Mapping[str, object]:
-    """Return the publisher's own properties."""
-    return {_name(name): plain(value) for name, value in (application_properties or {}).items()}
+    """Return the publisher's own properties, without what a replay has added."""
+    return {
+        _name(name): plain(value)
+        for name, value in (application_properties or {}).items()
+        if name != REPLAYED_FROM_BYTES
+    }
 
 
 def to_system_fields(
-    annotations: Mapping[bytes, object] | None, properties: Iterable[object] | None
+    annotations: Mapping[bytes, object] | None,
+    properties: Iterable[object] | None,
+    application_properties: Mapping[bytes, object] | None = None,
 ) -> SystemFields:
     """Return the service's annotations and AMQP's properties, with the names of Azure's client.
 
-    The thirteen properties are in the order of ``PROPERTY_NAMES``.
+    The thirteen properties are in the order of ``PROPERTY_NAMES``. The application properties are
+    only needed of a message with ``REPLAYED_FROM_BYTES``.
     """
     found = {_name(name): plain(value) for name, value in (annotations or {}).items()}
+    if application_properties and REPLAYED_FROM_BYTES in application_properties:
+        found[REPLAYED_FROM] = to_text(application_properties[REPLAYED_FROM_BYTES])
     if properties is None:
         return SystemFields(found)
     for name, value in zip(PROPERTY_NAMES, properties, strict=False):

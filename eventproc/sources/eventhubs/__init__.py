@@ -2,7 +2,8 @@
 
 Layers, each of which imports only those below it:
 
-- ``source``, ``dead_letters``, ``publisher``
+- ``dead_letters``
+- ``source``, ``publisher``
 - ``public_path``, ``producer``
 - ``direct_path``: ``path`` > ``receiver``, ``management`` > ``azure_internals``, ``lazy_event``,
   ``credit`` > ``annotations``, ``frames``
@@ -17,7 +18,10 @@ from eventproc.extras import needing
 from eventproc.network import HttpProxy
 
 with needing("eventhubs"):
-    from eventproc.sources.eventhubs.dead_letters import EventHubDeadLetterSink
+    from eventproc.sources.eventhubs.dead_letters import (
+        EventHubDeadLetterReader,
+        EventHubDeadLetterSink,
+    )
     from eventproc.sources.eventhubs.options import (
         EventHubOptions,
         ReceivePath,
@@ -27,6 +31,7 @@ with needing("eventhubs"):
     from eventproc.sources.eventhubs.source import EventHubSource
 
 __all__ = [
+    "EventHubDeadLetterReader",
     "EventHubDeadLetterSink",
     "EventHubOptions",
     "EventHubPublisher",

@@ -1,4 +1,4 @@
-"""A sink that sends dead letters to an event hub, with the error in properties of the event."""
+"""Dead letters in an event hub: events with the error in their properties. Sink and reader."""
 
 import asyncio
 import ssl
@@ -12,13 +12,21 @@ from eventproc.errors import (
     SuspectSettingError,
 )
 from eventproc.identity import shared
-from eventproc.models import DeadLetter
-from eventproc.ports import DeadLetterSink
+from eventproc.models import (
+    REPLAYED_FROM,
+    REPLAYED_FROM_PROPERTY,
+    DeadLetter,
+    ReceivedEvent,
+    letter_from_details,
+)
+from eventproc.ports import CheckpointStore, DeadLetterSink
 from eventproc.settings import SECRET, checked
 from eventproc.sources.connection_string import check_hub_name, check_namespace
 from eventproc.sources.eventhubs import client as azure_client
 from eventproc.sources.eventhubs import producer
 from eventproc.sources.eventhubs.options import EventHubOptions
+from eventproc.sources.eventhubs.source import EventHubSource
+from eventproc.sources.letter_log import LogDeadLetterReader
 
 PROPERTY_PREFIX: Final = "eventproc_"
 """Prefix of the properties that describe the failure, so that none replaces one of the event."""
@@ -110,6 +118,8 @@ class EventHubDeadLetterSink(DeadLetterSink):
                 details = {k: v for k, v in letter.details().items() if k not in left_out}
                 details["letter_id"] = letter.letter_id
                 properties = {PROPERTY_PREFIX + name: value for name, value in details.items()}
+                if letter.event.replayed_from is not None:
+                    properties[REPLAYED_FROM_PROPERTY] = letter.event.replayed_from
                 try:
                     if await self._connected().send(letter.event, properties):
                         return
@@ -135,3 +145,50 @@ class EventHubDeadLetterSink(DeadLetterSink):
                 ssl_context=self._ssl_context,
             )
         return self._producer
+
+
+class EventHubDeadLetterReader(LogDeadLetterReader):
+    """Reads the letters that ``EventHubDeadLetterSink`` has sent.
+
+    A hub deletes no single events, so which letters are removed is noted in a checkpoint store.
+
+    Args:
+        source: of the hub for dead letters. The reader opens and closes it.
+        store: an open store, which may be that of the processors; without one nothing can be
+            removed, and letters that were removed before are shown.
+        consumer_group: of the hub, to read through. No other receiver should use it.
+    """
+
+    def __init__(
+        self,
+        source: EventHubSource,
+        *,
+        store: CheckpointStore | None = None,
+        consumer_group: str = "$Default",
+    ) -> None:
+        super().__init__(source, letter_of, store=store, consumer_group=consumer_group)
+
+
+def letter_of(event: ReceivedEvent) -> DeadLetter:
+    """Return the letter that an event of the hub is.
+
+    Raises:
+        LetterDamagedError: it is none.
+    """
+    given = event.properties.items()
+    own = {n.removeprefix(PROPERTY_PREFIX): v for n, v in given if n.startswith(PROPERTY_PREFIX)}
+    contents = ReceivedEvent(
+        body=event.body,
+        sequence_number=event.sequence_number,
+        offset=event.offset,
+        enqueued_time=event.enqueued_time,
+        partition_key=event.partition_key,
+        properties={n: v for n, v in given if not n.startswith(PROPERTY_PREFIX)},
+        system_properties=(
+            {} if event.replayed_from is None else {REPLAYED_FROM: event.replayed_from}
+        ),
+        content_type=event.content_type,
+        correlation_id=event.correlation_id,
+        message_id=event.message_id,
+    )
+    return letter_from_details(own, contents)

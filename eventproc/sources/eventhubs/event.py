@@ -1,7 +1,8 @@
 """Read what Event Hubs adds to an AMQP message: an event's position, and the newest event."""
 
 from collections.abc import Mapping
-from typing import Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued
@@ -11,6 +12,22 @@ SEQUENCE_NUMBER: Final = b"x-opt-sequence-number"
 OFFSET: Final = b"x-opt-offset"
 ENQUEUED_TIME: Final = b"x-opt-enqueued-time"
 PARTITION_KEY: Final = b"x-opt-partition-key"
+
+
+class HubAnswer(NamedTuple):
+    """What the service says of a hub."""
+
+    partition_ids: tuple[str, ...]
+    created_at: datetime | None
+
+
+def to_hub_answer(answer: Mapping[bytes, Any]) -> HubAnswer:
+    """Return the service's answer about a hub; raises any error if it has another form."""
+    created_ms = answer.get(b"created_at")
+    return HubAnswer(
+        tuple(to_text(partition_id) or "" for partition_id in answer[b"partition_ids"]),
+        None if created_ms is None else to_time(int(created_ms)),
+    )
 
 
 def checked_position(

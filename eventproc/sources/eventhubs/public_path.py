@@ -21,9 +21,11 @@ from azure.eventhub import EventData
 from azure.eventhub.aio import PartitionContext
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
+from eventproc.core.checkpoint_rules import is_beyond_end
 from eventproc.errors import (
     ReceiverDisplacedError,
     SourceError,
+    SourceRejectedError,
     SourceUnavailableError,
     SuspectSettingError,
 )
@@ -52,6 +54,7 @@ from eventproc.sources.eventhubs.event import (
     OFFSET,
     PARTITION_KEY,
     SEQUENCE_NUMBER,
+    HubAnswer,
     checked_position,
     to_last_enqueued,
 )
@@ -77,10 +80,11 @@ class PublicPath:
         self._failed_positions: dict[tuple[str, str], EventPosition] = {}
         """For each group and partition, the position at which the last link did not open."""
 
-    async def ask_partition_ids(self, client: Client) -> Sequence[str]:
-        """Request the ids of the hub's partitions."""
+    async def ask_hub(self, client: Client) -> HubAnswer:
+        """Request the ids of the hub's partitions, and when it was created."""
         with answered(f"asking event hub {client.eventhub_name!r} for its partitions"):
-            return tuple(await client.get_partition_ids())
+            found = await client.get_eventhub_properties()
+            return HubAnswer(tuple(found["partition_ids"]), found["created_at"])
 
     async def ask_partitions(
         self, client: Client, partition_ids: Sequence[str]
@@ -128,6 +132,13 @@ class PublicPath:
         except BaseException:
             await close_client(client)
             raise
+        if not position.is_inclusive and is_beyond_end(position.sequence_number, properties):
+            # The client would not report that the service refuses the position.
+            await close_client(client)
+            last = properties.last_enqueued_sequence_number
+            raise SourceRejectedError(
+                f"{what}: the position {position.sequence_number} is after the last event, {last}"
+            )
         if position.is_latest:  # events may arrive before the link is open
             position = _behind(properties)
         receiver = PublicReceiver(
@@ -318,11 +329,13 @@ def to_received_event(message: AmqpAnnotatedMessage) -> ReceivedEvent:
         annotations.get(SEQUENCE_NUMBER), annotations.get(OFFSET), annotations.get(ENQUEUED_TIME)
     )
     properties = message.properties
+    attached = cast("Mapping[bytes, object]", message.application_properties)
     system = to_system_fields(
         annotations,
         [getattr(properties, name.replace("-", "_")) for name in PROPERTY_NAMES]
         if properties
         else None,
+        attached,
     )
     return ReceivedEvent(
         body=_body_of(message),
@@ -330,7 +343,7 @@ def to_received_event(message: AmqpAnnotatedMessage) -> ReceivedEvent:
         offset=offset,
         enqueued_time=to_time(enqueued_ms),
         partition_key=to_text(annotations.get(PARTITION_KEY)),
-        properties=to_properties(cast("Mapping[bytes, object]", message.application_properties)),
+        properties=to_properties(attached),
         system_properties=system.system_properties,
         content_type=system.content_type,
         correlation_id=system.correlation_id,

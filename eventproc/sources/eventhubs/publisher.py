@@ -92,6 +92,10 @@ class EventHubPublisher(EventPublisher):
         address, options = azure_client.parse_address(conn_str, eventhub_name, options)
         return cls(*address, options=options)
 
+    @property
+    def takes_both(self) -> bool:
+        return False
+
     async def open(self) -> None:
         """Connect, and ask for the partitions.
 
@@ -252,7 +256,14 @@ def _encoded(index: int, event: OutgoingEvent) -> bytes:
             )
         properties[name] = value
     try:
-        return encode_event(event.body, event.partition_key, properties)
+        return encode_event(
+            event.body,
+            event.partition_key,
+            properties,
+            message_id=event.message_id,
+            correlation_id=event.correlation_id,
+            content_type=event.content_type,
+        )
     except ValueError as error:
         raise EventRefusedError(index, f"it cannot be encoded: {error}") from error
 

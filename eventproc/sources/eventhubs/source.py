@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Self, TypeVar
 
 from eventproc.concurrency.tasks import cancellation_kept
@@ -81,6 +82,7 @@ class EventHubSource(EventSource):
         self._path: ReceivePathClient = (DirectPath if is_direct else PublicPath)(self._options)
         self._log = get_logger("eventproc.sources.eventhubs", eventhub_name=self._hub)
         self._query_lock = asyncio.Lock()
+        self._created_at: datetime | None = None
         self._refused_offset_partitions: set[str] = set()
         """Partitions for which a refused offset was logged."""
 
@@ -165,9 +167,13 @@ class EventHubSource(EventSource):
             self._query_lock,
             self._answered_within(f"requesting the partitions of {self!r} failed"),
         ):
-            return await self._with_path(
-                lambda path: path.ask_partition_ids(self._client(_ANY_GROUP))
-            )
+            hub = await self._with_path(lambda path: path.ask_hub(self._client(_ANY_GROUP)))
+        self._created_at = hub.created_at
+        return hub.partition_ids
+
+    @property
+    def created_at(self) -> datetime | None:
+        return self._created_at
 
     async def partition_properties(self, partition_id: str) -> PartitionProperties:
         (properties,) = await self.properties_of([partition_id])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from operator import methodcaller
 from typing import Final, Protocol
 
-from eventproc.models import ReceivedEvent
+from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY, ReceivedEvent
 from eventproc.sources.kafka.position import OFFSETS
 from eventproc.sources.lazy_event import LazyEvent, filled_events
 
@@ -99,6 +99,8 @@ def _attached(message: Message) -> dict[str, object]:
     if key is not None and isinstance(_plain(key), bytes):
         system_properties[KEY] = key
     properties = _properties(headers) if headers else {}
+    if REPLAYED_FROM_PROPERTY in properties:
+        system_properties[REPLAYED_FROM] = properties.pop(REPLAYED_FROM_PROPERTY)
     content_type = properties.get("content-type")
     return {
         "partition_key": partition_key(message),

@@ -101,6 +101,9 @@ class MemoryHub:
         self.latency = timedelta(0)
         """How long each request to the hub takes, opening a receiver included."""
 
+        self.created_at: datetime | None = None
+        """When the hub was last created again; ``None`` if it never was."""
+
         self._logs: dict[str, MemoryLog] = {}
         self.grow(partition_count)
         self._groups = None if consumer_groups is None else {g.lower() for g in consumer_groups}
@@ -156,6 +159,16 @@ class MemoryHub:
             raise ValueError(f"a hub of {len(self._logs)} partitions cannot shrink")
         for number in range(len(self._logs), partition_count):
             self._logs[str(number)] = MemoryLog(str(number))
+
+    def recreate(self) -> None:
+        """Delete every event and break every link; sequence numbers begin at 0 again.
+
+        Afterwards it is another hub of the same name and with as many partitions.
+        """
+        self.created_at = self._clock()
+        count, self._logs = len(self._logs), {}
+        self.grow(count)
+        self.break_links()
 
     def events(
         self, partition_id: str, position: EventPosition | None = None

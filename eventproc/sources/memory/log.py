@@ -6,7 +6,14 @@ from datetime import datetime
 from typing import Final
 
 from eventproc.errors import SourceRejectedError
-from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, ReceivedEvent
+from eventproc.models import (
+    REPLAYED_FROM,
+    REPLAYED_FROM_PROPERTY,
+    EventPosition,
+    LastEnqueued,
+    PartitionProperties,
+    ReceivedEvent,
+)
 
 _OFFSET_OF_FIRST: Final = 4096
 """Not zero, so that an offset mistaken for a sequence number is noticed at the first event."""
@@ -50,7 +57,12 @@ class MemoryLog:
             offset=str(self._next_offset),
             enqueued_time=enqueued_time,
             partition_key=partition_key,
-            properties=properties,
+            properties={n: v for n, v in properties.items() if n != REPLAYED_FROM_PROPERTY},
+            system_properties=(
+                {REPLAYED_FROM: properties[REPLAYED_FROM_PROPERTY]}
+                if REPLAYED_FROM_PROPERTY in properties
+                else {}
+            ),
         )
         self._events.append(event)
         self._offsets.append(self._next_offset)

@@ -5,7 +5,7 @@ It passes the same contract tests as the sources for Event Hubs and Kafka.
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, ReceivedEvent
@@ -62,6 +62,7 @@ class MemoryEventSource(EventSource):
     def __init__(self, hub: MemoryHub) -> None:
         self._hub = hub
         self._is_open = False
+        self._created_at: datetime | None = None
         self._receivers: list[MemoryReceiver] = []
 
     @property
@@ -96,7 +97,12 @@ class MemoryEventSource(EventSource):
 
     async def partition_ids(self) -> Sequence[str]:
         await self._reach()
+        self._created_at = self._hub.created_at
         return self._hub.partition_ids()
+
+    @property
+    def created_at(self) -> datetime | None:
+        return self._created_at
 
     async def partition_properties(self, partition_id: str) -> PartitionProperties:
         await self._reach()

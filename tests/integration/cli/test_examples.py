@@ -11,6 +11,7 @@ LINES_MAX = 60
 LAST_LINES = {
     "blocking_functions.py": "4 partitions in 4 threads",
     "columns.py": "b'many': not an amount",
+    "dead_letters.py": "the handler failed: KeyError: 'article 9' (attempts: 3)",
     "different_machines.py": "{'large': 9, 'medium': 5, 'small': 2}\n{'medium': 13, 'small': 3}",
     "exact_totals.py": "",
     "first_program.py": "10 greeted",

@@ -176,3 +176,22 @@ def test_checkpoints_of_a_group_of_resources_are_refused(command, tmp_path, verb
     assert code == 2
     assert not (tmp_path / "group.db").exists()
     assert "`eventproc status --resources keys` shows what it has" in errors
+
+
+def test_workers_share_the_resources_of_their_host(command):
+    """Each is a member under a name of its own, and a stop releases everything."""
+    process = command.start(
+        *("hold", "keys:Key", "--resources", "a,b", *GROUP, "--interval", "1s"),
+        *("--expiration", "6s", "--owner-id", "host", "--workers", "2"),
+    )
+    used = {process.stdout.readline().split()[1] for _ in range(2)}
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    events = [json.loads(line) for line in err.splitlines()]
+    starts = [entry for entry in events if entry["event"] == "processor_started"]
+
+    assert (process.returncode, used) == (0, {"a", "b"})
+    assert {(entry["worker"], entry["owner_id"]) for entry in starts} == {
+        (0, "host-0"),
+        (1, "host-1"),
+    }

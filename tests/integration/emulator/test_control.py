@@ -93,7 +93,7 @@ given_values = st.recursive(
 FAULTS = (
     *("drop-connections", "displace-receivers", "delay-deliveries", "refuse-connections"),
     *("refuse-links", "refuse-offsets", "be-busy", "fall-silent", "expire-before"),
-    *("add-partitions", "clear", "start"),
+    *("add-partitions", "recreate-hub", "clear", "start"),
 )
 
 

@@ -243,6 +243,32 @@ async def test_add_partitions_adds_partitions_to_a_running_hub(emulator):
         assert attach.source is not None
 
 
+@pytest.mark.parametrize("is_kept", [False, True], ids=["in memory", "on disk"])
+async def test_a_hub_that_is_created_again_is_empty_and_younger(is_kept, tmp_path):
+    """Its receivers are refused, its numbers begin at 0, and on disk nothing of it is left."""
+    directory = tmp_path if is_kept else None
+    with EventHubsEmulator({"orders": 1}, directory=directory, health_port=0) as emulator:
+        async with connected(emulator.port) as peer:
+            await peer.send_to("orders")
+            peer.transfer(b"old")
+            await peer.next(Disposition)
+            await peer.receive_from(READ + "0")
+            await ask_in_thread(emulator, "/faults/recreate-hub", {"hub": "orders"})
+            detach, _ = await peer.next(Detach)
+        left = emulator.events("orders", "0")
+    with EventHubsEmulator({"orders": 1}, directory=directory) as emulator:
+        async with connected(emulator.port) as peer:
+            await peer.send_to("orders")
+            peer.transfer(b"new")
+            await peer.next(Disposition)
+
+        found = emulator.events("orders", "0")
+
+    assert detach.error.condition == "amqp:not-found"
+    assert left == []
+    assert [(event.sequence_number, event.body) for event in found] == [(0, b"new")]
+
+
 async def test_events_expire_by_number_and_on_request():
     """The oldest are deleted, and sequence numbers stay."""
     with EventHubsEmulator({"orders": 1}, retention=Retention(events_max=5)) as emulator:

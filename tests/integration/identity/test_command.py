@@ -61,7 +61,7 @@ def publish(hub, tls, *bodies):
 
 def read_until(process, count):
     """Return so many lines of what a process prints."""
-    lines = []
+    lines: list[str] = []
     while len(lines) < count:
         line = process.stdout.readline()
         assert line, process.stderr.read()
@@ -110,7 +110,7 @@ def test_dead_letters_go_to_a_hub_and_to_a_container(command, hub, store, tls):
         )
         events = (json.loads(line)["event"] for line in process.stderr)
 
-        assert "dead_letter_stored" in events
+        assert "event_dead_lettered" in events
         process.kill()
     stored = [event for partition in "0" for event in hub.events("dead", partition)]
 

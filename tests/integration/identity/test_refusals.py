@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from eventproc.cli.terminal.exits import BAD_INPUT, UNREACHABLE
-from eventproc.emulator import EventHubsEmulator, TokenRules
+from eventproc.emulator import EventHubsEmulator, Right, TokenRules
 
 from .connect_proxy import ConnectProxy
 from .played_storage import PlayedStorage
@@ -69,7 +69,7 @@ def test_a_token_for_another_service_is_refused(refused, identity, part, reason)
 
 def test_an_identity_without_the_role_of_a_receiver_is_told_so(refused, tls):
     """The service names the right, and the message the role that has it."""
-    rules = TokenRules(rights_by_identity={"another": {"Listen"}})
+    rules = TokenRules(rights_by_identity={"another": {Right.LISTEN}})
     with EventHubsEmulator(
         {"orders": 1}, certificate=tls.certificate, key=tls.key, tokens=rules
     ) as other:

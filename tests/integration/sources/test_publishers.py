@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 
-from eventproc import ConfigurationError
+from eventproc import ConfigurationError, EventPosition
+from eventproc.columns import to_columns
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import EventRefusedError, SourceUnavailableError
-from eventproc.models import OutgoingEvent
+from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY, OutgoingEvent
 from eventproc.ports import EventPublisher
-from eventproc.sources.eventhubs import EventHubOptions, EventHubPublisher, EventHubSource
+from eventproc.sources.eventhubs import (
+    EventHubOptions,
+    EventHubPublisher,
+    EventHubSource,
+    ReceivePath,
+)
 from eventproc.sources.eventhubs.publisher import KEYS_FOR_A_CONNECTION
 from eventproc.sources.kafka import KafkaPublisher
 from eventproc.testing import KafkaBroker
@@ -93,6 +99,63 @@ async def test_events_reach_their_partitions_in_order_with_key_and_properties(em
     assert [e.body for e in first if e.body != b"k"] == [b"%d" % number for number in range(50)]
     assert [e.body for e in last if e.body != b"k"] == [event.body for event in large]
     assert (keyed.partition_key, keyed.properties) == ("anna", values)
+
+
+@pytest.mark.parametrize("path", ReceivePath)
+async def test_a_replayed_event_has_the_properties_of_its_first_publisher(emulator, path):
+    """Where it came from is a system property; ids and content type are those of the event."""
+    replayed = OutgoingEvent(
+        body=b"again",
+        partition_id="0",
+        properties={"a": 1, REPLAYED_FROM_PROPERTY: "ns/hub/g/0/7"},
+        content_type="text/plain",
+        correlation_id="c",
+        message_id="m",
+    )
+    async with hub_publisher(emulator) as publisher:
+        await publisher.publish([*numbered(1, partition_id="0"), replayed], patience=SOON)
+    source = EventHubSource.from_connection_string(
+        emulator.connection_string_for("hub"), options=EventHubOptions(receive_path=path)
+    )
+    ((first, event),) = await received(source, [2])
+
+    assert (event.replayed_from, event.properties) == ("ns/hub/g/0/7", {"a": 1})
+    assert (event.content_type, event.correlation_id, event.message_id) == ("text/plain", "c", "m")
+    assert (first.replayed_from, first.properties) == (None, {})
+
+
+async def test_a_replayed_event_has_the_columns_of_its_first_publisher(emulator):
+    """Also where columns are built from the bytes of the frames."""
+    properties: dict[str, Any] = {"a": 1}
+    events = [
+        OutgoingEvent(body=b"0", partition_id="0", properties=properties),
+        OutgoingEvent(
+            body=b"1",
+            partition_id="0",
+            properties={**properties, REPLAYED_FROM_PROPERTY: "ns/hub/g/0/7"},
+        ),
+        OutgoingEvent(body=b"2", partition_id="0", properties=properties),
+    ]
+    async with hub_publisher(emulator) as publisher:
+        await publisher.publish(events, patience=SOON)
+    source = EventHubSource.from_connection_string(emulator.connection_string_for("hub"))
+    rows: list[dict[str, Any]] = []
+    async with source:
+        receiver = await source.open_receiver("$Default", "0", EventPosition.earliest())
+        receiver.read_columns()
+        while len(rows) < 3:
+            batch = await receiver.receive(events_max=100, wait_max=SOON)
+            if batch:
+                names = ("body", "properties", "systemProperties")
+                rows += to_columns(batch, names, "0").to_pylist()
+        await receiver.close()
+
+    assert [row["properties"] for row in rows] == [[("a", "1")]] * 3
+    assert [dict(row["systemProperties"]).get(REPLAYED_FROM) for row in rows] == [
+        None,
+        '"ns/hub/g/0/7"',
+        None,
+    ]
 
 
 async def test_events_of_many_keys_stay_in_order_by_key(emulator):

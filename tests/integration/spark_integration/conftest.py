@@ -10,6 +10,8 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from eventproc.emulator import EventHubsEmulator
 from spark_integration.options import SourceOptions, parse_source_options
+from spark_integration.source.lag import Lag
+from spark_integration.source.planner import StreamPlanner
 
 COUNT = 1000
 """Events in partitions 0 and 1; partition 2 is empty."""
@@ -50,3 +52,10 @@ def publish(
 def options_for(emulator: EventHubsEmulator, **options: str) -> SourceOptions:
     given = {"connectionString": emulator.connection_string_for("orders"), **options}
     return parse_source_options(given, is_stream=True)
+
+
+def reported(planner: StreamPlanner) -> tuple[dict[str, int], Lag]:
+    """Return the ends and the lag that a query's progress shows."""
+    found = planner.report()
+    assert found is not None
+    return found

@@ -10,8 +10,9 @@ from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import SourceRejectedError, SourceUnavailableError
 from spark_integration import EventsLostError
 from spark_integration.source.hub import Hub
+from spark_integration.source.lag import Lag
 from spark_integration.source.planner import StreamPlanner
-from tests.integration.spark_integration.conftest import COUNT, options_for, publish
+from tests.integration.spark_integration.conftest import COUNT, options_for, publish, reported
 from tests.integration.spark_integration.dated_hub import publish_at
 
 HUB = "orders"
@@ -33,7 +34,7 @@ def test_batches_continue_each_other_up_to_the_end(own):
     assert half == {"0": COUNT // 2, "1": COUNT // 2, "2": 0}
     assert (whole, nothing) == (END, END)
     assert planner.latest(nothing, COUNT) == {**END, "2": 1}
-    assert planner.end() == {**END, "2": 1}
+    assert planner.report() == ({**END, "2": 1}, Lag(events=0, seconds=0.0))
 
 
 def test_the_hub_is_not_asked_while_a_full_batch_is_left(own, caplog):
@@ -72,7 +73,7 @@ def test_a_batch_waits_for_a_least_number_of_events(own):
     publish(own, "2", b"one")
 
     assert planner.latest(END, None) == END
-    assert planner.end() == {**END, "2": 1}
+    assert reported(planner)[0] == {**END, "2": 1}
 
     publish(own, "2", b"two")
 
@@ -94,7 +95,7 @@ def test_a_batch_does_not_wait_longer_than_the_delay(own):
     while planner.latest(END, None) == END:
         assert time.monotonic() < give_up_at
 
-    assert planner.end() == {**END, "2": 1}
+    assert reported(planner)[0] == {**END, "2": 1}
 
 
 def test_batches_do_not_pass_a_fixed_end(own):

@@ -38,7 +38,7 @@ CHECKPOINTER = guards_in(
     Guard(
         name="a position below the stored one is not written",
         without_it="a position that an operator or another owner moved on goes back",
-        words="if is_behind(progress.sequence_number, self.stored):",
+        words="if rules.is_behind(progress.sequence_number, self.stored):",
         mutated="if False:",
     ),
     Guard(
@@ -216,7 +216,7 @@ CRASH_GUARD = guards_in(
 
 STALL_WATCHDOG = guards_in(
     "eventproc/partition/stall_watchdog.py",
-    ["tests/stories/test_stalls.py"],
+    ["tests/stories/test_stall_failover.py"],
     Guard(
         name="a stalled partition is released",
         without_it="a processor that completes nothing owns a partition for ever",

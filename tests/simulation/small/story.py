@@ -182,7 +182,8 @@ def _config(story: SmallStory) -> EventProcessorConfig:
             action=FailureAction.DEAD_LETTER,
             deliveries_max=DELIVERIES_MAX if has("deliveries") else None,
         ),
-        stall_timeout=timedelta(seconds=STALL_S) if has("stall") else None,
+        stall_timeout=None,
+        failover_timeout=timedelta(seconds=STALL_S) if has("stall") else None,
         static_membership=has("static"),
         **(lanes if has("lanes") else {}),
     )

@@ -31,7 +31,7 @@ async def deadly_event(world: SmallWorld, rng: Random) -> None:
 async def hang_once(world: SmallWorld, rng: Random) -> None:
     """A call hangs: its partition is released, and handled by another call."""
     await world.catch_up()
-    timeout = world.config.stall_timeout
+    timeout = world.config.failover_timeout
     assert timeout is not None, "the condition of this situation"
     partition_id = rng.choice(list(world.hub.partition_ids()))
     newest = world.hub.partition_properties(partition_id).last_enqueued_sequence_number

@@ -23,12 +23,7 @@ from eventproc.errors import SourceError, SourceUnavailableError
 from eventproc.models import EventPosition
 from eventproc.sources.eventhubs.client import Client, start_of
 from eventproc.sources.eventhubs.direct_path.frames import FrameParser, ParsedFrames, Parser
-from eventproc.sources.eventhubs.errors import (
-    UnexpectedShapeError,
-    as_text,
-    error_for,
-    translated,
-)
+from eventproc.sources.eventhubs.errors import UnexpectedShapeError, as_text, error_for, translated
 
 TRIED_RELEASES: Final = ("5.15.",)
 """Prefixes of the releases of ``azure-eventhub`` that this module was tested with."""

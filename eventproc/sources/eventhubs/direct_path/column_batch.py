@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventproc.columns import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, schema_of, to_columns
-from eventproc.models import EventBatch, ReceivedEvent
+from eventproc.models import REPLAYED_FROM_PROPERTY, EventBatch, ReceivedEvent
 from eventproc.sources.amqp.columns import (
     Buffer,
     EncodedMessages,
@@ -37,7 +37,7 @@ from eventproc.sources.amqp.columns.values import (
     repeated,
     texts,
 )
-from eventproc.sources.amqp.fields import PROPERTY_NAMES
+from eventproc.sources.amqp.fields import PROPERTY_NAMES, REPLAYED_FROM_BYTES
 from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader
 from eventproc.sources.eventhubs.event import ENQUEUED_TIME, OFFSET, PARTITION_KEY, SEQUENCE_NUMBER
 
@@ -225,10 +225,18 @@ def _properties(decoded: _Decoded, group: Group) -> pa.Array:
     content = group.fields.get(APPLICATION_MAP)
     if content is None:
         return map_column(decoded.buffer, {}, len(group.rows))
-    return _maps(decoded, content, decoded.reader.maps, lambda part: part.fields)
+
+    def fields_of(part: Group) -> Mapping[str, Field]:
+        if REPLAYED_FROM_PROPERTY in part.fields:
+            raise IrregularError
+        return part.fields
+
+    return _maps(decoded, content, decoded.reader.maps, fields_of)
 
 
 def _system_properties(decoded: _Decoded, group: Group) -> pa.Array:
+    if APPLICATION_MAP in group.fields and REPLAYED_FROM_BYTES in decoded.buffer.raw:
+        raise IrregularError
     own = {
         name.removeprefix(ANNOTATION): field
         for name, field in group.fields.items()

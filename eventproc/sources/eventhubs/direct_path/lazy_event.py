@@ -10,6 +10,7 @@ from typing import Any, Final
 from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.sources.amqp.fields import (
+    REPLAYED_FROM_BYTES,
     SystemFields,
     to_properties,
     to_system_fields,
@@ -82,9 +83,11 @@ class LazyEvent(ReceivedEvent):
         message = EncodedMessage(self._payload)
         if name == "properties":
             return to_properties(_checked(message.one(APPLICATION_PROPERTIES), dict))
+        is_replayed = REPLAYED_FROM_BYTES in self._payload
         system = to_system_fields(
             _checked(message.one(MESSAGE_ANNOTATIONS), dict),
             _checked(message.one(PROPERTIES), list),
+            _checked(message.one(APPLICATION_PROPERTIES), dict) if is_replayed else None,
         )
         for field in SystemFields._fields:
             _SETTERS[field](self, getattr(system, field))

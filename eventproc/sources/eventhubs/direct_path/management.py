@@ -12,16 +12,17 @@ from eventproc.sources.amqp.fields import to_time
 from eventproc.sources.eventhubs.client import Client
 from eventproc.sources.eventhubs.direct_path.azure_internals import AmqpClient
 from eventproc.sources.eventhubs.errors import as_text, error_for, translated
+from eventproc.sources.eventhubs.event import HubAnswer, to_hub_answer
 
 _FIRST_STATUS_OF_REFUSAL: Final = 400
 
 
-async def ask_partition_ids(client: Client) -> Sequence[str]:
-    """Request the ids of the hub's partitions."""
+async def ask_hub(client: Client) -> HubAnswer:
+    """Request the ids of the hub's partitions, and when it was created."""
     what = f"asking event hub {client.eventhub_name!r} for its partitions"
     (answer,) = await _ask(client, what, b"com.microsoft:eventhub", {})
     with translated(what):
-        return tuple(as_text(partition_id) for partition_id in answer[b"partition_ids"])
+        return to_hub_answer(answer)
 
 
 async def ask_partitions(

@@ -25,7 +25,7 @@ class DirectPath:
         """Use these options for each receiver."""
         self._options = options
 
-    ask_partition_ids = staticmethod(management.ask_partition_ids)
+    ask_hub = staticmethod(management.ask_hub)
     ask_partitions = staticmethod(management.ask_partitions)
 
     async def open_receiver(

@@ -3,7 +3,7 @@
 Layers, each of which imports only those below it:
 
 - ``source``, ``publisher``, ``dead_letters``
-- ``receiver``
+- ``receiver``, ``held_messages``
 - ``amqp``
 - ``event``, ``names``, ``options``
 
@@ -13,10 +13,21 @@ Only ``amqp`` imports ``aio_pika``.
 from eventproc.extras import needing
 
 with needing("rabbitmq"):
-    from eventproc.sources.rabbitmq.queues.dead_letters import RabbitDeadLetterSink
+    from eventproc.sources.rabbitmq.queues.dead_letters import (
+        RabbitDeadLetterReader,
+        RabbitDeadLetterSink,
+    )
     from eventproc.sources.rabbitmq.queues.names import QueueHash
     from eventproc.sources.rabbitmq.queues.options import QueueOptions
-    from eventproc.sources.rabbitmq.queues.publisher import QueuePublisher
+    from eventproc.sources.rabbitmq.queues.publisher import PartitionPublisher, QueuePublisher
     from eventproc.sources.rabbitmq.queues.source import RabbitQueues
 
-__all__ = ["QueueHash", "QueueOptions", "QueuePublisher", "RabbitDeadLetterSink", "RabbitQueues"]
+__all__ = [
+    "PartitionPublisher",
+    "QueueHash",
+    "QueueOptions",
+    "QueuePublisher",
+    "RabbitDeadLetterReader",
+    "RabbitDeadLetterSink",
+    "RabbitQueues",
+]

@@ -48,7 +48,7 @@ _REJECTED: Final = (
     aiormq.exceptions.ChannelPreconditionFailed,
     aiormq.exceptions.ConnectionNotAllowed,
 )
-_FAILED: Final = (
+FAILED: Final = (
     aiormq.exceptions.AMQPError,
     pamqp.exceptions.PAMQPException,
     OSError,
@@ -62,7 +62,7 @@ if logging.getLogger("aiormq").level == logging.NOTSET:
 
 
 @contextmanager
-def _without_its_cancellations() -> Iterator[None]:
+def without_its_cancellations() -> Iterator[None]:
     """Raise ``ConnectionError`` for a request that the client cancelled, as it does at an end.
 
     A cancellation of this task stays one.
@@ -134,7 +134,7 @@ class Consumer:
 
     async def _acknowledge(self, through: int | None, single: Collection[int]) -> None:
         # If the channel is closed, its deliveries come again.
-        with suppress(*_FAILED), _without_its_cancellations():
+        with suppress(*FAILED), without_its_cancellations():
             for number in single:
                 await self._raw.basic_ack(number, wait=False)
             if through is not None:
@@ -155,9 +155,9 @@ class Consumer:
         try:
             if others:
                 await asyncio.wait(others)
-            with _without_its_cancellations():
+            with without_its_cancellations():
                 await self._raw.basic_qos(prefetch_count=self._prefetch, timeout=timeout_s)
-        except _FAILED as error:
+        except FAILED as error:
             raise SourceUnavailableError(f"acknowledgements may be lost: {error!r}") from error
 
     def _start(self, sending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -170,13 +170,13 @@ class Consumer:
         """Receive no more deliveries; those of before may still be acknowledged. Never raises."""
         tag, self._tag = self._tag, None
         if tag is not None:
-            with suppress(*_FAILED), _without_its_cancellations():
+            with suppress(*FAILED), without_its_cancellations():
                 await self._raw.basic_cancel(tag, timeout=timeout_s)
 
     async def close(self, timeout_s: float) -> None:
         """Send what is to be acknowledged, and close the channel. Never raises."""
         self._channel.close_callbacks.discard(self._note_close)
-        with suppress(*_FAILED), _without_its_cancellations():
+        with suppress(*FAILED), without_its_cancellations():
             async with asyncio.timeout(timeout_s):
                 if self._sending:
                     await asyncio.wait(self._sending)
@@ -209,7 +209,7 @@ class Broker:
         self.shown = shown_address(url)
         """The address without user and password."""
 
-    async def _connected(self) -> aio_pika.abc.AbstractConnection:
+    async def connected(self) -> aio_pika.abc.AbstractConnection:
         async with self._connecting:
             if self._connection is None or not _is_open(self._connection):
                 await self.close()
@@ -228,13 +228,13 @@ class Broker:
             SourceRejectedError: one exists with other arguments, or the user may not declare it.
             SourceUnavailableError: no answer.
         """
-        async with self._answered("declaring the queues"), self._channel() as channel:
-            is_limited = self._version() >= LIMITED_FROM
+        async with self.answered("declaring the queues"), self._channel() as channel:
+            is_limited = self.version() >= LIMITED_FROM
             for name, arguments in queues.items():
                 extra = UNLIMITED if is_limited else {}
                 await channel.declare_queue(name, durable=True, arguments={**arguments, **extra})
 
-    def _version(self) -> int:
+    def version(self) -> int:
         """Return the main version of the broker."""
         assert self._connection is not None, "it was just used"
         transport = self._connection.transport
@@ -249,7 +249,7 @@ class Broker:
             SourceRejectedError: one does not exist.
             SourceUnavailableError: no answer.
         """
-        async with self._answered("asking for the queues"), self._channel() as channel:
+        async with self.answered("asking for the queues"), self._channel() as channel:
             found = [await channel.declare_queue(name, passive=True) for name in queues]
         return [queue.declaration_result.message_count or 0 for queue in found]
 
@@ -260,7 +260,7 @@ class Broker:
             SourceRejectedError: it does not.
             SourceUnavailableError: no answer.
         """
-        async with self._answered(f"asking for exchange {name!r}"), self._channel() as channel:
+        async with self.answered(f"asking for exchange {name!r}"), self._channel() as channel:
             await channel.get_exchange(name, ensure=True)
 
     async def consume(
@@ -276,8 +276,8 @@ class Broker:
             SourceRejectedError: there is no such queue, or the user may not read it.
             SourceUnavailableError: no answer.
         """
-        async with self._answered(f"consuming {queue!r}"):
-            connection = await self._connected()
+        async with self.answered(f"consuming {queue!r}"):
+            connection = await self.connected()
             channel = await connection.channel(publisher_confirms=False)
             await channel.set_qos(prefetch_count=prefetch)
             raw = await channel.get_underlay_channel()
@@ -306,7 +306,7 @@ class Broker:
         message = aio_pika.Message(
             body, delivery_mode=aio_pika.DeliveryMode.PERSISTENT, **properties
         )
-        async with self._answered(f"publishing to {routing_key!r}"):
+        async with self.answered(f"publishing to {routing_key!r}"):
             channel = await self._publishing()
             target = (
                 await channel.get_exchange(exchange, ensure=False)
@@ -316,7 +316,7 @@ class Broker:
             await target.publish(message, routing_key, timeout=self._timeout_s)
 
     async def _publishing(self) -> AbstractChannel:
-        connection = await self._connected()
+        connection = await self.connected()
         async with self._opening:
             if self._confirming is None or self._confirming.is_closed:
                 self._confirming = await connection.channel(
@@ -326,7 +326,7 @@ class Broker:
 
     @asynccontextmanager
     async def _channel(self) -> AsyncIterator[AbstractChannel]:
-        connection = await self._connected()
+        connection = await self.connected()
         channel = await connection.channel(publisher_confirms=False)
         try:
             yield channel
@@ -335,10 +335,10 @@ class Broker:
                 await channel.close()
 
     @asynccontextmanager
-    async def _answered(self, what: str) -> AsyncIterator[None]:
+    async def answered(self, what: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._timeout_s):
-                with _without_its_cancellations():
+                with without_its_cancellations():
                     yield
         except aiormq.exceptions.PublishError as error:
             raise SourceRejectedError(
@@ -359,14 +359,14 @@ class Broker:
             kind = SuspectSettingError if is_name else SourceUnavailableError
             said = str(error) or f"no answer in {self._timeout_s:g} s"
             raise kind(f"{what} at {self.shown}: {said}") from error
-        except _FAILED as error:
+        except FAILED as error:
             raise SourceUnavailableError(f"{what} at {self.shown}: {error!r}") from error
 
     async def close(self) -> None:
         """Close the connection. Never raises."""
         connection, self._connection, self._confirming = self._connection, None, None
         if connection is not None:
-            with suppress(*_FAILED):
+            with suppress(*FAILED):
                 async with asyncio.timeout(self._timeout_s):
                     await connection.close()
 

@@ -1,18 +1,22 @@
-"""Dead letters as messages of a RabbitMQ exchange."""
+"""Dead letters as messages of a RabbitMQ exchange or queue: sink and reader."""
 
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 from eventproc.errors import (
     ConfigurationError,
     DeadLetterError,
+    LetterDamagedError,
     SourceError,
     SourceRejectedError,
     SuspectSettingError,
 )
-from eventproc.models import DeadLetter
-from eventproc.ports import DeadLetterSink
+from eventproc.models import DeadLetter, StoredLetter, in_order, letter_from_json
+from eventproc.ports import DeadLetterReader, DeadLetterSink
 from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.queues.amqp import Broker
+from eventproc.sources.rabbitmq.queues.held_messages import HeldMessage, HeldMessages
 from eventproc.sources.rabbitmq.queues.options import QueueOptions
 from eventproc.sources.rabbitmq.queues.source import HEARTBEAT_DEFAULT
 
@@ -83,3 +87,88 @@ class RabbitDeadLetterSink(DeadLetterSink):
             )
         except SourceError as error:
             raise DeadLetterError(str(error)) from error
+
+
+class RabbitDeadLetterReader(DeadLetterReader):
+    """Reads the letters in a queue. All of them are in memory at once.
+
+    The reader takes the messages that the queue has at the first call of ``letters``, and keeps
+    them from other consumers until ``close``; then those that were not removed are in the queue
+    again, in order.
+
+    Args:
+        url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.
+        queue: the queue of the letters: that of the sink's ``routing_key``, or one that is bound to
+            its exchange. A stream is none: see ``RabbitStreamDeadLetterReader``.
+        has_delivery_limit: whether the broker may drop a message that was delivered often. From
+            RabbitMQ 4 on it does so by default, and each reading is a delivery: the reader then
+            refuses messages that were delivered 15 times.
+
+    Raises:
+        ConfigurationError: an argument is not valid.
+    """
+
+    @checked
+    def __init__(
+        self, url: Annotated[str, SECRET], queue: str, *, has_delivery_limit: bool = True
+    ) -> None:
+        if not queue:
+            raise ConfigurationError("queue is empty: give the name of the queue of the letters")
+        self._queue = queue
+        self._broker = Broker(
+            url,
+            heartbeat_s=int(HEARTBEAT_DEFAULT.total_seconds()),
+            timeout=QueueOptions().connect_timeout,
+        )
+        self._messages = HeldMessages(self._broker, queue, has_delivery_limit=has_delivery_limit)
+        self._held: list[StoredLetter] | None = None
+
+    async def open(self) -> None:
+        with _translated():
+            await self._broker.depths([self._queue])
+
+    async def close(self) -> None:
+        await self._messages.close()
+        await self._broker.close()
+
+    async def letters(self) -> AsyncIterator[StoredLetter]:
+        if self._held is None:
+            with _translated():
+                messages = await self._messages.take()
+            self._held = in_order(map(_stored, range(len(messages)), messages))
+        for stored in tuple(self._held):
+            yield stored
+
+    async def remove(self, stored: StoredLetter) -> bool:
+        assert self._held is not None, "a letter of this reader"
+        assert isinstance(stored.handle, tuple), "a letter of this reader"
+        for message in stored.handle:
+            with _translated():
+                await self._messages.acknowledge(message)
+        self._held.remove(stored)
+        return True
+
+
+def _stored(number: int, message: HeldMessage) -> StoredLetter:
+    letter, damage = None, ""
+    try:
+        letter = letter_from_json(message.body)
+    except LetterDamagedError as error:
+        damage = str(error)
+    return StoredLetter(
+        place=f"message {number}",
+        letter=letter,
+        damage=damage,
+        raw=b"" if letter else message.body,
+        handle=message,
+    )
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (SourceRejectedError, SuspectSettingError) as error:
+        raise ConfigurationError(f"dead letters cannot be read: {error}") from error
+    except SourceError as error:
+        raise DeadLetterError(f"dead letters cannot be read now: {error}") from error

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from eventproc.core.offset_format import QUEUE_OFFSET_PREFIX
+from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
 from eventproc.sources.lazy_event import LazyEvent
 
 KEY_HEADER: Final = "x-partition-key"
@@ -89,10 +90,13 @@ def _attached(message: Message) -> dict[str, object]:
     counts = [headers.pop(name, 0) for name in (ACQUIRED_COUNT_HEADER, DELIVERY_COUNT_HEADER)]
     known = [count for count in counts if isinstance(count, int)]
     deliveries = max(*known, int(bool(message.redelivered)), 0)
+    system_properties: dict[str, object] = {DELIVERIES: deliveries} if deliveries else {}
+    if REPLAYED_FROM_PROPERTY in headers:
+        system_properties[REPLAYED_FROM] = headers.pop(REPLAYED_FROM_PROPERTY)
     return {
         "partition_key": key if isinstance(key, str) else None,
         "properties": headers,
-        "system_properties": {DELIVERIES: deliveries} if deliveries else {},
+        "system_properties": system_properties,
         "content_type": properties.content_type,
         "correlation_id": properties.correlation_id,
         "message_id": properties.message_id,

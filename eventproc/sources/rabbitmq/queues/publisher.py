@@ -1,10 +1,22 @@
 """Publishes keyed messages to partition queues, each confirmed by the broker."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Annotated, Any, Final
 
 from eventproc.concurrency.resource import AsyncResource
+from eventproc.config import Backoff
+from eventproc.errors import (
+    ConfigurationError,
+    EventRefusedError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
+from eventproc.models import OutgoingEvent
+from eventproc.ports import EventPublisher
+from eventproc.retries import async_attempts
 from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker
 from eventproc.sources.rabbitmq.queues.event import KEY_HEADER
@@ -85,3 +97,78 @@ class QueuePublisher(AsyncResource):
             content_type=content_type,
             timestamp=datetime.now(UTC),
         )
+
+
+BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
+"""Waits between attempts to publish an event."""
+
+
+class PartitionPublisher(EventPublisher):
+    """Publishes events to partition queues that exist, each to the queue of its partition.
+
+    Args:
+        url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.
+        prefix: the first part of the queues' names.
+        count: how many queues there are.
+
+    Raises:
+        ConfigurationError: an argument is not valid.
+    """
+
+    @checked
+    def __init__(self, url: Annotated[str, SECRET], *, prefix: str, count: int) -> None:
+        self._names = QueueNames(prefix, count)
+        self._broker = Broker(
+            url,
+            heartbeat_s=int(HEARTBEAT_DEFAULT.total_seconds()),
+            timeout=QueueOptions().connect_timeout,
+        )
+
+    async def open(self) -> None:
+        """Connect, and check that the queues exist.
+
+        Raises:
+            ConfigurationError: one does not, or the broker refuses the user.
+            SourceUnavailableError: no answer.
+        """
+        try:
+            await self._broker.depths([self._names.queue(n) for n in range(self._names.count)])
+        except (SourceRejectedError, SuspectSettingError) as error:
+            raise ConfigurationError(f"nothing can be published: {error}") from error
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._broker.close()
+
+    async def publish(self, events: Sequence[OutgoingEvent], *, patience: timedelta) -> None:
+        attempts = async_attempts(patience, BACKOFF, SourceUnavailableError)
+        for index, event in enumerate(events):
+            if event.body is None or event.partition_id is None:
+                raise EventRefusedError(index, "it has no body, or does not name its partition")
+            try:
+                queue = self._names.queue_of(event.partition_id)
+            except SourceRejectedError as error:
+                raise EventRefusedError(index, str(error)) from error
+            headers = {name: _header(value) for name, value in event.properties.items()}
+            if event.partition_key is not None:
+                headers[KEY_HEADER] = event.partition_key
+            await attempts(
+                partial(
+                    self._broker.publish,
+                    event.body,
+                    exchange="",
+                    routing_key=queue,
+                    headers=headers,
+                    message_id=event.message_id,
+                    correlation_id=event.correlation_id,
+                    content_type=event.content_type,
+                    timestamp=datetime.now(UTC),
+                )
+            )
+
+
+def _header(value: object) -> Any:  # noqa: ANN401 - as the client takes it
+    """Return the value of a header; the client takes no ``bytes``."""
+    if isinstance(value, list):
+        return [_header(each) for each in value]
+    return bytearray(value) if isinstance(value, bytes) else value

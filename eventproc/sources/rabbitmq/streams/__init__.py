@@ -2,6 +2,7 @@
 
 Layers, each of which imports only those below it:
 
+- ``dead_letters``
 - ``source``
 - ``receiver``, ``connections``
 - ``client``
@@ -15,7 +16,8 @@ Only ``client`` imports ``rstream``.
 from eventproc.extras import needing
 
 with needing("rabbitmq"):
+    from eventproc.sources.rabbitmq.streams.dead_letters import RabbitStreamDeadLetterReader
     from eventproc.sources.rabbitmq.streams.options import StreamOptions
     from eventproc.sources.rabbitmq.streams.source import RabbitStreams
 
-__all__ = ["RabbitStreams", "StreamOptions"]
+__all__ = ["RabbitStreamDeadLetterReader", "RabbitStreams", "StreamOptions"]

@@ -107,8 +107,11 @@ def _attached(payload: bytes) -> Mapping[str, object]:
     """Return the fields that come from annotations and properties."""
     try:
         message = EncodedMessage(payload)
-        system = to_system_fields(message.one(MESSAGE_ANNOTATIONS), message.one(PROPERTIES))
-        properties = to_properties(message.one(APPLICATION_PROPERTIES))
+        attached = message.one(APPLICATION_PROPERTIES)
+        system = to_system_fields(
+            message.one(MESSAGE_ANNOTATIONS), message.one(PROPERTIES), attached
+        )
+        properties = to_properties(attached)
         message.body()
     except _UNREADABLE:
         system, properties = SystemFields({NOT_AMQP: True}), {}

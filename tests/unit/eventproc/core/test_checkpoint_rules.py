@@ -1,11 +1,29 @@
 """Where a partition begins, and which checkpoint may be written."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc.core.checkpoint_rules import adoption, completed_above, is_behind, starting_position
-from eventproc.models import Checkpoint, CheckpointUpdate, EventPosition, SequenceRange
+from eventproc.core.checkpoint_rules import (
+    adoption,
+    completed_above,
+    former_hubs_writer,
+    is_behind,
+    is_beyond_end,
+    is_of_former_hub,
+    pump_owner,
+    pumps_writer,
+    restart_in_new_hub,
+    starting_position,
+)
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    EventPosition,
+    PartitionProperties,
+    SequenceRange,
+)
 
 LATEST = EventPosition.latest()
 
@@ -93,3 +111,66 @@ def test_a_checkpoint_without_offset_or_sequence_number_is_not_adopted(found):
 def test_only_a_lower_sequence_number_is_behind(number, checkpoint, expected):
     """The same position may be written again."""
     assert is_behind(number, checkpoint) is expected
+
+
+WRITTEN_AT = stored().last_modified
+A_MOMENT = timedelta(milliseconds=1)
+MARK = former_hubs_writer(pumps_writer("host-1", "abc", 3))
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "hub_created_at", "expected"),
+    [
+        (stored(), WRITTEN_AT + A_MOMENT, True),
+        (stored(), WRITTEN_AT, False),
+        (stored(), None, False),
+        (stored(sequence_number=None), WRITTEN_AT + A_MOMENT, True),
+        (stored(sequence_number=-1), WRITTEN_AT + A_MOMENT, False),
+        (replace(stored(), writer=MARK), None, True),
+        (replace(stored(), writer=MARK), WRITTEN_AT - A_MOMENT, True),
+        (replace(stored(), writer="host-1/abc/3"), None, False),
+    ],
+)
+def test_a_checkpoint_is_of_a_former_hub_if_it_is_older_or_marked(
+    checkpoint, hub_created_at, expected
+):
+    """The position before the first event is one of any hub; a mark needs no time."""
+    assert is_of_former_hub(checkpoint, hub_created_at) is expected
+
+
+def test_a_mark_names_the_pump_that_wrote_it_and_is_not_repeated():
+    """So ``status`` and ``checkpoints list`` show the owner."""
+    assert pump_owner(MARK) == "host-1"
+    assert former_hubs_writer(MARK) == MARK
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(None, False), (-1, False), (7, False), (8, True)]
+)
+def test_a_position_is_beyond_the_end_above_the_last_event_that_ever_was(number, expected):
+    """Also if retention deleted that event."""
+    end = PartitionProperties(
+        partition_id="0",
+        beginning_sequence_number=8,
+        last_enqueued_sequence_number=7,
+        last_enqueued_offset="4096",
+        last_enqueued_time=None,
+        is_empty=True,
+    )
+
+    assert is_beyond_end(number, end) is expected
+
+
+def test_in_a_new_hub_a_partition_begins_before_the_first_event_without_state():
+    """Nor are there completed ranges or deliveries."""
+    found = stored()
+
+    assert restart_in_new_hub(found, "me/1") == CheckpointUpdate(
+        partition_id="0",
+        offset="-1",
+        sequence_number=-1,
+        replaces=found,
+        writer="me/1",
+        state=b"",
+        is_reset=True,
+    )

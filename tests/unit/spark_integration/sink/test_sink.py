@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+from pyspark.sql import is_remote
 
 from eventproc import PartitionHandler
 from eventproc.errors import ConfigurationError
@@ -18,18 +19,29 @@ class Orders(PartitionHandler):
         """Do nothing."""
 
 
+OPTIONS = {
+    "checkpointStore": "sqlite:group.db",
+    "fullyQualifiedNamespace": "localhost",
+    "eventHubName": "orders",
+}
+
+
 @pytest.fixture(name="sink")
 def _sink() -> CheckpointingSink:
-    return CheckpointingSink(
-        Orders,
-        checkpointStore="sqlite:group.db",
-        fullyQualifiedNamespace="localhost",
-        eventHubName="orders",
-    )
+    return CheckpointingSink(Orders, **OPTIONS)
+
+
+def test_a_sink_is_refused_in_a_program_on_spark_connect(monkeypatch):
+    """As soon as it is made: PySpark knows that a session of Spark Connect exists."""
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+
+    assert is_remote()
+    with pytest.raises(ConfigurationError, match=WORDS):
+        CheckpointingSink(Orders, **OPTIONS)
 
 
 def test_pickling_a_sink_for_spark_connect_raises(sink):
-    """A client pickles the callable when it starts the query, so the start fails, not a batch."""
+    """A client pickles a sink that it made before its session: the start fails, not a batch."""
     with pytest.raises(ConfigurationError, match=WORDS):
         pickle.dumps(sink)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from eventproc import ConfigurationError, FixedRoster
-from eventproc.cli.arguments.rosters import make_roster
+from eventproc.cli.arguments.rosters import check_supervised, make_roster
 from eventproc.rosters.kubernetes import ReplicaSetRoster, StatefulSetRoster
 
 MODULE = """
@@ -77,3 +77,16 @@ def test_a_missing_extra_of_a_roster_is_named(tmp_path):
     )
     with pytest.raises(ConfigurationError, match=r"pip install 'eventproc\[kubernetes\]'"):
         make_roster("needy_of_test_rosters:Mine")
+
+
+@pytest.mark.parametrize("text", ["statefulset", "replicaset"])
+def test_a_roster_of_pods_is_refused_where_a_pod_has_several_members(text):
+    """The message says what to do instead."""
+    with pytest.raises(ConfigurationError, match=f"--roster {text} has the names of pods.*leave"):
+        check_supervised(text)
+
+
+@pytest.mark.parametrize("text", ["", "machines_of_test_rosters:Mine"])
+def test_workers_may_have_a_roster_of_the_users_or_none(text):
+    """It may name each worker."""
+    check_supervised(text)

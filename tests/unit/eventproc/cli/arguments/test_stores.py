@@ -48,6 +48,9 @@ def test_another_setting_of_a_container_is_refused(setting):
         ("sqlite:", "give sqlite:PATH"),
         ("redis:localhost", "give sqlite:PATH"),
         ("blob:checkpoints", "EVENTPROC_STORAGE_CONNECTION_STRING"),
+        ("postgres:", "give sqlite:PATH"),
+        ("postgres:NOT_SET_DSN", "the environment variable NOT_SET_DSN is not set"),
+        ("postgres:EMPTY_DSN?name=x", "give schema=NAME"),
         ("sqlite:/nowhere/at/all/group.db", "there is no folder /nowhere/at/all"),
     ],
 )
@@ -71,5 +74,25 @@ def test_the_error_for_a_wrong_connection_string_does_not_repeat_it():
     """It may contain a key."""
     with pytest.raises(ConfigurationError) as refused:
         open_store("blob:checkpoints", StorageAccess(connection_string="AccountKey=hush;oops"))
+
+    assert "hush" not in str(refused.value)
+
+
+def test_a_postgres_store_is_the_name_of_a_variable(monkeypatch):
+    """The connection string has a password."""
+    monkeypatch.setenv("ORDERS_DSN", "postgresql://orders:hush@db.example.com/orders")
+    default = open_store("postgres:ORDERS_DSN", StorageAccess())
+    other = open_store("postgres:ORDERS_DSN?schema=group_b", StorageAccess())
+
+    assert "db.example.com:5432, database 'orders', schema 'eventproc'" in repr(default)
+    assert "schema 'group_b'" in repr(other)
+    assert "hush" not in repr(default)
+
+
+@pytest.mark.parametrize("spec", ["postgres://u:hush@h/d", "postgresql://u:hush@h/d"])
+def test_a_connection_string_as_an_argument_is_refused_and_not_repeated(spec):
+    """Other users of the machine can see arguments."""
+    with pytest.raises(ConfigurationError, match="an environment variable") as refused:
+        open_store(spec, StorageAccess())
 
     assert "hush" not in str(refused.value)

@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.cli.group.fields import as_json
+from eventproc.cli.group.tables import as_tables
 from eventproc.cli.group.view import Readings, read_group, view_of
-from eventproc.cli.verbs.status import as_json, as_tables
 from eventproc.core.placement.schema import Schema
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
@@ -331,7 +332,28 @@ def test_a_damaged_checkpoint_is_shown_with_the_remedy():
 
     assert errors == [None, "the state in hub/checkpoint/1 is damaged: restore the blob"]
     assert "partition 1 is not served: the state in hub/checkpoint/1 is damaged" in captured.get()
-    assert captured.get().count("damaged") == 2
+    assert captured.get().count("damaged") == 1
+    assert captured.get().count("not served") == 2
+
+
+@pytest.mark.parametrize(
+    ("position", "last", "created", "is_shown"),
+    [
+        (5, 4, None, True),
+        (5, 5, None, False),
+        (5, 9, ago(4), False),
+        (5, 9, ago(2), True),
+        (-1, 9, ago(2), False),
+        (-1, -1, None, False),
+    ],
+    ids=["beyond the end", "at the end", "younger", "older", "before the first", "empty"],
+)
+def test_a_checkpoint_of_a_hub_that_was_created_again_is_shown(position, last, created, is_shown):
+    """It lies beyond the end, or is older than the hub; checkpoints here are 3 s old."""
+    found = view(checkpoints=[("0", position)], ends=[end("0", last)], hub_created_at=created)
+    error = found.partitions[0].checkpoint_error
+
+    assert ("of a hub that does not exist any more" in (error or "")) is is_shown
 
 
 class DamagedStore(MemoryCheckpointStore):

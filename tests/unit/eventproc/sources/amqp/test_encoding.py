@@ -10,6 +10,13 @@ from hypothesis import strategies as st
 
 from eventproc.models import PropertyValue
 from eventproc.sources.amqp.encoding import encode_event
+from eventproc.sources.amqp.fields import to_system_fields
+from eventproc.sources.amqp.sections import (
+    APPLICATION_PROPERTIES,
+    PROPERTIES,
+    EncodedMessage,
+    body_of,
+)
 from eventproc.sources.eventhubs.batch import Batch
 
 LIMIT = 1024 * 1024
@@ -67,6 +74,40 @@ def test_an_event_has_the_bytes_that_azures_client_gives_it(event):
 def test_a_large_event_has_the_bytes_that_azures_client_gives_it():
     """Lengths above 255 take four bytes."""
     check((b"x" * 256, "k" * 300, LARGE))
+
+
+SHORT = st.none() | st.text(min_size=1, max_size=20)
+
+
+@given(SHORT, SHORT, st.none() | st.text(st.characters(codec="ascii"), min_size=1))
+def test_ids_and_content_type_are_decoded_as_they_were_given(message_id, correlation_id, kind):
+    """They are properties of AMQP, before those of the publisher."""
+    encoded = encode_event(
+        b"x",
+        "k",
+        {"a": 1},
+        message_id=message_id,
+        correlation_id=correlation_id,
+        content_type=kind,
+    )
+    message = EncodedMessage(encoded)
+    found = to_system_fields(None, message.one(PROPERTIES))
+
+    assert (found.message_id, found.correlation_id, found.content_type) == (
+        message_id,
+        correlation_id,
+        kind,
+    )
+    assert message.one(APPLICATION_PROPERTIES) == {b"a": 1}
+    assert body_of(encoded, 0) == b"x"
+
+
+def test_long_ids_are_decoded_as_they_were_given():
+    """Lengths above 255 take four bytes."""
+    encoded = encode_event(b"x", None, {}, message_id="m" * 300)
+    found = to_system_fields(None, EncodedMessage(encoded).one(PROPERTIES))
+
+    assert found.message_id == "m" * 300
 
 
 @pytest.mark.parametrize("size", range(240, 260))

@@ -1,7 +1,9 @@
 """Batches of columns: the same values as of events that are decoded one by one, for any bytes."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -11,7 +13,15 @@ from eventproc.emulator.amqp.values import Int, Long, Symbol, Timestamp, UByte, 
 from eventproc.errors import SourceRejectedError
 from eventproc.sources.amqp.columns import EncodedMessages
 from eventproc.sources.eventhubs.direct_path.column_batch import ColumnBatch, ColumnReader
+from eventproc.sources.eventhubs.direct_path.column_buffer import ColumnBuffer
+from eventproc.sources.eventhubs.direct_path.column_frames import ColumnFrameParser
+from eventproc.sources.eventhubs.direct_path.frames import FrameParser
 from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader
+from tests.unit.eventproc.sources.eventhubs.direct_path.test_frames import (
+    CHANNEL,
+    HANDLE,
+    Transfer,
+)
 from tests.unit.eventproc.sources.eventhubs.direct_path.test_lazy_event import messages
 from tests.unit.eventproc.sources.eventhubs.messages import message, position, section
 
@@ -76,6 +86,39 @@ def test_messages_of_one_form_are_decoded_together(monkeypatch):
     monkeypatch.setattr(EventReader, "read", None)
 
     assert batch.columns(NAMES, "0").num_rows == 199
+
+
+@given(similar_messages(), st.lists(st.integers(0, 9000), max_size=4), st.data())
+def test_columns_equal_those_of_events_from_frames_to_values(payloads, cuts, data):
+    """Events in one frame and in several, wherever the received bytes are cut."""
+    frames = []
+    for payload in payloads:
+        edges = sorted(data.draw(st.lists(st.integers(0, len(payload)), max_size=2)))
+        parts = [payload[a:b] for a, b in pairwise([0, *edges, len(payload)])]
+        frames += [Transfer(part, more=b"\x41").encoded() for part in parts[:-1]]
+        frames.append(Transfer(parts[-1]).encoded())
+    stream = b"".join(frames)
+    expected = EventReader().read(FrameParser(CHANNEL, HANDLE).parse(stream).payloads)
+    parser = ColumnFrameParser(FrameParser(CHANNEL, HANDLE))
+    buffer, left = ColumnBuffer(), b""
+    edges = sorted(cut % (len(stream) + 1) for cut in cuts)
+    for begin, end in pairwise([0, *edges, len(stream)]):
+        left += stream[begin:end]
+        found = parser.parse(left)
+        left = left[found.used :]
+        buffer.add(found.payloads)
+    first = data.draw(st.integers(0, len(payloads)))
+    tables = []
+    for part in (payloads[:first], payloads[first:]):
+        events, *taken = buffer.take(len(part))
+        tables.append(to_columns(events, NAMES, "0"))
+
+        assert taken == [len(part), sum(map(len, part))]
+
+    assert (left, len(buffer)) == (b"", 0)
+    assert pa.Table.from_batches(tables).equals(
+        pa.Table.from_batches([to_columns(expected, NAMES, "0")])
+    )
 
 
 def outcome(read: object) -> object:

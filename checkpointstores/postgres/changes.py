@@ -1,0 +1,99 @@
+"""Tells processors at once of changes of their groups, by ``LISTEN`` on a connection of its own.
+
+A notice is only a reason to read sooner: processors read the group periodically all the same, so a
+lost one costs time, and nothing else.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import md5
+from typing import Final
+
+import psycopg
+from psycopg import AsyncConnection
+
+from checkpointstores.postgres.errors import as_store_error
+from eventproc.concurrency.tasks import end
+from eventproc.config import Backoff
+from eventproc.logs import ConditionLogger, Logger
+from eventproc.models import ConsumerGroup
+from eventproc.retries import waits
+
+_BACKOFF: Final = Backoff(initial=timedelta(seconds=0.2), maximum=timedelta(seconds=10))
+
+
+def digest_of(group: ConsumerGroup) -> str:
+    """Return what a notice has in place of the three names of a group."""
+    return md5("\x1f".join(group.key).encode(), usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Watcher:
+    """A processor that is told of changes."""
+
+    group: str
+    owner_id: str
+    changed: Callable[[], object]
+
+    def note(self, payload: str) -> None:
+        """Tell it of a notice that concerns it. Without an owner, a notice concerns all."""
+        group, _, owner_id = payload.partition(" ")
+        if group == self.group and owner_id in {"", self.owner_id}:
+            self.changed()
+
+
+class Changes:
+    """Listens for all processors that use one store; connects again when the connection is lost."""
+
+    def __init__(
+        self, dsn: str, *, schema: str, place: str, is_own: Callable[[int], bool], log: Logger
+    ) -> None:
+        """*is_own* says whether a process of the server serves this store's own statements."""
+        self._dsn = dsn
+        self._schema = schema
+        self._place = place
+        self._is_own = is_own
+        self._failure = ConditionLogger(log, "store_notices_failed", "store_notices_recovered")
+        self._watchers: set[_Watcher] = set()
+        self._listening: asyncio.Task[None] | None = None
+
+    async def watch(
+        self, group: ConsumerGroup, owner_id: str, changed: Callable[[], object]
+    ) -> None:
+        """Call *changed* for each notice of another process that concerns this owner; never return.
+
+        It is also called once after each connection, because what happened before was missed.
+        """
+        watcher = _Watcher(digest_of(group), owner_id, changed)
+        self._watchers.add(watcher)
+        listening = self._listening = self._listening or asyncio.create_task(self._listen())
+        try:
+            await asyncio.shield(listening)
+        finally:
+            self._watchers.discard(watcher)
+            if not self._watchers:
+                self._listening = None
+                await end([listening])
+
+    async def _listen(self) -> None:
+        wait_s = waits(_BACKOFF)
+        while True:
+            try:
+                async with await AsyncConnection.connect(self._dsn, autocommit=True) as connection:
+                    await connection.execute(f'LISTEN "{self._schema}"'.encode())
+                    self._failure.end()
+                    self._tell_all()
+                    async for notice in connection.notifies():
+                        if not self._is_own(notice.pid):
+                            for watcher in tuple(self._watchers):
+                                watcher.note(notice.payload)
+            except psycopg.Error as error:
+                failure = as_store_error(error, self._place)
+                self._failure.note(is_error=failure.is_final, error=str(failure))
+            await asyncio.sleep(wait_s(max(self._failure.count, 1)))
+
+    def _tell_all(self) -> None:
+        for watcher in tuple(self._watchers):
+            watcher.changed()

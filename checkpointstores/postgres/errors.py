@@ -1,0 +1,51 @@
+"""The errors of PostgreSQL, as those of eventproc: may a retry succeed?"""
+
+from typing import Final
+
+import psycopg
+from psycopg import errors
+
+from eventproc.errors import (
+    StoreCorruptError,
+    StoreError,
+    StoreRejectedError,
+    StoreUnavailableError,
+)
+
+_REFUSALS: Final = (
+    "authentication",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "permission denied",
+    "server does not support SSL",
+)
+"""What libpq says of a connection that another attempt will not get either: it has no code."""
+
+_REJECTED: Final = (
+    errors.InsufficientPrivilege,
+    errors.InvalidPassword,
+    errors.InvalidAuthorizationSpecification,
+    errors.InvalidCatalogName,
+    errors.InvalidSchemaName,
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+)
+
+_CORRUPT: Final = (errors.DataCorrupted, errors.IndexCorrupted)
+
+
+def as_store_error(error: Exception, place: str) -> StoreError:
+    """Return the error: ``StoreUnavailableError`` if another attempt may succeed."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, _CORRUPT):
+        return StoreCorruptError(f"{place} is damaged ({said}): restore a backup")
+    if isinstance(error, psycopg.DataError):
+        return StoreRejectedError(f"{place} cannot store a value: {said}")
+    is_refused = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    if isinstance(error, _REJECTED) or (is_refused and any(text in said for text in _REFUSALS)):
+        return StoreRejectedError(
+            f"{place} refuses: {said}. Correct the connection string, or the rights of its role; "
+            "`eventproc store init` creates the tables"
+        )
+    return StoreUnavailableError(f"{place}: {said}")

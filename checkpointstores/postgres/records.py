@@ -1,0 +1,308 @@
+"""The records of the PostgreSQL store: one function for each read and write.
+
+Rule 1: each write is one statement, which changes the row only if it has the ETag that was read.
+Rule 2: the writer chooses the new ETag, at random. So when a write is repeated because its answer
+was lost, a row that has the new ETag already shows that the first attempt succeeded.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from checkpointstores.member_words import lease_mode_of, offset_format_of, status_of
+from checkpointstores.postgres import statements as sql
+from checkpointstores.postgres.schema import placed
+from eventproc.core.checkpoint_rules import checkpoint_after
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    GroupRecord,
+    Member,
+    MemberResult,
+    OwnershipClaim,
+    PartitionOwnership,
+    RecordResult,
+    SequenceRange,
+    WriteOutcome,
+)
+
+Values = dict[str, Any]
+
+
+def new_etag() -> str:
+    """Return a random ETag, so that recreated records and restored backups never repeat one."""
+    return secrets.token_hex(8)
+
+
+def _key(group: ConsumerGroup) -> Values:
+    namespace, eventhub, name = group.key
+    return {"namespace": namespace, "eventhub": eventhub, "group": name}
+
+
+class Records:
+    """The records in one schema."""
+
+    def __init__(self, schema: str) -> None:
+        self._schema = schema
+
+    async def _rows(self, db: AsyncConnection[Any], statement: str, values: Values) -> list[Any]:
+        cursor = await db.execute(placed(statement, self._schema).encode(), values, binary=True)
+        return await cursor.fetchall()
+
+    async def _listed(
+        self, db: AsyncConnection[Any], statement: str, group: ConsumerGroup
+    ) -> tuple[list[Any], datetime]:
+        """Return the rows, and the server's time before it read them.
+
+        After a slow listing a later time would make the records appear older than they are.
+        """
+        rows = await self._rows(db, sql.WITH_TIME.format(listing=statement), _key(group))
+        return [row[1:] for row in rows if row[1] is not None], _utc(rows[0][0])
+
+    async def list_ownership(
+        self, db: AsyncConnection[Any], group: ConsumerGroup
+    ) -> tuple[tuple[PartitionOwnership, ...], datetime]:
+        """Return every ownership record of the group, and the server's time."""
+        rows, as_of = await self._listed(db, sql.LIST_OWNERSHIP, group)
+        return tuple(_as_ownership(*row) for row in rows), as_of
+
+    async def claim(
+        self,
+        db: AsyncConnection[Any],
+        group: ConsumerGroup,
+        claims: Sequence[OwnershipClaim],
+        etags: Sequence[str],
+    ) -> Sequence[ClaimResult]:
+        """Write each claim whose record still has the ETag that its processor read."""
+        values = _key(group) | {
+            "partition_ids": [claim.partition_id for claim in claims],
+            "owner_ids": [claim.owner_id for claim in claims],
+            "epochs": [claim.epoch for claim in claims],
+            "expected": [claim.expected_etag for claim in claims],
+            "etags": list(etags),
+        }
+        rows = []
+        if any(claim.expected_etag is None for claim in claims):
+            rows += await self._rows(db, sql.CLAIM_FIRST, values)
+        if any(claim.expected_etag is not None for claim in claims):
+            rows += await self._rows(db, sql.CLAIM_AGAIN, values)
+        if len(rows) < len(claims):
+            rows += await self._rows(db, sql.READ_OWNERSHIP, values)
+        stored = {row[0]: _as_ownership(*row) for row in reversed(rows)}  # What was written counts.
+        return [
+            _claimed(claim, etag, stored.get(claim.partition_id))
+            for claim, etag in zip(claims, etags, strict=True)
+        ]
+
+    async def list_members(
+        self, db: AsyncConnection[Any], group: ConsumerGroup
+    ) -> tuple[tuple[Member, ...], datetime]:
+        """Return every member record of the group, and the server's time."""
+        rows, as_of = await self._listed(db, sql.LIST_MEMBERS, group)
+        return tuple(_as_member(*row) for row in rows), as_of
+
+    async def announce(
+        self, db: AsyncConnection[Any], group: ConsumerGroup, member: Member, etag: str
+    ) -> MemberResult:
+        """Write a member record, if the stored one still has the ETag that its processor knows."""
+        values = _key(group) | {
+            "owner_id": member.owner_id,
+            "incarnation": member.incarnation,
+            "status": member.status.value,
+            "hands_over": member.hands_over,
+            "weight": member.weight,
+            "capacity": member.capacity,
+            "ordinal": member.ordinal,
+            "placement": member.placement,
+            "load": member.load,
+            "deployment_id": member.deployment_id,
+            "lease_mode": member.lease_mode.value,
+            "offset_format": member.offset_format.value,
+            "version": member.version,
+            "etag": etag,
+            "expected": member.etag,
+        }
+        write = sql.INSERT_MEMBER if member.etag is None else sql.UPDATE_MEMBER
+        rows = await self._rows(db, write, values)
+        if rows:
+            written = replace(member, etag=etag, last_modified=_utc(rows[0][0]))
+            return MemberResult(outcome=WriteOutcome.WON, member=written)
+        found = [_as_member(*row) for row in await self._rows(db, sql.READ_MEMBER, values)]
+        if found and found[0].etag == etag:
+            return MemberResult(outcome=WriteOutcome.WON, member=found[0])
+        return MemberResult(outcome=WriteOutcome.LOST)
+
+    async def withdraw(
+        self, db: AsyncConnection[Any], group: ConsumerGroup, member: Member
+    ) -> WriteOutcome:
+        """Delete a member record, if it still has the ETag that its processor knows."""
+        values = _key(group) | {"owner_id": member.owner_id, "expected": member.etag}
+        if await self._rows(db, sql.DELETE_MEMBER, values):
+            return WriteOutcome.WON
+        is_there = await self._rows(db, sql.READ_MEMBER, values)
+        return WriteOutcome.LOST if is_there else WriteOutcome.WON
+
+    async def list_checkpoints(
+        self, db: AsyncConnection[Any], group: ConsumerGroup
+    ) -> tuple[Checkpoint, ...]:
+        """Return every checkpoint of the group, partially: only positions."""
+        rows = await self._rows(db, sql.LIST_CHECKPOINTS, _key(group))
+        return tuple(replace(_as_checkpoint(*row), is_partial=True) for row in rows)
+
+    async def read_checkpoint(
+        self, db: AsyncConnection[Any], group: ConsumerGroup, partition_id: str
+    ) -> Checkpoint | None:
+        """Return the whole checkpoint of a partition, or ``None``."""
+        values = _key(group) | {"partition_id": partition_id}
+        rows = await self._rows(db, sql.READ_CHECKPOINT, values)
+        return _as_checkpoint(*rows[0]) if rows else None
+
+    async def update_checkpoint(
+        self, db: AsyncConnection[Any], group: ConsumerGroup, update: CheckpointUpdate, etag: str
+    ) -> CheckpointResult:
+        """Write a whole checkpoint, if the stored one is still the one that was read."""
+        statement, values = self.checkpoint_write(group, update, etag)
+        rows = await self._rows(db, statement, values)
+        if rows:
+            return CheckpointResult(
+                outcome=WriteOutcome.WON, checkpoint=written_checkpoint(update, etag, *rows[0])
+            )
+        found = await self.read_checkpoint(db, group, update.partition_id)
+        if found is not None and found.etag == etag:
+            return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
+        return CheckpointResult(outcome=WriteOutcome.LOST)
+
+    def checkpoint_write(
+        self, group: ConsumerGroup, update: CheckpointUpdate, etag: str
+    ) -> tuple[str, Values]:
+        """Return the statement that writes a checkpoint, and its values."""
+        values = _key(group) | {
+            "partition_id": update.partition_id,
+            "offset": update.offset,
+            "number": update.sequence_number,
+            "writer": update.writer,
+            "state": update.state or None,
+            "state_number": update.sequence_number if update.state else None,
+            "completed": [n for done in update.completed for n in (done.first, done.last)],
+            "delivery_count": update.delivery_count,
+            "etag": etag,
+            "expected": update.replaces.etag if update.replaces else None,
+        }
+        if update.replaces is None:
+            return sql.INSERT_CHECKPOINT, values
+        state = "" if update.state is None else sql.SET_STATE
+        kept = sql.KEPT if update.state is None and update.replaces.is_partial else sql.NOT_READ
+        return sql.UPDATE_CHECKPOINT.format(state=state, kept=kept), values
+
+    def checkpoint_in_transaction(
+        self, group: ConsumerGroup, update: CheckpointUpdate, etag: str
+    ) -> tuple[bytes, Values]:
+        """Return a statement that writes the checkpoint, or fails with ``CHECKPOINT_LOST``."""
+        write, values = self.checkpoint_write(group, update, etag)
+        return placed(sql.IN_TRANSACTION.format(write=write), self._schema).encode(), values
+
+    async def read_record(
+        self, db: AsyncConnection[Any], group: ConsumerGroup, name: str
+    ) -> GroupRecord | None:
+        """Return a record of the group, or ``None``."""
+        rows = await self._rows(db, sql.READ_RECORD, _key(group) | {"name": name})
+        return GroupRecord(name=name, content=rows[0][0], etag=rows[0][1]) if rows else None
+
+    async def write_record(
+        self, db: AsyncConnection[Any], group: ConsumerGroup, record: GroupRecord, etag: str
+    ) -> RecordResult:
+        """Write a record of the group, if the stored one still has the ETag that was read."""
+        values = _key(group) | {
+            "name": record.name,
+            "content": record.content,
+            "etag": etag,
+            "expected": record.etag,
+        }
+        write = sql.INSERT_RECORD if record.etag is None else sql.UPDATE_RECORD
+        if not await self._rows(db, write, values):
+            found = await self.read_record(db, group, record.name)
+            if found is None or found.etag != etag:
+                return RecordResult(outcome=WriteOutcome.LOST)
+        return RecordResult(outcome=WriteOutcome.WON, record=replace(record, etag=etag))
+
+
+def written_checkpoint(
+    update: CheckpointUpdate,
+    etag: str,
+    last_modified: datetime,
+    kept: bytes | None = None,
+    kept_number: int | None = None,
+    *_: object,
+) -> Checkpoint:
+    """Return the checkpoint that an update wrote; ``kept`` is a state that only the row had."""
+    replaces = update.replaces
+    if replaces is not None and replaces.is_partial:
+        replaces = replace(replaces, state=kept, state_sequence_number=kept_number)
+    stored = checkpoint_after(update, replaces)
+    return replace(stored, etag=etag, last_modified=_utc(last_modified))
+
+
+def _claimed(claim: OwnershipClaim, etag: str, stored: PartitionOwnership | None) -> ClaimResult:
+    is_won = stored is not None and stored.etag == etag
+    outcome = WriteOutcome.WON if is_won else WriteOutcome.LOST
+    return ClaimResult(claim=claim, outcome=outcome, ownership=stored)
+
+
+def _as_ownership(
+    partition_id: str, owner_id: str | None, etag: str, last_modified: datetime, epoch: int
+) -> PartitionOwnership:
+    return PartitionOwnership(
+        partition_id=partition_id,
+        owner_id=owner_id,
+        etag=etag,
+        last_modified=_utc(last_modified),
+        epoch=epoch,
+    )
+
+
+def _as_member(*row: Any) -> Member:  # noqa: ANN401 - the columns of a row
+    values = dict(zip(sql.MEMBER_COLUMNS, row, strict=True))
+    words = {
+        "status": status_of(values["status"]),
+        "lease_mode": lease_mode_of(values["lease_mode"]),
+        "offset_format": offset_format_of(values["offset_format"]),
+        "last_modified": _utc(values["last_modified"]),
+    }
+    return Member(**(values | words))
+
+
+def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
+    partition_id: str,
+    offset: str,
+    sequence_number: int,
+    writer: str,
+    etag: str,
+    last_modified: datetime,
+    state: bytes | None = None,
+    state_sequence_number: int | None = None,
+    completed: Sequence[int] = (),
+    delivery_count: int = 0,
+) -> Checkpoint:
+    return Checkpoint(
+        partition_id=partition_id,
+        offset=offset,
+        sequence_number=sequence_number,
+        writer=writer,
+        etag=etag,
+        last_modified=_utc(last_modified),
+        state=state,
+        state_sequence_number=state_sequence_number,
+        completed=tuple(map(SequenceRange, completed[::2], completed[1::2])),
+        delivery_count=delivery_count,
+    )
+
+
+def _utc(instant: datetime) -> datetime:
+    return instant.astimezone(UTC)

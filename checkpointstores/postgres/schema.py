@@ -1,0 +1,157 @@
+"""The tables of the PostgreSQL store, and the triggers that tell processors of changes.
+
+The statements name the schema ``eventproc``; ``placed`` puts in the one that a store is given.
+"""
+
+from functools import cache
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+
+SCHEMA: Final = "eventproc"
+"""The name of the schema, unless another one is given."""
+
+_NAME_BYTES_MAX: Final = 63
+
+_VERSION_1: Final = """
+CREATE SCHEMA IF NOT EXISTS eventproc;
+CREATE TABLE eventproc.version (version integer NOT NULL);
+INSERT INTO eventproc.version VALUES (0);
+CREATE TABLE eventproc.ownership (
+    namespace text, eventhub text, consumer_group text,
+    partition_id text,
+    owner_id text,
+    epoch bigint NOT NULL,
+    etag text NOT NULL,
+    last_modified timestamptz NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITH (fillfactor = 50);
+CREATE TABLE eventproc.member (
+    namespace text, eventhub text, consumer_group text,
+    owner_id text,
+    incarnation text NOT NULL,
+    status text NOT NULL,
+    hands_over boolean NOT NULL,
+    weight double precision NOT NULL,
+    capacity bigint,
+    ordinal bigint,
+    placement text NOT NULL,
+    load text NOT NULL,
+    deployment_id text NOT NULL,
+    lease_mode text NOT NULL,
+    offset_format text NOT NULL,
+    version text NOT NULL,
+    etag text NOT NULL,
+    last_modified timestamptz NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
+) WITH (fillfactor = 50);
+CREATE TABLE eventproc.checkpoint (
+    namespace text, eventhub text, consumer_group text,
+    partition_id text,
+    "offset" text NOT NULL,
+    sequence_number bigint NOT NULL,
+    writer text NOT NULL,
+    state bytea,
+    state_sequence_number bigint,
+    completed bigint[] NOT NULL,
+    delivery_count bigint NOT NULL,
+    etag text NOT NULL,
+    last_modified timestamptz NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
+) WITH (fillfactor = 50);
+CREATE TABLE eventproc.group_record (
+    namespace text, eventhub text, consumer_group text,
+    name text,
+    content bytea NOT NULL,
+    etag text NOT NULL,
+    PRIMARY KEY (namespace, eventhub, consumer_group, name)
+);
+
+CREATE FUNCTION eventproc.tell(
+    namespace text, eventhub text, consumer_group text, owner_id text
+) RETURNS void LANGUAGE sql AS $$
+    SELECT pg_notify(
+        'eventproc', md5(concat_ws(chr(31), namespace, eventhub, consumer_group)) || ' ' || owner_id
+    )
+$$;
+CREATE FUNCTION eventproc.owner_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM eventproc.tell(
+        NEW.namespace, NEW.eventhub, NEW.consumer_group, coalesce(NEW.owner_id, '')
+    );
+    IF OLD.owner_id IS NOT NULL THEN
+        PERFORM eventproc.tell(NEW.namespace, NEW.eventhub, NEW.consumer_group, OLD.owner_id);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION eventproc.group_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    changed record := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+BEGIN
+    PERFORM eventproc.tell(changed.namespace, changed.eventhub, changed.consumer_group, '');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER owner_changed AFTER UPDATE ON eventproc.ownership FOR EACH ROW
+    WHEN (OLD.owner_id IS DISTINCT FROM NEW.owner_id) EXECUTE FUNCTION eventproc.owner_changed();
+CREATE TRIGGER member_changed AFTER UPDATE ON eventproc.member FOR EACH ROW
+    WHEN ((OLD.incarnation, OLD.status) IS DISTINCT FROM (NEW.incarnation, NEW.status))
+    EXECUTE FUNCTION eventproc.group_changed();
+CREATE TRIGGER member_came_or_left AFTER INSERT OR DELETE ON eventproc.member FOR EACH ROW
+    EXECUTE FUNCTION eventproc.group_changed();
+CREATE TRIGGER group_record_changed AFTER INSERT OR UPDATE ON eventproc.group_record FOR EACH ROW
+    EXECUTE FUNCTION eventproc.group_changed();
+
+CREATE FUNCTION eventproc.require(holds boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT holds THEN
+        RAISE EXCEPTION 'the checkpoint has been written by another processor'
+            USING ERRCODE = 'EPCKP';
+    END IF;
+    RETURN holds;
+END $$;
+"""
+
+VERSIONS: Final = (_VERSION_1,)
+"""Statements that migrate a schema to each version from the previous one."""
+
+CHECKPOINT_LOST: Final = "EPCKP"
+"""The SQLSTATE with which a transaction fails whose checkpoint another processor has written."""
+
+READ_VERSION: Final = "SELECT version FROM eventproc.version"
+WRITE_VERSION: Final = "UPDATE eventproc.version SET version = %s"
+
+EXISTS: Final = "SELECT to_regclass(%s) IS NOT NULL"
+
+MISSING_RIGHTS: Final = """
+SELECT t || ': ' || r
+FROM unnest(ARRAY['ownership', 'member', 'checkpoint', 'group_record']) t,
+    unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) r
+WHERE NOT has_table_privilege('eventproc.' || t, r)
+ORDER BY 1
+"""
+
+
+def check_name(schema: str) -> None:
+    """Refuse a name that no schema has.
+
+    Raises:
+        ConfigurationError: it is empty, too long, or has characters of other names.
+    """
+    is_short = 0 < len(schema.encode()) <= _NAME_BYTES_MAX
+    if not (is_short and schema.isascii() and schema.isidentifier()) or schema != schema.lower():
+        raise ConfigurationError(
+            f"schema is {schema!r}: give a name of small letters, digits and underscores, at most "
+            f"{_NAME_BYTES_MAX}"
+        )
+
+
+@cache
+def placed(statement: str, schema: str) -> str:
+    """Return the statement for the tables in *schema*."""
+    if schema == SCHEMA:
+        return statement
+    return (
+        statement.replace("eventproc.", f'"{schema}".')
+        .replace("EXISTS eventproc;", f'EXISTS "{schema}";')
+        .replace("'eventproc'", f"'{schema}'")
+    )

@@ -1,0 +1,145 @@
+"""The statements of the PostgreSQL store; values go in by name.
+
+Each write changes the row only if it has the ETag that was read, and returns something if it did.
+"""
+
+from typing import Final
+
+OF_GROUP: Final = (
+    "namespace = %(namespace)s AND eventhub = %(eventhub)s AND consumer_group = %(group)s"
+)
+
+WITH_TIME: Final = """
+SELECT statement_timestamp(), l.* FROM (SELECT 1) one LEFT JOIN ({listing}) l ON true
+"""
+
+LIST_OWNERSHIP: Final = f"""
+SELECT partition_id, owner_id, etag, last_modified, epoch
+FROM eventproc.ownership WHERE {OF_GROUP}
+"""
+READ_OWNERSHIP: Final = f"{LIST_OWNERSHIP} AND partition_id = ANY(%(partition_ids)s)"
+CLAIMS: Final = """
+WITH claim AS (
+    SELECT * FROM unnest(
+        %(partition_ids)s::text[], %(owner_ids)s::text[], %(epochs)s::bigint[],
+        %(expected)s::text[], %(etags)s::text[]
+    ) AS c (partition_id, owner_id, epoch, expected, etag)
+)
+"""
+# Rows are locked in one order, so that two processors that write the same ones never wait for each
+# other.
+CLAIM_AGAIN: Final = f"""{CLAIMS}, locked AS (
+    SELECT o.partition_id FROM eventproc.ownership o JOIN claim c USING (partition_id)
+    WHERE {OF_GROUP} AND o.etag = c.expected
+    ORDER BY o.partition_id FOR NO KEY UPDATE OF o
+)
+UPDATE eventproc.ownership o
+SET owner_id = c.owner_id, epoch = c.epoch, etag = c.etag, last_modified = clock_timestamp()
+FROM locked JOIN claim c USING (partition_id)
+WHERE {OF_GROUP} AND o.partition_id = c.partition_id AND o.etag = c.expected
+RETURNING o.partition_id, o.owner_id, o.etag, o.last_modified, o.epoch
+"""
+CLAIM_FIRST: Final = f"""{CLAIMS}
+INSERT INTO eventproc.ownership
+SELECT %(namespace)s, %(eventhub)s, %(group)s, partition_id, owner_id, epoch, etag,
+    clock_timestamp()
+FROM claim WHERE expected IS NULL ORDER BY partition_id
+ON CONFLICT DO NOTHING
+RETURNING partition_id, owner_id, etag, last_modified, epoch
+"""
+
+MEMBER_COLUMNS: Final = (
+    "owner_id",
+    "incarnation",
+    "status",
+    "hands_over",
+    "weight",
+    "capacity",
+    "ordinal",
+    "placement",
+    "load",
+    "deployment_id",
+    "lease_mode",
+    "offset_format",
+    "version",
+    "etag",
+    "last_modified",
+)
+LIST_MEMBERS: Final = f"""
+SELECT {", ".join(MEMBER_COLUMNS)}
+FROM eventproc.member WHERE {OF_GROUP}
+"""
+READ_MEMBER: Final = f"{LIST_MEMBERS} AND owner_id = %(owner_id)s"
+INSERT_MEMBER: Final = """
+INSERT INTO eventproc.member VALUES (
+    %(namespace)s, %(eventhub)s, %(group)s, %(owner_id)s, %(incarnation)s, %(status)s,
+    %(hands_over)s, %(weight)s, %(capacity)s, %(ordinal)s, %(placement)s, %(load)s,
+    %(deployment_id)s, %(lease_mode)s, %(offset_format)s, %(version)s, %(etag)s, clock_timestamp()
+) ON CONFLICT DO NOTHING RETURNING last_modified
+"""
+UPDATE_MEMBER: Final = f"""
+UPDATE eventproc.member SET
+    incarnation = %(incarnation)s, status = %(status)s, hands_over = %(hands_over)s,
+    weight = %(weight)s, capacity = %(capacity)s, ordinal = %(ordinal)s,
+    placement = %(placement)s, load = %(load)s, deployment_id = %(deployment_id)s,
+    lease_mode = %(lease_mode)s, offset_format = %(offset_format)s, version = %(version)s,
+    etag = %(etag)s, last_modified = clock_timestamp()
+WHERE {OF_GROUP} AND owner_id = %(owner_id)s AND etag = %(expected)s
+RETURNING last_modified
+"""
+DELETE_MEMBER: Final = f"""
+DELETE FROM eventproc.member
+WHERE {OF_GROUP} AND owner_id = %(owner_id)s AND etag = %(expected)s
+RETURNING etag
+"""
+
+LIST_CHECKPOINTS: Final = f"""
+SELECT partition_id, "offset", sequence_number, writer, etag, last_modified
+FROM eventproc.checkpoint WHERE {OF_GROUP}
+"""
+READ_CHECKPOINT: Final = f"""
+SELECT partition_id, "offset", sequence_number, writer, etag, last_modified,
+    state, state_sequence_number, completed, delivery_count
+FROM eventproc.checkpoint WHERE {OF_GROUP} AND partition_id = %(partition_id)s
+"""
+INSERT_CHECKPOINT: Final = """
+INSERT INTO eventproc.checkpoint VALUES (
+    %(namespace)s, %(eventhub)s, %(group)s, %(partition_id)s, %(offset)s, %(number)s, %(writer)s,
+    %(state)s, %(state_number)s, %(completed)s, %(delivery_count)s, %(etag)s, clock_timestamp()
+) ON CONFLICT DO NOTHING RETURNING last_modified, NULL::bytea, NULL::bigint
+"""
+# A large state that the update does not name is not written again: the row refers to it.
+UPDATE_CHECKPOINT: Final = f"""
+UPDATE eventproc.checkpoint SET
+    "offset" = %(offset)s, sequence_number = %(number)s, writer = %(writer)s,
+    completed = %(completed)s, delivery_count = %(delivery_count)s,
+    etag = %(etag)s, last_modified = clock_timestamp(){{state}}
+WHERE {OF_GROUP} AND partition_id = %(partition_id)s AND etag = %(expected)s
+RETURNING last_modified, {{kept}}
+"""
+SET_STATE: Final = ", state = %(state)s, state_sequence_number = %(state_number)s"
+
+KEPT: Final = "state, state_sequence_number"
+NOT_READ: Final = "NULL::bytea, NULL::bigint"
+
+# In a user's transaction: fails unless the row was written, so that the COMMIT sent behind it
+# becomes a rollback.
+IN_TRANSACTION: Final = """
+WITH written AS ({write})
+SELECT last_modified, eventproc.require(last_modified IS NOT NULL)
+FROM (SELECT max(last_modified) FROM written) AS w (last_modified)
+"""
+
+READ_RECORD: Final = f"""
+SELECT content, etag FROM eventproc.group_record WHERE {OF_GROUP} AND name = %(name)s
+"""
+INSERT_RECORD: Final = """
+INSERT INTO eventproc.group_record VALUES (
+    %(namespace)s, %(eventhub)s, %(group)s, %(name)s, %(content)s, %(etag)s
+) ON CONFLICT DO NOTHING RETURNING etag
+"""
+UPDATE_RECORD: Final = f"""
+UPDATE eventproc.group_record SET content = %(content)s, etag = %(etag)s
+WHERE {OF_GROUP} AND name = %(name)s AND etag = %(expected)s
+RETURNING etag
+"""

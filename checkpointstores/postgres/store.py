@@ -1,0 +1,251 @@
+"""The checkpoint store in a PostgreSQL database, for any number of processes anywhere.
+
+Rule 1: every write is one statement on one connection, so no other process can write in between.
+Rule 2: a call whose answer is lost is repeated on a new connection. A row that has the new ETag
+then shows that the first attempt succeeded.
+Rule 3: the time is the server's.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection
+
+from checkpointstores.names import require_partition_id
+from checkpointstores.postgres import schema as tables
+from checkpointstores.postgres.changes import Changes
+from checkpointstores.postgres.records import Records, new_etag
+from checkpointstores.postgres.session import Session, Work, checked_dsn, place_of
+from checkpointstores.retry import retried
+from eventproc.errors import ConfigurationError, StoreError, StoreRejectedError
+from eventproc.logs import ConditionLogger, get_logger
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    GroupRecord,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    RecordResult,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+from eventproc.settings import PositiveSpan, checked
+
+T = TypeVar("T")
+
+_log = get_logger("eventproc.stores.postgres")
+
+
+class PostgresCheckpointStore(CheckpointStore):
+    """Keeps records in the tables of one schema.
+
+    A won write has the durability of the server's ``synchronous_commit``. The store notices
+    changes of the group at once (``LISTEN``), so it needs a connection of its own that no pooler
+    shares between statements.
+    """
+
+    @checked
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str = tables.SCHEMA,
+        create_schema: bool = False,
+        timeout: PositiveSpan = timedelta(seconds=5),
+    ) -> None:
+        """Build the store; ``open`` connects.
+
+        Args:
+            dsn: The connection string, with the password. Several hosts with
+                ``target_session_attrs=read-write`` are tried in turn, which follows a fail-over.
+            schema: The schema that has the tables.
+            create_schema: Create schema and tables if they do not exist, and bring them to this
+                version. By default ``eventproc store init`` does that.
+            timeout: How long one attempt of a call may take. After several of them a read raises
+                ``StoreUnavailableError``, and the outcome of a write is unknown.
+        """
+        tables.check_name(schema)
+        self._dsn = checked_dsn(dsn)
+        self._place = place_of(self._dsn)
+        self._schema = schema
+        self._create_schema = create_schema
+        self._timeout = timeout
+        self._records = Records(schema)
+        self._session: Session | None = None
+        self._changes = Changes(
+            self._dsn, schema=schema, place=self._place, is_own=self._is_own, log=_log
+        )
+        self._unknown = ConditionLogger(_log, "store_write_unknown", "store_write_known_again")
+
+    def __repr__(self) -> str:
+        return f"PostgresCheckpointStore({self._place}, schema {self._schema!r})"
+
+    @property
+    def tells_changes(self) -> bool:
+        return True
+
+    async def open(self) -> None:
+        if self._session is not None:
+            return
+        self._session = Session(self._dsn, timeout=self._timeout, place=self._place)
+        try:
+            if self._create_schema:
+                await self._run(self._migrate)
+            await self._run(self._check)
+        except StoreRejectedError as error:
+            await self.close()
+            raise ConfigurationError(str(error)) from error
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _migrate(self, db: AsyncConnection[Any]) -> None:
+        """Create the tables, or bring them to this version; one process at a time does it."""
+        async with db.transaction():
+            await db.execute("SELECT pg_advisory_xact_lock(hashtext('eventproc.schema'))")
+            version = await self._version(db)
+            for number, statements in enumerate(tables.VERSIONS, 1):
+                if number > version:
+                    await db.execute(self._placed(statements))
+                    await db.execute(self._placed(tables.WRITE_VERSION), [number])
+
+    async def _check(self, db: AsyncConnection[Any]) -> None:
+        """Check that the tables have this version, and that the role may use them."""
+        version, newest = await self._version(db), len(tables.VERSIONS)
+        where = f"{self._place}: schema {self._schema!r}"
+        if version < newest:
+            has = f"has tables of version {version}" if version else "has no tables of eventproc"
+            raise ConfigurationError(
+                f"{where} {has}, and this version of eventproc needs version {newest}: "
+                "run `eventproc store init`"
+            )
+        if version > newest:
+            raise ConfigurationError(
+                f"{where} has tables of version {version}, written by a later eventproc, and this "
+                f"one knows {newest}: use that version, or another schema"
+            )
+        cursor = await db.execute(self._placed(tables.MISSING_RIGHTS))
+        missing = [row[0] for row in await cursor.fetchall()]
+        if missing:
+            raise ConfigurationError(
+                f"{where}: the role lacks rights on tables ({', '.join(missing)}): "
+                f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {self._schema}"
+            )
+
+    async def _version(self, db: AsyncConnection[Any]) -> int:
+        cursor = await db.execute(tables.EXISTS, [f"{self._schema}.version"])
+        [exists] = await cursor.fetchone() or [False]
+        if not exists:
+            return 0
+        cursor = await db.execute(self._placed(tables.READ_VERSION))
+        [version] = await cursor.fetchone() or [0]
+        return int(version)
+
+    def _placed(self, statement: str) -> bytes:
+        return tables.placed(statement, self._schema).encode()
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        ownerships, as_of = await self._run(lambda db: self._records.list_ownership(db, group))
+        return OwnershipSnapshot(ownerships=ownerships, as_of=as_of)
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        for claim in claims:
+            require_partition_id(claim.partition_id)
+        if not claims:
+            return []
+        etags = [new_etag() for _ in claims]
+        return await self._write(
+            lambda db: self._records.claim(db, group, claims, etags),
+            lambda error: [
+                ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN, error=error)
+                for claim in claims
+            ],
+        )
+
+    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
+        members, as_of = await self._run(lambda db: self._records.list_members(db, group))
+        return MembershipSnapshot(members=members, as_of=as_of)
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        etag = new_etag()
+        return await self._write(
+            lambda db: self._records.announce(db, group, member, etag),
+            lambda error: MemberResult(outcome=WriteOutcome.UNKNOWN, error=error),
+        )
+
+    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
+        return await self._write(
+            lambda db: self._records.withdraw(db, group, member), lambda _: WriteOutcome.UNKNOWN
+        )
+
+    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
+        return await self._run(lambda db: self._records.list_checkpoints(db, group))
+
+    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
+        require_partition_id(partition_id)
+        return await self._run(lambda db: self._records.read_checkpoint(db, group, partition_id))
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        require_partition_id(update.partition_id)
+        etag = new_etag()
+        return await self._write(
+            lambda db: self._records.update_checkpoint(db, group, update, etag),
+            lambda error: CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error),
+        )
+
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        return await self._run(lambda db: self._records.read_record(db, group, name))
+
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        etag = new_etag()
+        return await self._write(
+            lambda db: self._records.write_record(db, group, record, etag),
+            lambda error: RecordResult(outcome=WriteOutcome.UNKNOWN, error=error),
+        )
+
+    async def watch(
+        self, group: ConsumerGroup, owner_id: str, changed: Callable[[], object]
+    ) -> None:
+        await self._changes.watch(group, owner_id, changed)
+
+    def _is_own(self, pid: int) -> bool:
+        return self._session is not None and self._session.pid == pid
+
+    # --- the connection --------------------------------------------------------------------------
+
+    @property
+    def _opened(self) -> Session:
+        if self._session is None:
+            raise RuntimeError("the store is not open: use `async with store` or `await open()`")
+        return self._session
+
+    async def _run(self, work: Work[T]) -> T:
+        """Run statements; repeat them while there is no answer."""
+        session = self._opened
+        return await retried(lambda: session.run(work))
+
+    async def _write(self, work: Work[T], unknown: Callable[[StoreError], T]) -> T:
+        """Run a write. Repeated, it is harmless, and recognises what the first attempt wrote."""
+        try:
+            result = await self._run(work)
+        except StoreError as error:
+            self._unknown.note(is_error=error.is_final, place=self._place, error=str(error))
+            return unknown(error)
+        self._unknown.end(place=self._place)
+        return result

@@ -1,0 +1,150 @@
+"""The options of ``eventproc dead-letters``: which place, which letters, and how they change."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from eventproc.cli.access.options import HubOptions
+from eventproc.cli.arguments import options
+from eventproc.cli.arguments.dead_letters import LOGS, LetterPlace, make_reader
+from eventproc.cli.arguments.stores import open_store
+from eventproc.dead_letters import LetterFilter
+from eventproc.errors import ConfigurationError
+from eventproc.ports import DeadLetterReader
+from eventproc.validation.option_values import parse_time
+
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="PLACE",
+        help="Where the letters are: blob:CONTAINER, eventhub:NAME, queue:NAME of a RabbitMQ "
+        "broker, or stream:NAME of its streams. Settings may follow a question mark: "
+        "blob:CONTAINER?prefix=FOLDER, eventhub:NAME?consumer-group=NAME, "
+        "queue:NAME?delivery-limit=none.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LettersAddress(HubOptions):
+    """How to reach the place, and the hub."""
+
+    store: Annotated[
+        str,
+        typer.Option(
+            "--store",
+            envvar="EVENTPROC_STORE",
+            metavar="STORE",
+            help="For eventhub: and stream:, which delete no single letters: the checkpoint store "
+            "(sqlite:PATH or blob:CONTAINER) that keeps which of them were replayed or dropped. "
+            "Use the same one each time.",
+        ),
+    ] = ""
+
+    @asynccontextmanager
+    async def reader(self, place: LetterPlace, *, removes: bool) -> AsyncIterator[DeadLetterReader]:
+        """Yield an open reader.
+
+        Raises:
+            ConfigurationError: An option is missing or invalid.
+        """
+        is_log = place.kind in LOGS
+        if is_log and removes and not self.store:
+            raise ConfigurationError(
+                f"{place.kind}:{place.name} deletes no single letters: give --store STORE, which "
+                "keeps which of them are done, for example the store of the group"
+            )
+        async with AsyncExitStack() as stack:
+            store = None
+            if is_log and self.store:
+                store = await stack.enter_async_context(
+                    open_store(self.store, self.storage_access())
+                )
+            reader = make_reader(place, self.hub_access(), self.storage_access(), store=store)
+            yield await stack.enter_async_context(reader)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which letters."""
+
+    id_: Annotated[
+        list[str],
+        typer.Option(
+            "--id",
+            metavar="LETTER",
+            help="Only this letter, as `list` shows it. Repeat it for more.",
+            show_default=False,
+        ),
+    ] = ()  # type: ignore[assignment]
+    partition: Annotated[
+        list[str],
+        typer.Option(
+            "--partition",
+            metavar="ID",
+            help="Only events of this partition. Repeat it for more.",
+            show_default=False,
+        ),
+    ] = ()  # type: ignore[assignment]
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="Only letters that were given up then or later (ISO 8601, UTC)."
+        ),
+    ] = ""
+    until: Annotated[
+        str, typer.Option(metavar="TIME", help="Only letters that were given up before.")
+    ] = ""
+    error: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT", help="Only letters with this text in the class or message of the error."
+        ),
+    ] = ""
+    eventhub: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_EVENTHUB", metavar="NAME", help="Only events of this event hub."
+        ),
+    ] = ""
+    consumer_group: Annotated[
+        str, typer.Option(metavar="NAME", help="Only letters of this consumer group.")
+    ] = ""
+
+    def filter(self) -> LetterFilter:
+        """Return the filter that the options describe.
+
+        Raises:
+            ConfigurationError: A time has another form.
+        """
+        forms = "a time such as 2026-01-31T08:00:00Z"
+        return LetterFilter(
+            letter_ids=frozenset(self.id_),
+            partition_ids=frozenset(self.partition),
+            since=parse_time("--since", self.since, forms) if self.since else None,
+            until=parse_time("--until", self.until, forms) if self.until else None,
+            error=self.error,
+            eventhub_name=self.eventhub,
+            consumer_group=self.consumer_group,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeMode:
+    """How letters are replayed and dropped."""
+
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show which letters match, and change nothing.")
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False
+    output: options.Format = options.OutputFormat.TABLE
+
+    def check(self) -> None:
+        """Refuse a question that cannot be asked."""
+        if self.output is options.OutputFormat.JSON and not (self.dry_run or self.yes):
+            raise ConfigurationError(
+                "--format json cannot ask for confirmation: give --yes or --dry-run"
+            )

@@ -1,0 +1,1 @@
+"""``--workers N``: a supervisor, and the processes that it starts and restarts."""

@@ -1,0 +1,105 @@
+"""The supervisor's HTTP endpoint: asks the workers, and joins their answers.
+
+Each worker serves its own answers on a Unix socket.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from eventproc.cli.workers.ends import STEADY
+from eventproc.cli.workers.metrics_text import merged
+from eventproc.cli.workers.worker import Worker
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.answer import OK, Answer, Body, Routes, verdict
+from eventproc.endpoints.client import fetch
+from eventproc.endpoints.server import serve
+
+WITHIN: Final = timedelta(seconds=2)
+"""How long a worker may take to answer: a probe of Kubernetes waits no longer by default."""
+
+
+@asynccontextmanager
+async def gathering(
+    address: ListenAddress, addresses: Mapping[Worker, ListenAddress]
+) -> AsyncIterator[ListenAddress]:
+    """Serve the joined answers of workers while the block lasts; yields the address with its port.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on.
+    """
+    async with serve(address, Gathering(addresses).routes(), "--http") as bound:
+        yield bound
+
+
+class Gathering:
+    """Joins the answers of workers."""
+
+    def __init__(self, addresses: Mapping[Worker, ListenAddress]) -> None:
+        self._addresses = addresses
+        self._answered: dict[Worker, int] = {}
+        """The process of each worker that answered last."""
+
+    def routes(self) -> Routes:
+        """Return what answers each path."""
+        return {
+            "/live": partial(self._joined, "/live"),
+            "/ready": partial(self._joined, "/ready"),
+            "/partitions": partial(self._joined, "/partitions"),
+            "/status": self._status,
+            "/metrics": self._metrics,
+        }
+
+    async def _joined(self, path: str) -> Answer:
+        return verdict(await self._entries(path))
+
+    async def _status(self) -> Answer:
+        return Answer(verdict(await self._entries("/status")).body, OK)
+
+    async def _metrics(self) -> Answer:
+        answers = {
+            worker.number: answer
+            for worker, answer in (await self._ask("/metrics")).items()
+            if answer is not None and isinstance(answer.body, str) and answer.status == OK
+        }
+        kinds = {answer.content_type for answer in answers.values()}
+        text = merged({number: str(answer.body) for number, answer in answers.items()})
+        return Answer(text, content_type=kinds.pop() if kinds else "text/plain")
+
+    async def _entries(self, path: str) -> list[Body]:
+        """Return the processors of all workers, each with the number of its worker."""
+        found: list[Body] = []
+        for worker, answer in (await self._ask(path)).items():
+            body = answer.body if answer is not None else None
+            entries = body.get("processors") if isinstance(body, dict) else None
+            if entries is None:
+                entries = [self._without_answer(worker, path)]
+            found += [{**entry, "worker": worker.number} for entry in entries]
+        return found
+
+    async def _ask(self, path: str) -> Mapping[Worker, Answer | None]:
+        pids = [worker.pid for worker in self._addresses]
+        asked = (fetch(address, path, WITHIN) for address in self._addresses.values())
+        answers = dict(zip(self._addresses, await asyncio.gather(*asked), strict=True))
+        for (worker, answer), pid in zip(answers.items(), pids, strict=True):
+            if answer is not None and pid is not None:
+                self._answered[worker] = pid
+        return answers
+
+    def _without_answer(self, worker: Worker, path: str) -> Body:
+        """Return the entry of a worker that did not answer.
+
+        While it is started, and while the supervisor waits before it starts it again, it is no
+        reason to restart the supervisor as well.
+        """
+        if worker.pid is None:
+            reason, is_live = "the process ended, and is started again", True
+        elif self._answered.get(worker) != worker.pid and worker.age_s < STEADY.total_seconds():
+            reason, is_live = "starting", True
+        else:
+            reason, is_live = f"no answer within {WITHIN.total_seconds():g} s", False
+        is_ok = is_live and path == "/live"
+        return {"owner_id": worker.owner_id, "ok": is_ok, "reasons": [reason]}

@@ -1,0 +1,172 @@
+"""The supervisor of ``--workers N``: starts N processes of the command, and stops them in order.
+
+All are asked to stop at the same time: members that announce together that they leave give each
+other no partitions, and so a stop of N workers takes no longer than that of one.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from eventproc.cli.terminal.exits import BAD_INPUT, print_error
+from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, chosen_format, log_to_stderr
+from eventproc.cli.workers.command import first_ordinal, owner_ids, worker_arguments
+from eventproc.cli.workers.ends import worst
+from eventproc.cli.workers.output import Output
+from eventproc.cli.workers.worker import Worker
+from eventproc.config import GroupConfig
+from eventproc.endpoints.address import ListenAddress, parse_address
+from eventproc.logs import Logger, get_logger
+from eventproc.runtime.signals import GRACE, STOP_SIGNALS
+from eventproc.validation.handlers import check_owner_id
+
+OWN_GRACE: Final = timedelta(seconds=2)
+"""On top of ``GRACE``: a worker that ends itself in time writes a log event first."""
+
+ENDED_BY_SIGNAL: Final = 128
+"""Added to the number of a signal for the exit code, as in shells."""
+
+
+def supervise(
+    count: int,
+    *,
+    owner_id: str,
+    config: GroupConfig,
+    log_format: LogFormat,
+    log_level: LogLevel,
+    http: str = "",
+) -> int:
+    """Run *count* workers with the arguments of this process until a signal; return the exit code.
+
+    Raises:
+        ConfigurationError: the owner id cannot be kept, or *http* cannot be listened on.
+    """
+    ids = owner_ids(count, owner_id)
+    check_owner_id(ids[0])
+    first = first_ordinal(count, owner_id, config.ordinal)
+    address = parse_address(http, "--http") if http else None
+    chosen = chosen_format(log_format)
+    output = Output(log_to_stderr(log_format, log_level), is_json=chosen is LogFormat.JSON)
+    log = get_logger("eventproc.workers")
+    with sockets(count) if address else nullcontext(()) as own_addresses:
+        workers = [
+            Worker(
+                number,
+                own_id,
+                worker_arguments(
+                    sys.argv[1:],
+                    owner_id=own_id,
+                    ordinal=None if first is None else first + number,
+                    log_format=chosen,
+                    http=own_addresses[number] if own_addresses else None,
+                ),
+                output=output,
+                log=log,
+            )
+            for number, own_id in enumerate(ids)
+        ]
+        stop_within = config.shutdown_timeout + GRACE + OWN_GRACE
+        supervisor = Supervisor(workers, stop_within=stop_within, log=log)
+        addresses = dict(zip(workers, own_addresses, strict=False))
+        return asyncio.run(_run(supervisor, address, addresses))
+
+
+async def _run(
+    supervisor: "Supervisor",
+    address: ListenAddress | None,
+    addresses: Mapping[Worker, ListenAddress],
+) -> int:
+    """Run the supervisor; with an address, serve there what the workers answer at theirs."""
+    if address is None:
+        return await supervisor.run()
+    from eventproc.cli.workers.gathering import gathering  # noqa: PLC0415 - an extra
+
+    async with gathering(address, addresses):
+        return await supervisor.run()
+
+
+@contextmanager
+def sockets(count: int) -> Iterator[Sequence[ListenAddress]]:
+    """Yield an address for each worker, in a folder that only this user can enter."""
+    with tempfile.TemporaryDirectory(prefix="eventproc-", ignore_cleanup_errors=True) as folder:
+        yield [ListenAddress(path=str(Path(folder, str(number)))) for number in range(count)]
+
+
+class Supervisor:
+    """Keeps workers running until a signal comes, or until one finds that it cannot work."""
+
+    def __init__(self, workers: Sequence[Worker], *, stop_within: timedelta, log: Logger) -> None:
+        self._workers = workers
+        self._stop_within_s = stop_within.total_seconds()
+        self._log = log
+
+    async def run(self) -> int:
+        """Run until everything has ended; return the exit code."""
+        asked = asyncio.Event()
+        self._log.info("supervisor_started", worker_count=len(self._workers))
+        with self._signals(asked):
+            keeping = {asyncio.create_task(worker.keep()): worker for worker in self._workers}
+            waiting = asyncio.create_task(asked.wait())
+            try:
+                # A worker is only given up for wrong input, which no restart mends.
+                await asyncio.wait([waiting, *keeping], return_when=asyncio.FIRST_COMPLETED)
+                message = self._message(keeping)
+                for worker in self._workers:
+                    worker.stop()
+                _, late = await asyncio.wait(keeping, timeout=self._stop_within_s)
+                for task in late:
+                    self._log.error("worker_killed", worker=keeping[task].number)
+                    keeping[task].kill()
+                codes = [await task for task in keeping]
+            finally:
+                waiting.cancel()
+                for worker in self._workers:
+                    worker.kill()
+        code = worst(codes)
+        self._log.info("supervisor_stopped", exit_code=code)
+        if message:
+            print_error(message)
+        return code
+
+    def _message(self, keeping: "dict[asyncio.Task[int], Worker]") -> str:
+        """Return why the first worker that was given up cannot work; empty if all are running."""
+        for task, worker in keeping.items():
+            if task.done() and task.result() == BAD_INPUT:
+                return worker.last_words or f"worker {worker.number} cannot work; see its lines"
+        return ""
+
+    @contextmanager
+    def _signals(self, asked: asyncio.Event) -> Iterator[None]:
+        """Set *asked* at the first signal; at the second one, end all processes at once."""
+        loop = asyncio.get_running_loop()
+        numbers: list[int] = []
+
+        def handle(number: int, _: object) -> None:
+            numbers.append(number)
+            if len(numbers) == 1:
+                loop.call_soon_threadsafe(first, signal.Signals(number).name)
+                return
+            # Not on the loop, which may wait for whoever reads the log.
+            for worker in self._workers:
+                worker.kill()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            os._exit(ENDED_BY_SIGNAL + number)  # The first process of a container survives that.
+
+        def first(name: str) -> None:
+            self._log.info("signal_received", signal=name)
+            asked.set()
+
+        before = {number: signal.signal(number, handle) for number in STOP_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, was in before.items():
+                signal.signal(number, was)

@@ -1,0 +1,114 @@
+"""Replays dead letters one by one, and drops them.
+
+Rule 1: a letter is removed after its event was taken, never before. If the process dies between,
+the next replay begins with this letter, and only its event is delivered twice.
+Rule 2: events of one partition and key are replayed in order. If one stays, the later ones of its
+key stay as well.
+"""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from eventproc.concurrency.resource import AsyncResource
+from eventproc.errors import DeadLetterError, LetterRefusedError
+from eventproc.models import DeadLetter, StoredLetter
+from eventproc.ports import DeadLetterReader
+
+
+class LetterOutcome(Enum):
+    """What became of one letter."""
+
+    REPLAYED = "replayed"
+    """Its event was taken, and the letter removed."""
+
+    REFUSED = "refused"
+    """Its event was not taken. The letter stays."""
+
+    HELD_BACK = "held_back"
+    """An earlier event of its key was refused in this replay. The letter stays."""
+
+    DAMAGED = "damaged"
+    """It cannot be read. It stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterResult:
+    """What became of one letter, and why."""
+
+    stored: StoredLetter
+    outcome: LetterOutcome
+    reason: str = ""
+
+
+class ReplayTarget(AsyncResource):
+    """Where events of dead letters go."""
+
+    @abstractmethod
+    async def take(self, letter: DeadLetter) -> None:
+        """Return when the event of a letter is taken for good.
+
+        Raises:
+            LetterRefusedError: it is not, and trying again now does not help.
+            EventProcError: any other ends the replay; the letter stays.
+        """
+
+
+async def replay(
+    reader: DeadLetterReader, target: ReplayTarget, letters: Iterable[StoredLetter]
+) -> AsyncIterator[LetterResult]:
+    """Replay letters in order, and yield what became of each.
+
+    A replay that was interrupted is resumed by another one, of the letters that are left.
+
+    Args:
+        reader: Of the sink; it must be open.
+        target: Open, too.
+        letters: Of this reader, in its order; see ``matching``.
+
+    Raises:
+        DeadLetterError: the sink does not answer, or another replay of it is under way.
+        SourceUnavailableError: the hub does not answer.
+    """
+    refused: set[tuple[object, ...]] = set()
+    for stored in letters:
+        letter = stored.letter
+        if letter is None:
+            yield LetterResult(stored=stored, outcome=LetterOutcome.DAMAGED, reason=stored.damage)
+            continue
+        key = letter.event.partition_key
+        lane = (letter.group.key, letter.partition_id, key)
+        if key is not None and lane in refused:
+            reason = "an earlier event of its key was refused"
+            yield LetterResult(stored=stored, outcome=LetterOutcome.HELD_BACK, reason=reason)
+            continue
+        try:
+            await target.take(letter)
+        except LetterRefusedError as error:
+            refused.add(lane)
+            yield LetterResult(stored=stored, outcome=LetterOutcome.REFUSED, reason=str(error))
+            continue
+        await _remove(reader, stored)
+        yield LetterResult(stored=stored, outcome=LetterOutcome.REPLAYED)
+
+
+async def drop(
+    reader: DeadLetterReader, letters: Iterable[StoredLetter]
+) -> AsyncIterator[StoredLetter]:
+    """Remove letters of this reader without a replay, and yield each.
+
+    Raises:
+        DeadLetterError: the sink does not answer, or another process removes letters, too.
+    """
+    for stored in letters:
+        await _remove(reader, stored)
+        yield stored
+
+
+async def _remove(reader: DeadLetterReader, stored: StoredLetter) -> None:
+    if not await reader.remove(stored):
+        raise DeadLetterError(
+            f"letter {stored.place} was removed or stored again by another process meanwhile: is "
+            "another replay of these letters under way? Let only one run, and start it again"
+        )

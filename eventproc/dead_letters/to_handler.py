@@ -1,0 +1,212 @@
+"""Replays dead letters straight through a handler, without a hub and without a group.
+
+The calls are those of a processor: the same retries, waits and threads. There is no lease, no
+checkpoint and no state: the position of the group is not changed.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+from eventproc.concurrency.tasks import users_code
+from eventproc.config import Backoff, FailureAction, FailurePolicy
+from eventproc.core.progress import PartitionProgress
+from eventproc.dead_letters.replay import ReplayTarget
+from eventproc.errors import LetterRefusedError, StateRefusedError
+from eventproc.handler import BlockingPartitionHandler, HandlerFactory
+from eventproc.logs import get_logger
+from eventproc.models import (
+    REPLAYED_FROM,
+    CloseReason,
+    DeadLetter,
+    ReceivedEvent,
+    describe_error,
+)
+from eventproc.partition.context import CallContext
+from eventproc.partition.failure_actions import FailureActions
+from eventproc.partition.handler_calls import HandlerCalls
+from eventproc.partition.handler_threads import ThreadedHandler
+from eventproc.partition.scope import PartitionIdentity, PartitionScope
+from eventproc.pumps.stop_scope import StopScope
+from eventproc.retries import waits
+from eventproc.statistics import DeliveryCounters
+from eventproc.validation.handlers import check_handler, first_checked
+
+CLOSE_MAX_S: Final = 30.0
+"""Longest time for the ``close`` of a handler."""
+
+OWNER_ID: Final = "dead-letters"
+
+
+class HandlerTarget(ReplayTarget):
+    """Calls a handler with the event of each letter, one after the other.
+
+    Each partition of each group has a handler of its own, as in a processor. The event is as it was
+    when it was given up; ``event.replayed_from`` is the id of the letter.
+
+    Args:
+        handler: A handler class, or a function that makes a handler.
+        attempts_max: How often an event is tried; then its letter stays.
+        backoff: Waits between the attempts.
+
+    Raises:
+        ConfigurationError: the handler cannot work.
+    """
+
+    def __init__(
+        self, handler: HandlerFactory, *, attempts_max: int = 3, backoff: Backoff | None = None
+    ) -> None:
+        check_handler(handler)
+        self._make = first_checked(handler, key_concurrency=1)
+        self._policy = FailurePolicy(attempts_max=attempts_max, action=FailureAction.STOP)
+        self._backoff = backoff or Backoff()
+        self._lines: dict[tuple[object, ...], _Line] = {}
+
+    async def open(self) -> None:
+        """Do nothing: handlers are made when they are needed."""
+
+    async def close(self) -> None:
+        """Close the handlers; errors are logged."""
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            await line.calls.close(line.context, CloseReason.SHUTDOWN, budget_s=CLOSE_MAX_S)
+
+    async def take(self, letter: DeadLetter) -> None:
+        """Return when the handler has handled the event.
+
+        Raises:
+            LetterRefusedError: the handler failed ``attempts_max`` times, or in ``initialize``.
+        """
+        key = (letter.group.key, letter.partition_id)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = await self._begin(letter)
+        event = replace(
+            letter.event,
+            system_properties={**letter.event.system_properties, REPLAYED_FROM: letter.letter_id},
+        )
+        admitted = line.progress.admit([event])
+        if not admitted:
+            raise LetterRefusedError("it came after a later one of its partition")
+        try:
+            await line.calls.hand(admitted, line.context)
+        except LetterRefusedError:
+            line.context.complete(admitted)  # The next letter is not behind this one.
+            raise
+
+    async def _begin(self, letter: DeadLetter) -> "_Line":
+        """Make and initialize a handler.
+
+        Raises:
+            LetterRefusedError: ``initialize`` failed.
+        """
+        handler = self._make()
+        if isinstance(handler, BlockingPartitionHandler):
+            handler = ThreadedHandler(handler)
+        identity = PartitionIdentity(
+            partition_id=letter.partition_id, group=letter.group, owner_id=OWNER_ID
+        )
+        scope = PartitionScope(
+            identity=identity,
+            stop=StopScope(lambda: math.inf),  # There is no lease that could expire.
+            counters=DeliveryCounters(),
+            log=get_logger("eventproc.dead_letters", partition_id=letter.partition_id),
+        )
+        progress = PartitionProgress(has_state=False)
+        context = ReplayContext(identity, progress)
+        wait_s = waits(self._backoff)
+        calls = HandlerCalls(
+            handler,
+            policy=self._policy,
+            actions=_Refusals(FailureAction.STOP, sink=None, scope=scope, wait_s=wait_s),
+            scope=scope,
+            wait_s=wait_s,
+        )
+        try:
+            with users_code():
+                await handler.initialize(context)
+        except Exception as error:
+            raise LetterRefusedError(f"initialize failed: {_shown(error)}") from error
+        return _Line(calls, context, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The handler of one partition of one group."""
+
+    calls: HandlerCalls
+    context: "ReplayContext"
+    progress: PartitionProgress
+
+
+class _Refusals(FailureActions):
+    """Lets the letter of an event stay that failed as often as the policy allows."""
+
+    async def settle(
+        self,
+        event: ReceivedEvent,  # noqa: ARG002 - the caller knows its letter
+        error: Exception | None,
+        attempt_count: int,
+    ) -> None:
+        """Raise what says why.
+
+        Raises:
+            LetterRefusedError: always.
+        """
+        assert error is not None, "no process died"
+        raise LetterRefusedError(
+            f"the handler failed: {_shown(error)} (attempts: {attempt_count})"
+        ) from error
+
+
+def _shown(error: Exception) -> str:
+    kind, message, _ = describe_error(error)
+    return f"{kind}: {message}" if message else kind
+
+
+class ReplayContext(CallContext):
+    """The context of a handler that gets dead letters: without lease, checkpoint, lag and state."""
+
+    @property
+    def is_replay(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def is_owned(self) -> bool:
+        """Always, although there is no lease: an operator wants the event handled."""
+        return True
+
+    @property
+    def checkpointed_sequence_number(self) -> None:
+        """Unknown."""
+
+    @property
+    def lag(self) -> None:
+        """Unknown."""
+
+    @property
+    def lag_seconds(self) -> None:
+        """Unknown."""
+
+    @property
+    def state(self) -> bytes | None:
+        """None: the state of the group belongs to its position, which a replay does not change."""
+        return None
+
+    @state.setter
+    def state(self, value: bytes | None) -> None:  # noqa: ARG002 - whatever it is
+        raise StateRefusedError(
+            self.partition_id,
+            "in a replay straight through a handler, which does not move the position that a state "
+            "belongs to: replay this letter to the hub",
+        )
+
+    async def checkpoint(self, event: ReceivedEvent | None = None) -> None:
+        """Do nothing: the letter is removed when the call has returned."""
+
+    def pause(self) -> None:
+        """Do nothing: letters come one by one."""
+
+    def resume(self) -> None:
+        """Do nothing."""

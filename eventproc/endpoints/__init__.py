@@ -1,0 +1,1 @@
+"""Small HTTP servers for operators and probes: what ``--http`` serves."""

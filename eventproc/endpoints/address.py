@@ -1,0 +1,54 @@
+"""The address that a server listens on."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+
+LOOPBACK: Final = "127.0.0.1"
+PORT_MAX: Final = 65_535
+UNIX: Final = "unix:"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """A host and a port, or the path of a Unix socket."""
+
+    host: str = LOOPBACK
+    port: int = 0
+    """0: any free one."""
+
+    path: str = ""
+    """Of a Unix socket; then host and port mean nothing."""
+
+    def __str__(self) -> str:
+        """Return the form that ``parse_address`` reads; an IPv6 address is in brackets."""
+        if self.path:
+            return f"{UNIX}{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str, name: str) -> ListenAddress:
+    """Parse ``HOST:PORT``, ``:PORT``, ``PORT`` or ``unix:PATH``.
+
+    Without a host, only this machine can connect. Port 0 is any free one.
+
+    Args:
+        text: The address. An IPv6 address is in brackets.
+        name: The option or setting, for the message.
+
+    Raises:
+        ConfigurationError: the text has another form.
+    """
+    if text.startswith(UNIX) and len(text) > len(UNIX):
+        return ListenAddress(path=text.removeprefix(UNIX))
+    host, _, port = text.rpartition(":")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if is_bracketed else host
+    is_port = port.isascii() and port.isdecimal() and int(port) <= PORT_MAX
+    if not is_port or (":" in host and not is_bracketed) or (is_bracketed and not host):
+        raise ConfigurationError(
+            f"{name} is {text!r}: give PORT for this machine alone, such as 8080, or HOST:PORT, "
+            "such as 0.0.0.0:8080 for all"
+        )
+    return ListenAddress(host or LOOPBACK, int(port))

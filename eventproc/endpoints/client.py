@@ -1,0 +1,28 @@
+"""Asks the endpoints of another process."""
+
+from datetime import timedelta
+
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.answer import Answer
+from eventproc.extras import needing
+
+with needing("http"):
+    import aiohttp
+
+
+async def fetch(address: ListenAddress, path: str, within: timedelta) -> Answer | None:
+    """Return what a process answers; ``None`` if there is no complete answer in that time."""
+    connector = aiohttp.UnixConnector(path=address.path) if address.path else None
+    host = "localhost" if address.path else address
+    limit = aiohttp.ClientTimeout(total=within.total_seconds())
+    try:
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=limit) as session,
+            session.get(f"http://{host}{path}") as response,
+        ):
+            if response.content_type == "application/json":
+                return Answer(await response.json(), response.status)
+            text = await response.text()
+            return Answer(text, response.status, response.headers["Content-Type"])
+    except (TimeoutError, aiohttp.ClientError, ValueError, OSError):
+        return None

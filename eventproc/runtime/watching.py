@@ -1,0 +1,63 @@
+"""Reports a processor to its health reporter, from the start of a run to its end."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from eventproc.ports import HealthReporter, WatchedMember
+from eventproc.runtime.parts import MemberParts
+from eventproc.runtime.store_thread import StoreExecutor, ping
+from eventproc.statistics import GroupStatistics, Phase
+
+
+class Watching:
+    """What a processor tells its health reporter, if it has one."""
+
+    def __init__(
+        self,
+        parts: MemberParts,
+        *,
+        statistics: Callable[[], GroupStatistics | None],
+        shown: Callable[[str], str],
+        meter_provider: Any,  # noqa: ANN401 - OpenTelemetry's, which is not imported here
+    ) -> None:
+        self._parts = parts
+        self._statistics = statistics
+        self._shown = shown
+        self._meter_provider = meter_provider
+        self._member: WatchedMember | None = None
+        self.phase = Phase.STARTING
+
+    async def begin(self, executor: StoreExecutor) -> None:
+        """Report that the processor starts, with this executor, which is closed on an error.
+
+        Raises:
+            ConfigurationError: the reporter cannot work.
+        """
+        self.phase = Phase.STARTING
+        reporter: HealthReporter | None = self._parts.health
+        if reporter is None:
+            return
+        member = WatchedMember(
+            owner_id=self._parts.member.owner_id,
+            group=self._parts.group,
+            phase=lambda: self.phase,
+            statistics=self._statistics,
+            shown=self._shown,
+            ping_loop=partial(ping, asyncio.get_running_loop()),
+            ping_store=executor.ping,
+            meter_provider=self._meter_provider,
+        )
+        try:
+            await reporter.begin(member)
+        except BaseException:
+            await executor.close()
+            raise
+        self._member = member
+
+    async def end(self) -> None:
+        """Report no more."""
+        member, self._member = self._member, None
+        if member is not None and self._parts.health is not None:
+            await self._parts.health.end(member)

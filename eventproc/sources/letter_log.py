@@ -1,0 +1,215 @@
+"""Reads dead letters from a log: a hub or a stream, of which single events cannot be deleted.
+
+Rule: which letters are removed is a checkpoint of a consumer group of the log, with ranges above
+its position. It is written conditionally, so of two replays at once one notices the other.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from eventproc.core.checkpoint_rules import operators_writer
+from eventproc.core.progress import PartitionProgress
+from eventproc.errors import (
+    ConfigurationError,
+    DeadLetterError,
+    LetterDamagedError,
+    SourceError,
+    SourceRejectedError,
+    StoreError,
+    SuspectSettingError,
+)
+from eventproc.models import (
+    COMPLETED_RANGES_MAX,
+    Checkpoint,
+    CheckpointUpdate,
+    ConsumerGroup,
+    DeadLetter,
+    EventPosition,
+    ReceivedEvent,
+    StoredLetter,
+    WriteOutcome,
+    in_order,
+)
+from eventproc.ports import CheckpointStore, DeadLetterReader, EventSource
+
+REMOVED_GROUP: Final = "$dead-letters"
+"""The consumer group whose checkpoints say which letters are removed."""
+
+_EVENTS_MAX: Final = 500
+_WAIT_MAX: Final = timedelta(seconds=5)
+_SILENT_RECEIVES_MAX: Final = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class _Partition:
+    """What is known of one partition of the log."""
+
+    progress: PartitionProgress
+    checkpoint: Checkpoint | None
+    events: list[ReceivedEvent] = field(default_factory=list)
+    """Those that are not removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """Where one copy of a letter is."""
+
+    partition_id: str
+    event: ReceivedEvent
+
+
+class LogDeadLetterReader(DeadLetterReader):
+    """Reads the letters of a log. All letters that it yields are in memory at once."""
+
+    def __init__(
+        self,
+        source: EventSource,
+        letter_of: Callable[[ReceivedEvent], DeadLetter],
+        *,
+        store: CheckpointStore | None,
+        consumer_group: str,
+    ) -> None:
+        """Read through *consumer_group*; *letter_of* may raise ``LetterDamagedError``."""
+        self._source = source
+        self._letter_of = letter_of
+        self._store = store
+        self._consumer_group = consumer_group
+        self._group = ConsumerGroup(
+            fully_qualified_namespace=source.fully_qualified_namespace,
+            eventhub_name=source.eventhub_name,
+            name=REMOVED_GROUP,
+        )
+        self._writer = operators_writer(secrets.token_hex(8))
+        self._partitions: dict[str, _Partition] = {}
+
+    async def open(self) -> None:
+        try:
+            await self._source.open()
+            await self._source.check_consumer_group(self._consumer_group)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, SourceError):
+                raise _translated(error) from error
+            raise
+
+    async def close(self) -> None:
+        await self._source.close()
+
+    async def letters(self) -> AsyncIterator[StoredLetter]:
+        try:
+            for partition_id in await self._source.partition_ids():
+                self._partitions[partition_id] = await self._read(partition_id)
+        except SourceError as error:
+            raise _translated(error) from error
+        except StoreError as error:
+            raise DeadLetterError(f"which letters are removed is not known: {error}") from error
+        for stored in in_order(self._found()):
+            yield stored
+
+    async def remove(self, stored: StoredLetter) -> bool:
+        if self._store is None:
+            raise ConfigurationError(
+                f"{self._source!r} deletes no single events: give a checkpoint store, which keeps "
+                "which of its letters are removed"
+            )
+        assert isinstance(stored.handle, tuple), "a letter of this reader"
+        for copy in stored.handle:
+            if not await self._note_removed(self._store, copy):
+                return False
+        return True
+
+    async def _note_removed(self, store: CheckpointStore, copy: _Copy) -> bool:
+        partition = self._partitions[copy.partition_id]
+        partition.progress.done((copy.event,))
+        snapshot = partition.progress.snapshot()
+        assert snapshot is not None, "it was pinned"
+        if len(snapshot.completed) >= COMPLETED_RANGES_MAX:
+            raise DeadLetterError(
+                f"partition {copy.partition_id!r} would have {COMPLETED_RANGES_MAX} removed "
+                "letters apart from each other: replay or drop those between them first"
+            )
+        update = CheckpointUpdate(
+            partition_id=copy.partition_id,
+            offset=snapshot.offset,
+            sequence_number=snapshot.sequence_number,
+            replaces=partition.checkpoint,
+            writer=self._writer,
+            completed=snapshot.completed,
+        )
+        result = await store.update_checkpoint(self._group, update)
+        if result.outcome is WriteOutcome.LOST:
+            return False
+        if result.checkpoint is None:
+            raise DeadLetterError(
+                f"the letter at {_place(copy)} is not known to be removed"
+                + ("" if result.error is None else f": {result.error}")
+            )
+        partition.checkpoint = result.checkpoint
+        return True
+
+    async def _read(self, partition_id: str) -> _Partition:
+        """Read what the partition has now and is not removed."""
+        checkpoint = None
+        if self._store is not None:
+            checkpoint = await self._store.read_checkpoint(self._group, partition_id)
+        partition = _Partition(progress=PartitionProgress(has_state=False), checkpoint=checkpoint)
+        position = EventPosition.earliest()
+        if checkpoint is not None and checkpoint.offset is not None:
+            partition.progress.restore(checkpoint)
+            position = EventPosition.from_offset(
+                checkpoint.offset, sequence_number=checkpoint.sequence_number
+            )
+        else:
+            partition.progress.pin(-1, "-1")
+        end = await self._source.partition_properties(partition_id)
+        removed_to = partition.progress.sequence_number
+        assert removed_to is not None, "it was restored or pinned"
+        if end.is_empty or end.last_enqueued_sequence_number <= removed_to:
+            return partition
+        receiver = await self._source.open_receiver(self._consumer_group, partition_id, position)
+        try:
+            last, silent_count = -1, 0
+            while last < end.last_enqueued_sequence_number:
+                events = await receiver.receive(events_max=_EVENTS_MAX, wait_max=_WAIT_MAX)
+                silent_count = 0 if events else silent_count + 1
+                if silent_count == _SILENT_RECEIVES_MAX:
+                    raise DeadLetterError(
+                        f"partition {partition_id!r} of {self._source!r} has event "
+                        f"{end.last_enqueued_sequence_number}, and does not send it"
+                    )
+                if events:
+                    last = events[-1].sequence_number
+                    partition.events += partition.progress.admit(events)
+        finally:
+            await receiver.close()
+        return partition
+
+    def _found(self) -> Iterable[StoredLetter]:
+        for partition_id, partition in self._partitions.items():
+            for event in partition.events:
+                copy = _Copy(partition_id, event)
+                letter, damage = None, ""
+                try:
+                    letter = self._letter_of(event)
+                except LetterDamagedError as error:
+                    damage = str(error)
+                yield StoredLetter(
+                    place=_place(copy),
+                    letter=letter,
+                    damage=damage,
+                    raw=b"" if letter else event.body,
+                    handle=copy,
+                )
+
+
+def _place(copy: _Copy) -> str:
+    return f"{copy.partition_id}/{copy.event.sequence_number}"
+
+
+def _translated(error: SourceError) -> DeadLetterError | ConfigurationError:
+    if isinstance(error, SourceRejectedError | SuspectSettingError):
+        return ConfigurationError(f"dead letters cannot be read: {error}")
+    return DeadLetterError(f"dead letters cannot be read now: {error}")

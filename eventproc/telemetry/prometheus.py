@@ -1,0 +1,58 @@
+"""Metrics in the text format of Prometheus: those of a meter provider, and of the program."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from opentelemetry import metrics
+
+from eventproc.errors import ConfigurationError
+from eventproc.extras import needing
+
+with needing("http"):
+    from opentelemetry.exporter.prometheus import PrometheusMetricReader
+    from opentelemetry.sdk.metrics import MeterProvider
+    from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import Collector
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+
+
+class PrometheusText(Collector):
+    """Reads what a meter provider of OpenTelemetry has, and prometheus_client's own registry."""
+
+    def __init__(self, meter_provider: Any) -> None:  # noqa: ANN401 - of any implementation
+        """Begin to read; ``None``: the global provider, which is set if the program has set none.
+
+        Raises:
+            ConfigurationError: the provider is not that of OpenTelemetry's SDK.
+        """
+        provider = meter_provider or metrics.get_meter_provider()
+        if meter_provider is None and not isinstance(provider, MeterProvider):
+            metrics.set_meter_provider(MeterProvider())
+            provider = metrics.get_meter_provider()
+        if not isinstance(provider, MeterProvider):
+            raise ConfigurationError(
+                f"the meter provider is a {type(provider).__name__}, whose metrics cannot be read: "
+                "use the one of opentelemetry-sdk"
+            )
+        self._provider = provider
+        self._registry = CollectorRegistry()
+        self._reader = PrometheusMetricReader(registry=self._registry)
+        provider.add_metric_reader(self._reader)
+
+    def close(self) -> None:
+        """Read no more."""
+        self._provider.remove_metric_reader(self._reader)
+
+    def text(self) -> str:
+        """Return every metric now."""
+        return generate_latest(self).decode()
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the families of both; one that both have is that of the provider."""
+        names = set()
+        for family in self._registry.collect():
+            names.add(family.name)
+            yield family
+        yield from (family for family in REGISTRY.collect() if family.name not in names)

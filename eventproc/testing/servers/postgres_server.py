@@ -1,0 +1,269 @@
+"""Starts and stops PostgreSQL from Python.
+
+Rule 1: the server ends with the program that started it, even if that is killed.
+Rule 2: nothing is installed here. If the server is missing, the error names a package with it.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from eventproc.errors import ConfigurationError
+from eventproc.testing.servers.child_server import ChildServer
+
+PROGRAMS_VARIABLE: Final = "EVENTPROC_POSTGRES"
+"""Environment variable: a directory with ``postgres`` and ``initdb``, instead of the package's."""
+
+_UNPRIVILEGED: Final = "nobody"
+"""PostgreSQL refuses to run as root, so then it runs as this user."""
+
+_PASSWORD: Final = "local"  # noqa: S105 - of a server on loopback, for tests
+
+_GUARDED: Final = """\
+exec 3<&0 </dev/null >>output 2>&1
+"$@" &
+server=$!
+{ cat <&3 >/dev/null; kill -9 $server; } &
+wait $server
+"""
+"""Shell commands: run a program, and kill it when standard input ends, as when the parent ends."""
+
+_SETTINGS: Final = {
+    "fsync": "off",  # A crash of the server loses nothing; only one of the machine would.
+    "max_connections": "200",
+    "shared_buffers": "32MB",
+    "log_min_messages": "warning",
+    "unix_socket_directories": "",
+}
+
+_INITDB: Final = (
+    *("-D", "data", "-U", "postgres", "--pwfile=password", "--auth=scram-sha-256"),
+    *("--encoding=utf8", "--locale=C", "--no-sync"),
+)
+
+_STOP_MAX_S: Final = 20.0
+
+
+def find_postgres() -> Path:
+    """Return the directory with the programs ``postgres`` and ``initdb``.
+
+    Looked for in this order: the environment variable ``EVENTPROC_POSTGRES``; the package
+    ``pgserver``; the ``PATH``.
+
+    Raises:
+        ConfigurationError: they are not installed; the message says how to get them.
+    """
+    named = os.environ.get(PROGRAMS_VARIABLE)
+    if named:
+        if not os.access(f"{named}/postgres", os.X_OK):
+            raise ConfigurationError(f"{PROGRAMS_VARIABLE} names {named}, which has no postgres")
+        return Path(named)
+    # Its import would create folders for the user, and only its programs are needed.
+    package = find_spec("pgserver")
+    if package is not None and package.origin is not None:
+        return Path(package.origin).parent / "pginstall/bin"
+    found = shutil.which("postgres")
+    if found is not None:
+        return Path(found).resolve().parent
+    raise ConfigurationError(
+        "PostgreSQL is not installed: `pip install pgserver`, or set "
+        f"{PROGRAMS_VARIABLE} to the directory of the program `postgres`"
+    )
+
+
+class PostgresServer(ChildServer):
+    """One PostgreSQL server on loopback, for tests and demonstrations.
+
+    Use it as a context manager, or call ``start`` and ``stop``. Inside a running event loop call
+    ``await asyncio.to_thread(server.start)``. Port and data are kept over ``stop``, ``kill`` and
+    ``start``, until ``remove``.
+
+    Args:
+        settings: Server settings, by name.
+        start_timeout: Raise an error if it does not listen by then.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: dict[str, str] | None = None,
+        start_timeout: timedelta = timedelta(seconds=60),
+    ) -> None:
+        super().__init__(start_timeout)
+        self._settings = _SETTINGS | (settings or {})
+        self._folder: Path | None = None
+
+    @property
+    def dsn(self) -> str:
+        """Its connection string, with user and password.
+
+        Raises:
+            RuntimeError: it was never started, so it has no port yet.
+        """
+        return self.dsn_through(self.port)
+
+    @property
+    def port(self) -> int:
+        """Where it listens on loopback.
+
+        Raises:
+            RuntimeError: it was never started, so it has no port yet.
+        """
+        return int(self._address.rpartition(":")[2])
+
+    def dsn_through(self, port: int) -> str:
+        """Return the connection string by another port on loopback, such as that of a proxy."""
+        return f"postgresql://postgres:{_PASSWORD}@127.0.0.1:{port}/postgres"
+
+    def start(self) -> None:
+        """Start the server, and return when it accepts connections. Does nothing if it runs.
+
+        Raises:
+            ConfigurationError: it is not installed; the message gives the remedy.
+            RuntimeError: it ended or did not start in time; the message quotes its last lines.
+        """
+        if self.is_running:
+            return
+        programs = find_postgres()
+        folder = self._folder = self._folder or self._make_folder(programs)
+        self._port = self._port or _free_port()
+        former = self._status()
+        options = self._settings | {"port": str(self._port), "listen_addresses": "127.0.0.1"}
+        arguments = [f"--{name}={value}" for name, value in options.items()]
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARDED, "sh", programs / "postgres", "-D", "data", *arguments],
+            stdin=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            start_new_session=True,
+            **_unprivileged(),
+        )
+        self._wait_until_ready(former)
+
+    def _make_folder(self, programs: Path) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+        (folder / "password").write_text(f"{_PASSWORD}\n")
+        if os.geteuid() == 0:
+            shutil.chown(folder, _UNPRIVILEGED)
+            shutil.chown(folder / "password", _UNPRIVILEGED)
+        made = subprocess.run(
+            [str(programs / "initdb"), *_INITDB],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            **_unprivileged(),
+        )
+        if made.returncode:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise RuntimeError(f"initdb failed: {made.stderr.strip()}")
+        return folder
+
+    def _status(self) -> list[str]:
+        """Return the lines that the server wrote about itself; a killed one leaves them behind."""
+        assert self._folder is not None, "it was made"
+        try:
+            return (self._folder / "data/postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def _wait_until_ready(self, former: list[str]) -> None:
+        assert self._folder is not None, "it was made"
+        until_s = time.monotonic() + self._start_timeout_s
+        while (status := self._status()) == former or not status or "ready" not in status[-1]:
+            if time.monotonic() > until_s or not self.is_running:
+                said = (self._folder / "output").read_text(errors="replace").splitlines()[-10:]
+                self.kill()
+                raise RuntimeError(f"PostgreSQL did not start. Its last output: {said}")
+            time.sleep(0.02)
+        self._pid = int(status[0])
+
+    def stop(self) -> None:
+        """End all sessions and stop it; the data are kept. Repeating is harmless."""
+        if self.is_running and self._pid:
+            self.resume()
+            os.kill(self._pid, signal.SIGINT)
+            self._wait_for_end()
+        self._forget()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would. Repeating is harmless."""
+        if self.is_running and self._pid:
+            children = self._sessions()
+            os.kill(self._pid, signal.SIGKILL)
+            for child in children:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            until_s = time.monotonic() + _STOP_MAX_S
+            # Until its other processes have ended, no server can use the data.
+            while any(map(_is_alive, children)) and time.monotonic() < until_s:
+                time.sleep(0.01)
+        self._forget()
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Signal all of its processes: the sessions run without the one that started them."""
+        super()._signal(number)
+        for child in self._sessions():
+            with suppress(ProcessLookupError):
+                os.kill(child, number)
+
+    def _sessions(self) -> list[int]:
+        try:
+            text = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text()
+        except FileNotFoundError:
+            return []
+        return [int(pid) for pid in text.split()]
+
+    def remove(self) -> None:
+        """Stop it, and remove its data."""
+        self.stop()
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it, and remove its data."""
+        self.remove()
+
+    def _wait_for_end(self) -> None:
+        assert self._process is not None, "it runs"
+        try:
+            self._process.wait(_STOP_MAX_S)
+        except subprocess.TimeoutExpired:
+            os.kill(self._pid, signal.SIGKILL)
+
+    def _forget(self) -> None:
+        process, self._process = self._process, None
+        self._pid = 0
+        if process is not None:
+            process.communicate()  # Closes its standard input.
+
+
+def _unprivileged() -> dict[str, Any]:
+    """Return arguments of ``subprocess`` that drop the rights of root."""
+    if os.geteuid() != 0:
+        return {}
+    return {"user": _UNPRIVILEGED, "group": "nogroup", "extra_groups": []}
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

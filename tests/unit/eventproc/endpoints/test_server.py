@@ -1,0 +1,102 @@
+"""``serve``: answers over real sockets, TCP and Unix, asked by ``fetch``."""
+
+import asyncio
+import errno
+import os
+import socket
+from contextlib import ExitStack
+from datetime import timedelta
+
+import pytest
+
+from eventproc import ConfigurationError
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.answer import Answer, verdict
+from eventproc.endpoints.client import fetch
+from eventproc.endpoints.server import serve
+
+LONG = timedelta(seconds=60)
+
+
+async def red():
+    """Answer for two processors, of which one is red."""
+    return verdict([{"owner_id": "a", "ok": True}, {"owner_id": "b", "ok": False}])
+
+
+async def text():
+    """Answer text with a type of its own."""
+    return Answer("a 1\n", content_type="text/plain; version=1.0.0")
+
+
+ROUTES = {"/red": red, "/text": text}
+
+
+@pytest.fixture(params=["tcp", "unix"])
+def address(request, tmp_path):
+    """A free address of each kind."""
+    return ListenAddress(path=str(tmp_path / "a.sock") if request.param == "unix" else "")
+
+
+async def test_a_path_answers_with_its_status_and_its_body(address):
+    """JSON or text, over TCP and over a Unix socket."""
+    async with serve(address, ROUTES, "--http") as bound:
+        answers = [await fetch(bound, path, LONG) for path in ROUTES]
+        missing = await fetch(bound, "/none", LONG)
+
+    assert bound.port or bound.path
+    assert answers == [await red(), await text()]
+    assert missing is not None
+    assert missing.status == 404
+
+
+async def test_a_closed_server_gives_no_answer(address):
+    """Nor does one that accepts the connection and says nothing."""
+    async with serve(address, ROUTES, "--http") as bound:
+        pass
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        mute = ListenAddress(port=silent.getsockname()[1])
+        after = await fetch(mute, "/red", timedelta(seconds=0.1))
+
+    assert await fetch(bound, "/red", LONG) is None
+    assert after is None
+
+
+async def test_a_port_in_use_is_refused_with_the_cause():
+    """The message names option, address and cause."""
+    with ExitStack() as stack:
+        taken = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+        with pytest.raises(ConfigurationError) as refused:
+            async with serve(ListenAddress(port=taken), ROUTES, "--http"):
+                pass
+
+    assert str(refused.value) == (
+        f"--http 127.0.0.1:{taken} cannot be listened on: another process listens there already"
+    )
+
+
+@pytest.mark.parametrize("host", ["1.2.3.4", "no-such-host.invalid"])
+async def test_a_host_of_another_machine_is_refused(host):
+    """So is one that no name server knows."""
+    with pytest.raises(ConfigurationError) as refused:
+        async with serve(ListenAddress(host, 0), ROUTES, "--http"):
+            pass
+
+    assert str(refused.value).startswith(f"--http {host}:0 cannot be listened on: ")
+    assert not str(refused.value).endswith(os.strerror(errno.EADDRNOTAVAIL))
+
+
+async def test_a_request_under_way_does_not_delay_the_end_of_the_block():
+    """It has a second."""
+    begun = asyncio.Event()
+
+    async def hanging():
+        begun.set()
+        await asyncio.Event().wait()
+        return Answer("")
+
+    async with asyncio.TaskGroup() as group:
+        async with serve(ListenAddress(), {"/": hanging}, "--http") as bound:
+            asked = group.create_task(fetch(bound, "/", LONG))
+            await begun.wait()
+
+    assert asked.result() is None
