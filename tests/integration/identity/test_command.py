@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 from textwrap import dedent
 
 import pytest
@@ -146,3 +147,23 @@ def test_websockets_need_no_proxy(command, hub, store, tls):
     process.communicate(timeout=30)
 
     assert (process.returncode, handled) == (OK, ["a"])
+
+
+def test_tokens_are_presented_again_before_they_expire(command, hub, store, tls, identity):
+    """The emulator ends links whose token expired, so none may be ended over several tokens."""
+    identity.lifetime_s = 10.0
+    process = command.start("run", "shop:Count", *hub_at(hub.port), *store, *FAST)
+    publish(hub, tls, "a")
+    first = read_until(process, 1)
+    deadline = time.monotonic() + 90
+    while identity.asked.count("https://eventhubs.azure.net/") < 5:
+        assert time.monotonic() < deadline, identity.asked
+        time.sleep(0.1)
+    publish(hub, tls, "b")
+    second = read_until(process, 1)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    events = {json.loads(line)["event"] for line in err.splitlines()}
+
+    assert (process.returncode, first, second) == (OK, ["a"], ["b"])
+    assert not {name for name in events if name.endswith(("_failed", "_refused", "_lost"))}, events
