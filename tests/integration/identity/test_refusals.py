@@ -35,7 +35,7 @@ def _refused(command, hub, account, box):
 
 
 @pytest.mark.parametrize("part", [HUB, STORE])
-def test_no_credential_is_said_in_one_line(refused, part):
+def test_no_credential_is_reported_in_one_line(refused, part):
     """Azure's own message has a dozen, which are mostly about what is not set up."""
     code, err = refused(part, IDENTITY_ENDPOINT="", IDENTITY_HEADER="")
 
@@ -67,7 +67,7 @@ def test_a_token_for_another_service_is_refused(refused, identity, part, reason)
     assert reason in err
 
 
-def test_an_identity_without_the_role_of_a_receiver_is_told_so(refused, tls):
+def test_a_missing_role_of_a_receiver_is_named(refused, tls):
     """The service names the right, and the message the role that has it."""
     rules = TokenRules(rights_by_identity={"another": {Right.LISTEN}})
     with EventHubsEmulator(
@@ -79,7 +79,7 @@ def test_an_identity_without_the_role_of_a_receiver_is_told_so(refused, tls):
     assert "the role Azure Event Hubs Data Receiver" in err
 
 
-def test_an_identity_without_the_role_at_the_storage_is_told_so(refused, tls):
+def test_a_missing_role_at_the_storage_is_named(refused, tls):
     """Azurite gives every identity every right, so the storage account is played."""
     with PlayedStorage(tls, 403, "AuthorizationPermissionMismatch") as storage:
         code, err = refused(STORE, "--storage-account", storage.endpoint)
