@@ -157,6 +157,40 @@ class OwnershipLostError(EventProcError):
         self.partition_id = partition_id
 
 
+class CommitUnknownError(OwnershipLostError):
+    """It is not known whether a transaction was committed: the database did not answer.
+
+    The partition is closed, and begins again at the stored checkpoint, here or at its next owner.
+    If the transaction was committed, that checkpoint is behind its events; otherwise they are
+    delivered again.
+    """
+
+    def __init__(self, partition_id: str) -> None:
+        super().__init__(partition_id)
+        message = (
+            f"it is not known whether the transaction of partition {partition_id!r} was committed; "
+            "the partition begins again at the stored checkpoint, which shows it"
+        )
+        self.args = (message,)
+
+
+class PositionUnknownError(EventProcError):
+    """A transaction was begun before the partition has a position, so none can be stored with it.
+
+    Only before the first event of a partition without a checkpoint whose reading began at a time.
+    """
+
+    def __init__(self, partition_id: str) -> None:
+        super().__init__(
+            f"partition {partition_id!r} has no position yet, so a transaction cannot store one: "
+            "use transaction() while handling events"
+        )
+
+
+class TransactionsRefusedError(EventProcError):
+    """A handler used ``context.transaction()`` where there is none; the message says why."""
+
+
 class LeaseLostError(EventProcError):
     """The lease of ``processor.lease(name)`` was lost, so the block under it was cancelled."""
 
@@ -180,6 +214,10 @@ class HandlerCancelledError(EventProcError):
             "it awaited had been cancelled"
         )
         self.__cause__ = cancellation
+
+
+class DecodeError(EventProcError, ValueError):
+    """The body of an event cannot be decoded. Final: the event is given up without a retry."""
 
 
 class StateTooLargeError(EventProcError, ValueError):

@@ -29,7 +29,9 @@ from eventproc.validation.handlers import (
     check_positions,
     check_resource_handler,
     check_sink,
+    class_of,
 )
+from eventproc.validation.transactions import check_transactions
 
 
 class EventProcessor(GroupProcessor[PartitionPump]):
@@ -84,6 +86,9 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         check_sink(config, dead_letters)
         check_positions(config, source)
         check_handler(handler, key_concurrency=config.key_concurrency)
+        handler_class = class_of(handler)
+        if handler_class is not None:
+            check_transactions(handler_class, store, source, config)
         group = ConsumerGroup(
             fully_qualified_namespace=source.fully_qualified_namespace,
             eventhub_name=source.eventhub_name,

@@ -14,11 +14,11 @@ from datetime import timedelta
 from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from checkpointstores.postgres.errors import as_store_error
-from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.concurrency.tasks import ended, retrieve_outcome
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 
 T = TypeVar("T")
@@ -132,15 +132,15 @@ class Session:
             return result
         finally:
             if not is_good:
-                _cut(connection)
-                await asyncio.wait([running])
+                cut(connection)
+                await ended(running)
                 await self.close()
 
     def _silence(self) -> StoreUnavailableError:
         return StoreUnavailableError(f"{self._place} did not answer within {self._timeout_s:g} s")
 
 
-def _cut(connection: AsyncConnection[Any]) -> None:
+def cut(connection: AsyncConnection[Any] | Connection[Any]) -> None:
     """Shut the socket down: calls that wait for it fail at once.
 
     A cancellation instead would first ask the server to cancel the statement, and wait for that.

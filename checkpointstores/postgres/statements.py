@@ -126,8 +126,9 @@ NOT_READ: Final = "NULL::bytea, NULL::bigint"
 # becomes a rollback.
 IN_TRANSACTION: Final = """
 WITH written AS ({write})
-SELECT last_modified, eventproc.require(last_modified IS NOT NULL)
-FROM (SELECT max(last_modified) FROM written) AS w (last_modified)
+SELECT last_modified, eventproc.require(last_modified IS NOT NULL), state, state_sequence_number
+FROM (SELECT 1) one LEFT JOIN written
+    AS written (last_modified, state, state_sequence_number) ON true
 """
 
 READ_RECORD: Final = f"""

@@ -17,6 +17,7 @@ from checkpointstores.postgres import schema as tables
 from checkpointstores.postgres.changes import Changes
 from checkpointstores.postgres.records import Records, new_etag
 from checkpointstores.postgres.session import Session, Work, checked_dsn, place_of
+from checkpointstores.postgres.transactions import PostgresTransactions
 from checkpointstores.retry import retried
 from eventproc.errors import ConfigurationError, StoreError, StoreRejectedError
 from eventproc.logs import ConditionLogger, get_logger
@@ -36,7 +37,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
-from eventproc.settings import PositiveSpan, checked
+from eventproc.settings import Count, PositiveSpan, checked
 
 T = TypeVar("T")
 
@@ -59,6 +60,7 @@ class PostgresCheckpointStore(CheckpointStore):
         schema: str = tables.SCHEMA,
         create_schema: bool = False,
         timeout: PositiveSpan = timedelta(seconds=5),
+        transactions_max: Count = 10,
     ) -> None:
         """Build the store; ``open`` connects.
 
@@ -70,6 +72,8 @@ class PostgresCheckpointStore(CheckpointStore):
                 version. By default ``eventproc store init`` does that.
             timeout: How long one attempt of a call may take. After several of them a read raises
                 ``StoreUnavailableError``, and the outcome of a write is unknown.
+            transactions_max: How many transactions of handlers may be open at once in a
+                processor; each needs a connection. Others wait.
         """
         tables.check_name(schema)
         self._dsn = checked_dsn(dsn)
@@ -77,6 +81,7 @@ class PostgresCheckpointStore(CheckpointStore):
         self._schema = schema
         self._create_schema = create_schema
         self._timeout = timeout
+        self._transactions_max = transactions_max
         self._records = Records(schema)
         self._session: Session | None = None
         self._changes = Changes(
@@ -217,6 +222,15 @@ class PostgresCheckpointStore(CheckpointStore):
         return await self._write(
             lambda db: self._records.write_record(db, group, record, etag),
             lambda error: RecordResult(outcome=WriteOutcome.UNKNOWN, error=error),
+        )
+
+    def transactions(self) -> PostgresTransactions:
+        return PostgresTransactions(
+            self._dsn,
+            self._records,
+            limit=self._timeout,
+            connections_max=self._transactions_max,
+            place=self._place,
         )
 
     async def watch(

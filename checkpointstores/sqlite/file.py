@@ -220,7 +220,9 @@ def connect(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
 
 
 def _connect_once(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None)
+    connection = sqlite3.connect(
+        path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+    )
     try:
         _configure(connection, path)
         _check(connection, path)

@@ -11,24 +11,17 @@ import asyncio
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from checkpointstores.names import require_partition_id
 from checkpointstores.sqlite import records
-from checkpointstores.sqlite.clock import HostClock, StoreClock
-from checkpointstores.sqlite.file import (
-    Identity,
-    as_store_error,
-    connect,
-    identity_of,
-    require_in_place,
-)
+from checkpointstores.sqlite.clock import HostClock
+from checkpointstores.sqlite.open_file import OpenFile, open_file
+from checkpointstores.sqlite.transactions import SqliteTransactions
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.errors import ConfigurationError, StoreCorruptError, StoreError
 from eventproc.logs import ConditionLogger, get_logger
@@ -74,39 +67,6 @@ class _QueuedWrite(Generic[T]):
         db.execute("RELEASE one")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenFile:
-    """What exists only while the store is open."""
-
-    connection: sqlite3.Connection
-    path: Path
-    """Absolute, because the program may change its working directory."""
-
-    identity: Identity
-    clock: StoreClock
-
-    @contextmanager
-    def transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        """Run a transaction, and check that the file is still at its path.
-
-        Every error of SQLite becomes one of ``eventproc.errors``.
-        """
-        try:
-            self.connection.execute(begin)
-            try:
-                yield self.connection
-                self.connection.execute("COMMIT")
-            finally:
-                # Not in an ``except``: some errors end the transaction by themselves.
-                if self.connection.in_transaction:
-                    self.connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            require_in_place(self.path, self.identity)
-            raise as_store_error(error, self.path) from error
-        # After the transaction: a write to a file that was moved before is not seen by the group.
-        require_in_place(self.path, self.identity)
-
-
 class SqliteCheckpointStore(CheckpointStore):
     """Keeps records in a local file that any number of processes on one machine may open.
 
@@ -137,7 +97,7 @@ class SqliteCheckpointStore(CheckpointStore):
         self._path = Path(path)
         self._host_clock = host_clock or HostClock()
         self._busy_timeout = busy_timeout
-        self._file: _OpenFile | None = None
+        self._file: OpenFile | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._unknown = ConditionLogger(_log, "store_write_unknown", "store_write_known_again")
         self._queue: deque[_QueuedWrite[Any]] = deque()
@@ -235,30 +195,21 @@ class SqliteCheckpointStore(CheckpointStore):
         except StoreError as error:
             return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
+    def transactions(self) -> SqliteTransactions:
+        return SqliteTransactions(self._opened)
+
     # --- the thread ------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        path = self._path.absolute()
         try:
-            self._file, is_clock_known = self._opened(path)
+            self._file = self._opened()
         except StoreCorruptError as error:
             raise ConfigurationError(str(error)) from error
-        if not is_clock_known:
-            _log.warning("store_clock_followed", path=str(path))
 
-    def _opened(self, path: Path) -> tuple[_OpenFile, bool]:
-        connection = connect(path, busy_timeout_s=self._busy_timeout.total_seconds())
-        try:
-            clock = StoreClock(self._host_clock)
-            file = _OpenFile(
-                connection=connection, path=path, identity=identity_of(path), clock=clock
-            )
-            # This writes, so a read-only file is refused here and not by the first claim.
-            with file.transaction("BEGIN IMMEDIATE") as db:
-                return file, clock.start(db)
-        except BaseException:
-            connection.close()
-            raise
+    def _opened(self) -> OpenFile:
+        timeout_s = self._busy_timeout.total_seconds()
+        path = self._path.absolute()
+        return open_file(path, self._host_clock, busy_timeout_s=timeout_s, log=_log)
 
     def _disconnect(self) -> None:
         file, self._file = self._file, None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from eventproc.errors import HandlerCancelledError
@@ -62,6 +62,26 @@ async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
         await asyncio.wait(tasks)
     for task in tasks:
         retrieve_outcome(task)
+
+
+async def ended(running: asyncio.Future[Any]) -> None:
+    """Return when it has ended; its outcome and cancellations of this task are ignored."""
+    with suppress(BaseException):
+        await to_the_end(running)
+
+
+async def to_the_end(running: asyncio.Future[_T]) -> _T:
+    """Wait until it has ended, even if this task is cancelled; raise the cancellation then."""
+    cancellation: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            cancellation = error
+    if cancellation is not None:
+        retrieve_outcome(running)
+        raise cancellation
+    return running.result()
 
 
 @contextmanager

@@ -189,3 +189,11 @@ def is_behind(sequence_number: int, stored: Checkpoint | None) -> bool:
         and stored.sequence_number is not None
         and sequence_number < stored.sequence_number
     )
+
+
+def is_written_by_another(found: Checkpoint | None, known: Checkpoint | None, writer: str) -> bool:
+    """Whether it is neither the checkpoint known to a pump nor a write of that pump."""
+    known_etag = None if known is None else known.etag
+    if found is None:
+        return known_etag is not None
+    return found.etag != known_etag and found.writer != writer

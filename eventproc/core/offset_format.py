@@ -79,3 +79,11 @@ def owners_of_another(
         owner_id: format_by_owner.get(owner_id, OffsetFormat.AMQP) for owner_id in live - {me}
     }
     return {owner_id: other for owner_id, other in others.items() if other is not offset_format}
+
+
+def is_of_other_format(checkpoint: Checkpoint, offset: str | None) -> bool:
+    """Whether its offsets are of another protocol than this one: numbers cannot be compared."""
+    if offset is None:
+        return False
+    mine, other = offset_format_of(offset), offset_format_in(checkpoint)
+    return None not in {mine, other} and mine is not other

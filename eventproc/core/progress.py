@@ -11,6 +11,7 @@ Rule 4: events that a former owner completed are not handled again, with a state
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
@@ -18,28 +19,9 @@ from typing import Any
 
 from eventproc.core.checkpoint_rules import completed_above
 from eventproc.core.deliveries import mark_after_progress
+from eventproc.core.snapshot import ProgressSnapshot
 from eventproc.core.window import NUMBER_OF, Placed, Window, above, frozen
 from eventproc.models import COMPLETED_RANGES_MAX, Checkpoint, ReceivedEvent, SequenceRange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgressSnapshot:
-    """What the next checkpoint stores."""
-
-    sequence_number: int
-    offset: str
-    state: bytes | None
-    """``None`` leaves the stored state alone."""
-
-    completed: tuple[SequenceRange, ...]
-    """Ranges done above ``sequence_number``: sorted, disjoint, ``COMPLETED_RANGES_MAX`` at most.
-    """
-
-    delivery_count: int
-    """The delivery count stored with the position; see ``core.deliveries``."""
-
-    revision: int
-    """The ``revision`` of the progress that it was taken of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +143,27 @@ class PartitionProgress:
             revision=place.revision,
         )
 
+    def after(self, events: Sequence[ReceivedEvent]) -> ProgressSnapshot | None:
+        """Return what to store if these events, of the call under way, are done; change nothing.
+
+        Its ``revision`` is that of now. ``None`` if that would not show that they are done: there
+        is no position, or an event before them is not done and the state forbids ranges.
+        """
+        later = copy(self)
+        later._window = self._window.copied()  # noqa: SLF001 - of this class
+        later.done_in_call(events)
+        snapshot = later.snapshot()
+        if snapshot is None or any(map(later.is_unstored, events)):
+            return None
+        return replace(snapshot, revision=self.revision)
+
+    def is_unstored(self, event: ReceivedEvent) -> bool:
+        """Whether the next snapshot would not show that the event is done."""
+        number = event.sequence_number
+        if not self._is_above(number):
+            return False
+        return self.has_state or not self._window.has_done(number)
+
     # Where it begins.
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -256,6 +259,16 @@ class PartitionProgress:
         if new_count and not passed_count:
             self._change()  # Only the ranges above the position.
         return new_count
+
+    def done_in_call(self, events: Sequence[ReceivedEvent]) -> int:
+        """Note that these events of the call under way are done, and that its state is to stay.
+
+        Returns what ``done`` returns.
+        """
+        count = self.done(events) if events else 0
+        self._kept_state = self._state
+        self._keep_state()
+        return count
 
     def done_through(self, event: ReceivedEvent) -> bool:
         """Note that every event up to this one is done; return whether that moved the position.

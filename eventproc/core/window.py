@@ -8,6 +8,7 @@ of the part are looked at, so the others of an ``EventBatch`` are not decoded fo
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from copy import copy
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
@@ -77,6 +78,12 @@ class _Run:
         self.marks: bytearray | None = None
         """What is known of each event; ``None``: they all wait."""
 
+    def copied(self) -> "_Run":
+        """Return a run of the same events that changes apart from this one."""
+        run = copy(self)
+        run.marks = None if self.marks is None else bytearray(self.marks)
+        return run
+
     def find(self, number: int) -> int:
         """Return the index of the first event with at least this sequence number."""
         guess = number - self.first  # Right where the numbers have no gaps.
@@ -118,6 +125,14 @@ class Window:
         self._count = 0
         self.done_count = 0
         """How many of them are done."""
+
+    def copied(self) -> "Window":
+        """Return a window that changes apart from this one."""
+        window = Window()
+        window._runs = [run.copied() for run in self._runs]
+        window._firsts = list(self._firsts)
+        window._count, window.done_count = self._count, self.done_count
+        return window
 
     def __len__(self) -> int:
         """How many events there are, done or not."""

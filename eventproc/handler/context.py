@@ -2,9 +2,14 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Any, TypeVar
 
+from eventproc.errors import TransactionsRefusedError
 from eventproc.models import ConsumerGroup, ReceivedEvent
+
+T = TypeVar("T")
 
 
 class PartitionContext(ABC):
@@ -94,6 +99,30 @@ class PartitionContext(ABC):
         It differs from ``sequence_number`` only after a processor of an Azure SDK, which does not
         write state, moved the checkpoint.
         """
+
+    def transaction(self, event: ReceivedEvent | None = None) -> AbstractAsyncContextManager[Any]:
+        """Return a block in which a database transaction of the store is open.
+
+        The block gets the connection. At its end the rows that it wrote, the position and the
+        state are committed together; after an error, nothing is. The handler's class must have
+        ``uses_transactions = True``.
+
+        In ``process_event`` the transaction completes its event; in ``process_events`` all events
+        of the call, or every event up to ``event``. ``checkpoint`` and ``done`` are refused inside
+        the block.
+
+        Raises:
+            OwnershipLostError: another processor owns the partition now; nothing was committed.
+                With ``CommitUnknownError`` it is not known.
+            StoreUnavailableError: the database did not answer; nothing was committed.
+            TransactionsRefusedError: there are no transactions here; the message says why.
+            ValueError: the event is not one of this call.
+        """
+        del event
+        raise TransactionsRefusedError("this context has no transactions")
+
+    def begin_event(self, event: ReceivedEvent) -> None:  # noqa: B027 - only some need it
+        """Note which event of the call is handled now; called before each ``process_event``."""
 
     @abstractmethod
     async def checkpoint(self, event: ReceivedEvent | None = None) -> None:
@@ -216,6 +245,35 @@ class BlockingPartitionContext:
         """The position that the restored state belongs to."""
         return self._context.state_sequence_number
 
+    @contextmanager
+    def transaction(self, event: ReceivedEvent | None = None) -> Iterator[Any]:
+        """Return a block in which a database transaction is open; see ``PartitionContext``.
+
+        The connection is one for ordinary functions, to be used in this thread.
+
+        Raises:
+            CancelledError: of ``concurrent.futures``: the call was cancelled, and everything is
+                rolled back; the events are delivered again.
+        """
+        block = self._transaction(event)
+        db = self._wait(block.__aenter__())
+        try:
+            yield db
+        except BaseException as error:
+            self._wait(block.__aexit__(type(error), error, error.__traceback__))
+            raise
+        self._wait(block.__aexit__(None, None, None))
+
+    def _transaction(self, event: ReceivedEvent | None) -> AbstractAsyncContextManager[Any]:
+        return self._context.transaction(event)
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def begin_event(self, event: ReceivedEvent) -> None:
+        """Note which event of the call is handled now; see ``PartitionContext.begin_event``."""
+        self._context.begin_event(event)
+
     def checkpoint(self, event: ReceivedEvent | None = None) -> None:
         """Store that every event up to ``event`` is handled, with the state; return when stored.
 
@@ -224,7 +282,7 @@ class BlockingPartitionContext:
             CancelledError: of ``concurrent.futures``: the call was cancelled and its state
                 undone; the event is delivered again.
         """
-        asyncio.run_coroutine_threadsafe(self._checkpoint(event), self._loop).result()
+        self._wait(self._checkpoint(event))
 
     async def _checkpoint(self, event: ReceivedEvent | None) -> None:
         await self._context.checkpoint(event)

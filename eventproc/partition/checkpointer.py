@@ -9,16 +9,17 @@ Rule 3: a failing store loses no progress: the newest position is kept and writt
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 
 from eventproc.concurrency.tasks import is_cancelled, retrieve_outcome
 from eventproc.config import CheckpointPolicy, RecreatedHub
 from eventproc.core import checkpoint_rules as rules
-from eventproc.core.offset_format import offset_format_in, offset_format_of
+from eventproc.core.offset_format import is_of_other_format
 from eventproc.core.policy import checkpoint_due_in_s, has_room
 from eventproc.core.progress import PartitionProgress
+from eventproc.core.snapshot import ProgressSnapshot
 from eventproc.errors import (
     HubRecreatedError,
     OwnershipLostError,
@@ -74,7 +75,8 @@ class Checkpointer:
         """The checkpoint as it was last confirmed."""
         self._noted_revision = self._stored_revision = progress.revision
         """The newest progress that ``note`` counted, and the one that the checkpoint covers."""
-        self._handled_count = 0
+        self.handled_count = 0
+        """Events that ``note`` counted and no checkpoint covers."""
         self._oldest_at_s = 0.0
         self._clock = asyncio.get_running_loop().time
         self._writing = asyncio.Lock()
@@ -84,6 +86,8 @@ class Checkpointer:
         self._urged = asyncio.Event()  # a caller waits for the write that is to be repeated
         self._is_lost = False
         self._failure = ConditionLogger(log, "checkpoint_failed", "checkpoint_recovered")
+        self.is_exact = False
+        """Whether what another processor wrote is never replaced: with transactions."""
         self.refusal: StoreError | None = None
         """The error that an operator has to resolve: a refused or damaged checkpoint.
 
@@ -93,7 +97,7 @@ class Checkpointer:
     @property
     def unwritten_age_s(self) -> float:
         """Age in seconds of the oldest handled event that no checkpoint covers; 0 if none."""
-        return self._clock() - self._oldest_at_s if self._handled_count else 0.0
+        return self._clock() - self._oldest_at_s if self.handled_count else 0.0
 
     async def adopt(
         self, *, is_from_first: bool = False, hub_created_at: datetime | None = None
@@ -179,10 +183,10 @@ class Checkpointer:
         progress = self.progress
         if progress.revision <= self._noted_revision or not progress.has_position:
             return
-        is_first = self._handled_count == 0
+        is_first = self.handled_count == 0
         if is_first:
             self._oldest_at_s = self._clock()
-        self._handled_count += handled_count
+        self.handled_count += handled_count
         self._noted_revision = progress.revision
         # Later notes do not change when the write is due, unless ``max_events`` is reached.
         if is_first or self._due_in_s() == 0:
@@ -193,7 +197,7 @@ class Checkpointer:
         """Whether fewer than ``max_uncommitted_events`` events wait for a checkpoint."""
         policy = self._policy
         return has_room(
-            self._handled_count, policy.max_events, policy.interval, policy.max_uncommitted_events
+            self.handled_count, policy.max_events, policy.interval, policy.max_uncommitted_events
         )
 
     async def until_room(self) -> None:
@@ -227,7 +231,7 @@ class Checkpointer:
 
     def _due_in_s(self) -> float | None:
         return checkpoint_due_in_s(
-            handled_count=self._handled_count,
+            handled_count=self.handled_count,
             oldest_age_s=self.unwritten_age_s,
             max_events=self._policy.max_events,
             interval=self._policy.interval,
@@ -283,27 +287,16 @@ class Checkpointer:
         """Try one write; return ``False`` if the caller should back off before the next one."""
         if self._in_flight is not None:  # A cancelled caller may have left one.
             await asyncio.wait([self._in_flight])
-        progress, handled_count = self.progress.snapshot(), self._handled_count
+        progress, handled_count = self.progress.snapshot(), self.handled_count
         assert progress is not None, "there is a position to write"
         if progress.revision == self._stored_revision:
             return True
         if rules.is_behind(progress.sequence_number, self.stored):
-            self._note_stored(
-                progress.revision, handled_count
-            )  # The stored position is further on.
+            # The stored position is further on.
+            self._note_stored(progress.revision, handled_count)
             return True
-        update = CheckpointUpdate(
-            partition_id=self._partition_id,
-            offset=progress.offset,
-            sequence_number=progress.sequence_number,
-            state=progress.state,
-            completed=progress.completed,
-            delivery_count=progress.delivery_count,
-            replaces=self.stored,
-            writer=self._writer,
-        )
         self._in_flight = asyncio.ensure_future(
-            self._write_and_note(update, progress.revision, handled_count)
+            self._write_and_note(self.update_of(progress), progress.revision, handled_count)
         )
         self._in_flight.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
         try:
@@ -325,15 +318,35 @@ class Checkpointer:
         """Write, and note what was stored: the caller may be cancelled before the answer comes."""
         result = await self._write(update)
         if result.outcome is WriteOutcome.WON:
-            self.stored = result.checkpoint
-            self._note_stored(revision, handled_count)
-            self.on_stored(update.sequence_number, update.completed)
+            self.confirm(update, result, revision, handled_count)
         return result
+
+    def update_of(self, progress: ProgressSnapshot) -> CheckpointUpdate:
+        """Return the write that stores this progress in place of the stored checkpoint."""
+        return progress.update(self._partition_id, self.stored, self._writer)
+
+    def confirm(
+        self, update: CheckpointUpdate, result: CheckpointResult, revision: int, handled_count: int
+    ) -> None:
+        """Note that a write was won, which contains the progress of this revision."""
+        self.stored = result.checkpoint
+        self._note_stored(revision, handled_count)
+        self.on_stored(update.sequence_number, update.completed)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Run a block in which no other write is in flight; ``OwnershipLostError`` if lost."""
+        async with self._writing:
+            if self._in_flight is not None:
+                await asyncio.wait([self._in_flight])
+            if self._is_lost:
+                raise OwnershipLostError(self._partition_id)
+            yield
 
     def _note_stored(self, revision: int, handled_count: int) -> None:
         self._stored_revision = revision
         self._noted_revision = max(revision, self._noted_revision)
-        self._handled_count -= handled_count
+        self.handled_count -= handled_count
         self._oldest_at_s = self._clock()
         self._progressed.set()
         self._wake.set()  # The next write is due later than computed before.
@@ -352,12 +365,12 @@ class Checkpointer:
                 )
                 self.lose()
                 return True
-            if self._has_other_offset_format(found):
-                assert found is not None, "it has an offset format"
+            if found is not None and is_of_other_format(found, self.progress.offset):
                 self._log.error("offset_format_mismatched", offset=found.offset)
                 self.lose()
                 return True
-            if self._is_written_by_another(found) and not await self.verify():
+            is_foreign = rules.is_written_by_another(found, self.stored, self._writer)
+            if is_foreign and (self.is_exact or not await self.verify()):
                 self.lose()
                 return True
         except StoreError as error:
@@ -367,20 +380,6 @@ class Checkpointer:
             self._log.warning("checkpoint_changed_elsewhere", sequence_number=found.sequence_number)
         self.stored = found
         return True
-
-    def _is_written_by_another(self, found: Checkpoint | None) -> bool:
-        """Whether it is neither the checkpoint known here nor a write of this pump."""
-        known_etag = None if self.stored is None else self.stored.etag
-        if found is None:
-            return known_etag is not None
-        return found.etag != known_etag and found.writer != self._writer
-
-    def _has_other_offset_format(self, found: Checkpoint | None) -> bool:
-        """Whether its offsets are of another protocol: their numbers cannot be compared."""
-        if found is None or self.progress.offset is None:
-            return False
-        mine, other = offset_format_of(self.progress.offset), offset_format_in(found)
-        return None not in {mine, other} and mine is not other
 
     def _note_failure(self, error: StoreError | None) -> None:
         """Log the first failure in a row, and the first final refusal."""

@@ -2,19 +2,23 @@
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from threading import get_ident
+from typing import Any
 
+from eventproc.concurrency.tasks import to_the_end
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.progress import PartitionProgress
 from eventproc.core.window import NUMBER_OF
-from eventproc.errors import OwnershipLostError, StateRefusedError
+from eventproc.errors import OwnershipLostError, StateRefusedError, TransactionsRefusedError
 from eventproc.handler import PartitionContext
 from eventproc.models import ConsumerGroup, LastEnqueued, ReceivedEvent, check_state
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
+from eventproc.partition.transactions.commits import Commits
 
 
 class CallContext(PartitionContext):
@@ -37,6 +41,12 @@ class CallContext(PartitionContext):
         self._loop = asyncio.get_running_loop()
         self._events: Sequence[ReceivedEvent] = ()
         """Of the last call that had events; with key lanes only those after the last ``done``."""
+
+        self._call: Sequence[ReceivedEvent] = ()
+        """The events of the call under way."""
+
+        self._current: ReceivedEvent | None = None
+        """The event that ``process_event`` is called with."""
 
         self.busy_since_s: float | None = None
         """Loop time of the start of the call under way, or of its last ``done``; ``None``: no call.
@@ -99,11 +109,37 @@ class CallContext(PartitionContext):
         if self.busy_since_s is not None:
             self.busy_since_s = self._loop.time()
 
+    def transaction(self, event: ReceivedEvent | None = None) -> AbstractAsyncContextManager[Any]:
+        """Return a block in which a transaction of the store is open."""
+        return self.open_transaction(event)
+
+    def open_transaction(
+        self,
+        event: ReceivedEvent | None,
+        *,
+        is_cancelled: Callable[[], bool] | None = None,
+    ) -> AbstractAsyncContextManager[Any]:
+        """Return the block; a handler's thread passes whether its call was cancelled.
+
+        Raises:
+            TransactionsRefusedError: there are no transactions here.
+        """
+        del event, is_cancelled
+        raise TransactionsRefusedError("there are no transactions here")
+
+    async def commit_ended(self) -> None:
+        """Return when no commit of the call is under way any more."""
+
+    def begin_event(self, event: ReceivedEvent) -> None:
+        """Note which event of the call is handled now."""
+        self._current = event
+
     # For the calls of the handler.
 
     def begin_call(self, events: Sequence[ReceivedEvent] = ()) -> None:
         """Note that a call begins, with these events, and remember the state to return to."""
         self._events = events or self._events
+        self._call, self._current = events, None
         self._progress.begin_call()
         self.busy_since_s = self._loop.time()
 
@@ -145,6 +181,7 @@ class LiveContext(CallContext):
         checkpointer: Checkpointer,
         pause_switch: PauseSwitch,
         last_enqueued: Callable[[], LastEnqueued | None],
+        commits: Commits | None = None,
     ) -> None:
         super().__init__(scope.identity, checkpointer.progress, on_done=checkpointer.note)
         self._stop_scope = scope.stop
@@ -154,6 +191,9 @@ class LiveContext(CallContext):
         self._last_enqueued = last_enqueued
         self._thread_id = get_ident()
         self._is_settling = False
+        self._commits = commits
+        self._is_in_transaction = False
+        self._committing: asyncio.Future[None] | None = None
 
     def of_lane(self, on_done: Callable[[int], object]) -> "LiveContext":
         """Return a context for one key lane: ``done`` and ``checkpoint`` concern its own call."""
@@ -197,8 +237,74 @@ class LiveContext(CallContext):
         """Whether the pump is stopping."""
         return self._stop_scope.reason is not None
 
+    @asynccontextmanager
+    async def open_transaction(
+        self,
+        event: ReceivedEvent | None,
+        *,
+        is_cancelled: Callable[[], bool] | None = None,
+    ) -> AsyncIterator[Any]:
+        """Open a transaction; at the end of the block commit it with the events of the call."""
+        self._refuse_in_transaction("transaction")
+        if self._commits is None:
+            raise TransactionsRefusedError(
+                "transaction() needs `uses_transactions = True` in the class of the handler, so "
+                "that the processor checks at its start whether the store has transactions"
+            )
+        if self._stop_scope.is_lost:
+            raise OwnershipLostError(self.partition_id)
+        events, state = self._part(event), self._progress.state
+        self._is_in_transaction = True
+        try:
+            async with self._commits.begin(is_blocking=is_cancelled is not None) as transaction:
+                yield transaction.db
+                async with self._commits.turn():
+                    _raise_if(is_cancelled)
+                    committing = self._commits.commit(transaction, events, self._note_committed)
+                    self._committing = asyncio.ensure_future(committing)
+                    await to_the_end(self._committing)
+        except BaseException:
+            # What the block did to the state is undone with its rows.
+            is_over = is_cancelled is not None and is_cancelled()
+            if self._progress.has_state and not is_over:
+                self._progress.state = state
+            raise
+        finally:
+            self._is_in_transaction = False
+        if events and not self._progress.has_state:
+            self._up_to(events[-1])
+
+    def _part(self, event: ReceivedEvent | None) -> Sequence[ReceivedEvent]:
+        """Return the events of the call that a transaction completes."""
+        if event is None:
+            return self._call if self._current is None else (self._current,)
+        at = bisect_left(self._call, event.sequence_number, key=NUMBER_OF)
+        if at == len(self._call) or self._call[at].sequence_number != event.sequence_number:
+            raise ValueError(
+                f"event {event.sequence_number} is not one of this call of partition "
+                f"{self.partition_id!r}: transaction() completes events of the call it is in"
+            )
+        return self._call[: at + 1]
+
+    def _note_committed(self, done_count: int) -> None:
+        self._note_busy()
+        self._on_done(done_count)
+
+    async def commit_ended(self) -> None:
+        """Return when no commit of the call is under way any more."""
+        if self._committing is not None:
+            await asyncio.wait([self._committing])
+
+    def _refuse_in_transaction(self, what: str) -> None:
+        if self._is_in_transaction:
+            raise TransactionsRefusedError(
+                f"{what}() was called in the block of transaction(): the end of the block stores "
+                "the position with the rows, so leave it out"
+            )
+
     async def checkpoint(self, event: ReceivedEvent | None = None) -> None:
         """Store progress up to an event, or up to what was handled before this call."""
+        self._refuse_in_transaction("checkpoint")
         if self._stop_scope.is_lost:
             raise OwnershipLostError(self.partition_id)
         if event is not None:
@@ -207,6 +313,7 @@ class LiveContext(CallContext):
 
     def done(self, event: ReceivedEvent) -> None:
         """Note that events are handled: all up to this one, or with key lanes those of its call."""
+        self._refuse_in_transaction("done")
         if self._progress.has_state:
             super().done(event)
             return
@@ -263,3 +370,8 @@ class LiveContext(CallContext):
             return ()
         self._events = events[at + 1 :]
         return events[: at + 1]
+
+
+def _raise_if(is_cancelled: Callable[[], bool] | None) -> None:
+    if is_cancelled is not None and is_cancelled():
+        raise asyncio.CancelledError

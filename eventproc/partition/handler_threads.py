@@ -4,10 +4,12 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
+from eventproc.concurrency.tasks import to_the_end
 from eventproc.concurrency.threads import call_and_settle
 from eventproc.handler import (
     BlockingPartitionContext,
@@ -16,6 +18,7 @@ from eventproc.handler import (
     PartitionHandler,
 )
 from eventproc.models import CloseReason, ReceivedEvent
+from eventproc.partition.context import CallContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +109,7 @@ class ThreadContext(BlockingPartitionContext):
     def __init__(self, context: PartitionContext, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(context, loop)
         self._changing = threading.Lock()
-        self._has_state = False
+        self._has_state = self._has_transactions = False
 
     @property
     def state(self) -> bytes | None:
@@ -131,6 +134,16 @@ class ThreadContext(BlockingPartitionContext):
         await self._context.checkpoint(None if is_refused else event)
         if is_refused:
             raise asyncio.CancelledError
+
+    def _transaction(self, event: ReceivedEvent | None) -> AbstractAsyncContextManager[Any]:
+        self._has_transactions = True
+        context = cast(CallContext, self._context)
+        return context.open_transaction(event, is_cancelled=lambda: self.is_cancelled)
+
+    async def commit_ended(self) -> None:
+        """Return when no commit of the call is under way any more."""
+        if self._has_transactions:
+            await cast(CallContext, self._context).commit_ended()
 
     def settle(self) -> None:
         """Return when a cancelled call cannot change anything any more.
@@ -165,6 +178,8 @@ class HandlerThread:
             await done
         except asyncio.CancelledError:
             self.view.settle()
+            # Its events are delivered again, unless they are committed.
+            await to_the_end(asyncio.ensure_future(self.view.commit_ended()))
             raise
 
     def end(self) -> None:

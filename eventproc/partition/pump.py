@@ -33,12 +33,9 @@ from eventproc.partition.reader import FormerHubError, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
+from eventproc.partition.transactions.commits import Commits
 from eventproc.ports import DeadLetterSink, EventSource
-from eventproc.pumps.stop_scope import (
-    PartitionStoppedError,
-    StoppedError,
-    StopScope,
-)
+from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.retries import waits
 from eventproc.statistics import DeliveryCounters, PumpStatistics
 
@@ -63,6 +60,7 @@ class PartitionPump:
         handler: PartitionHandler,
         source: EventSource,
         checkpointer: Checkpointer,
+        commits: Commits | None = None,
         dead_letters: DeadLetterSink | None,
         rate_limits: Sequence[RateLimiter],
         remaining_s: Callable[[], float],
@@ -100,6 +98,7 @@ class PartitionPump:
             verify=checkpointer.verify,
             wait_s=waits(config.receiver_backoff, rng),
             takes_columns=handler.takes_columns,
+            gathering=config.gathering(takes_columns=handler.takes_columns),
         )
         checkpointer.on_stored = self._reader.settle
         self._context = LiveContext(
@@ -107,6 +106,7 @@ class PartitionPump:
             checkpointer=checkpointer,
             pause_switch=self._pause_switch,
             last_enqueued=self._last_enqueued,
+            commits=commits,
         )
         wait_s = waits(config.handler_backoff, rng)
         policy = config.failure_policy

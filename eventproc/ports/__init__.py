@@ -10,6 +10,7 @@ from eventproc.ports.event_publisher import EventPublisher
 from eventproc.ports.event_source import EventSource, PartitionReceiver
 from eventproc.ports.health_reporter import HealthReporter, WatchedMember
 from eventproc.ports.roster import Roster
+from eventproc.ports.transactions import Transaction, Transactions
 
 __all__ = [
     "CheckpointStore",
@@ -21,5 +22,7 @@ __all__ = [
     "HealthReporter",
     "PartitionReceiver",
     "Roster",
+    "Transaction",
+    "Transactions",
     "WatchedMember",
 ]

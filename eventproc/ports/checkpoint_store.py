@@ -25,6 +25,7 @@ from eventproc.models import (
     RecordResult,
     WriteOutcome,
 )
+from eventproc.ports.transactions import Transactions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -155,6 +156,13 @@ class CheckpointStore(AsyncResource):
         processor with the same content is not its own.
         """
 
+    def transactions(self) -> Transactions | None:
+        """Return what begins transactions for handlers; ``None`` if the store has none.
+
+        It is opened and closed apart from the store, on another event loop.
+        """
+        return None
+
     async def watch(
         self,
         group: ConsumerGroup,
@@ -196,6 +204,10 @@ class ForwardingStore(CheckpointStore):
     def tells_changes(self) -> bool:
         """Whether the other store does."""
         return self.store.tells_changes
+
+    def transactions(self) -> Transactions | None:
+        """Return those of the other store."""
+        return self.store.transactions()
 
     async def open(self) -> None:
         """Open the other store."""

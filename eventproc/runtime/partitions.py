@@ -14,12 +14,14 @@ from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.scope import PartitionIdentity
+from eventproc.partition.transactions.commits import Commits
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
 from eventproc.pumps.pump import Grant, Opening, Work
 from eventproc.retries import waits
 from eventproc.runtime.descriptors import warn_if_scarce
 from eventproc.telemetry import Instrumentation
 from eventproc.validation.handlers import first_checked
+from eventproc.validation.transactions import check_transactions
 
 
 class Partitions(Work[PartitionPump]):
@@ -52,12 +54,18 @@ class Partitions(Work[PartitionPump]):
         self.names_interval = config.partition_ids_interval
         rate_max = config.rate_max
         self._known_count = 0
+        self._transactions = store.transactions()
         self._rate_limits = [] if rate_max is None else [RateLimiter(rate_max)]
 
     def check(self) -> None:
         """Check the first handler that is made."""
         concurrency = self._config.key_concurrency
-        self._handler = first_checked(self._given_handler, key_concurrency=concurrency)
+        self._handler = first_checked(
+            self._given_handler, key_concurrency=concurrency, check=self._check_handler
+        )
+
+    def _check_handler(self, cls: type) -> None:
+        check_transactions(cls, self._store, self._source, self._config)
 
     async def open(self, opening: Opening) -> None:
         """Open source and dead letters, and check the consumer group."""
@@ -68,6 +76,9 @@ class Partitions(Work[PartitionPump]):
             await self._dead_letters.open()
             opening.push("dead_letters", self._dead_letters.close)
         await self._source.check_consumer_group(self._group.name)
+        if self._transactions is not None:
+            await self._transactions.open()
+            opening.push("transactions", self._transactions.close)
 
     async def names(self) -> Sequence[str]:
         """Read the partition ids: a hub may grow."""
@@ -91,6 +102,7 @@ class Partitions(Work[PartitionPump]):
     ) -> PartitionPump:
         """Return a pump, which calls a blocking handler in threads."""
         group, partition_id, call = self._group, grant.name, grant.call
+        has_transactions = handler.uses_transactions
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
         log = self._log.bind(partition_id=partition_id)
@@ -108,11 +120,24 @@ class Partitions(Work[PartitionPump]):
             wait_s=waits(self._config.receiver_backoff, self._rng),
             log=log,
         )
+        commits: Commits | None = None
+        if has_transactions and self._transactions is not None:
+            checkpointer.is_exact = True
+            commits = Commits(
+                self._transactions,
+                checkpointer,
+                group=group,
+                partition_id=partition_id,
+                reported=lambda write: self._telemetry.write(write, partition_id),
+                idle_max=self._config.ownership_expiration,
+                log=log,
+            )
         return PartitionPump(
             PartitionIdentity(partition_id=partition_id, group=group, owner_id=grant.owner_id),
             handler=self._telemetry.handler(handler, partition_id),
             source=self._source,
             checkpointer=checkpointer,
+            commits=commits,
             dead_letters=self._dead_letters,
             rate_limits=self._rate_limits,
             remaining_s=grant.remaining_s,

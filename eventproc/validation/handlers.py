@@ -13,6 +13,7 @@ from typing import Final
 
 from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
 from eventproc.core.placement.published import Published
+from eventproc.decoders import Decoder
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc.ports import DeadLetterSink, EventSource, Roster
@@ -24,14 +25,18 @@ from eventproc.resources.handler import (
 from eventproc.validation.columns import check_columns
 from eventproc.validation.state_writes import always_sets_state
 
-PROCESS_METHODS: Final = ("process_event", "process_events", "process_columns")
+PROCESS_METHODS: Final = ("process_event", "process_value", "process_events", "process_columns")
 """A handler must define one of these methods."""
+
+OF_ONE_EVENT: Final = ("process_event", "process_value")
+"""Of these, which ``process_events`` calls, a handler defines one."""
 
 _PARAMETERS: Final = {
     "prepare": ("partition_id",),
     "discard": ("partition_id",),
     "initialize": ("context",),
     "process_event": ("context", "event"),
+    "process_value": ("context", "value", "event"),
     "process_events": ("context", "events"),
     "process_columns": ("context", "columns"),
     "on_idle": ("context",),
@@ -157,7 +162,7 @@ def check_resource_handler(make: ResourceHandlerFactory) -> None:
 
 def _check_factory(make: Callable[[], object]) -> type | None:
     """Refuse what needs arguments; return the class if it is one."""
-    made = _class_of(make)
+    made = class_of(make)
     try:
         inspect.signature(make).bind()
     except TypeError as error:
@@ -182,21 +187,32 @@ def _base_of(cls: type, kinds: tuple[type, type]) -> type:
     )
 
 
-def first_checked(make: HandlerFactory, *, key_concurrency: int) -> HandlerFactory:
+def first_checked(
+    make: HandlerFactory,
+    *,
+    key_concurrency: int,
+    check: Callable[[type], object] = lambda _: None,
+) -> HandlerFactory:
     """Check the first handler that a function makes; do nothing if *make* is a class.
 
     Returns a function that returns that first handler, and then makes others as *make* does.
 
+    Args:
+        make: Makes a handler.
+        key_concurrency: As in the configuration.
+        check: A further check of its class.
+
     Raises:
         ConfigurationError: the handler cannot work; the message names the method and the remedy.
     """
-    if _class_of(make) is not None:
+    if class_of(make) is not None:
         return make
     try:
         handler = make()
     except Exception:  # noqa: BLE001 - the user's code: called again by the pump, which reports it
         return make
     check_made(handler, key_concurrency=key_concurrency)
+    check(type(handler))
     made = [handler]
     return lambda: made.pop() if made else make()
 
@@ -210,7 +226,8 @@ def check_made(handler: object, *, key_concurrency: int = 1) -> None:
     _check_class(type(handler), key_concurrency)
 
 
-def _class_of(make: Callable[[], object]) -> type | None:
+def class_of(make: Callable[[], object]) -> type | None:
+    """Return the class if *make* is one, also with arguments bound to it."""
     while isinstance(make, partial):
         make = make.func
     return make if isinstance(make, type) else None
@@ -223,15 +240,34 @@ def _check_class(cls: type, key_concurrency: int) -> None:
             f"handler {_name(cls)} handles nothing: define {' or '.join(PROCESS_METHODS)}"
         )
     own = _check_methods(cls, base, _PARAMETERS)
+    _check_values(cls, base)
     check_columns(cls, base, key_concurrency)
     for name, method in own.items():
-        is_called = name != "process_event" or not _is_own(cls, base, "process_events")
+        is_called = name not in OF_ONE_EVENT or not _is_own(cls, base, "process_events")
         if key_concurrency > 1 and is_called and always_sets_state(cls, method):
             raise ConfigurationError(
                 f"{_name(cls)}.{name} sets the state, and key_concurrency is "
                 f"{key_concurrency}: with lanes, events above a position are handled as well, "
                 "so no state belongs to one; keep it elsewhere, or set key_concurrency to 1"
             )
+
+
+def _check_values(cls: type, base: type) -> None:
+    """Check that ``process_value`` is called, and that it gets a value."""
+    if not _is_own(cls, base, "process_value"):
+        return
+    for other in ("process_event", "process_events"):
+        if _is_own(cls, base, other):
+            raise ConfigurationError(
+                f"{_name(cls)} defines process_value and {other}, which would be called instead of "
+                "it: define one of them"
+            )
+    decoder = inspect.getattr_static(cls, "decode", None)
+    if not isinstance(decoder, Decoder | property):
+        raise ConfigurationError(
+            f"{_name(cls)} defines process_value, and its decode is {decoder!r}: set it to a "
+            "decoder, for example decode = JsonDecoder(Order) of eventproc.decoders"
+        )
 
 
 def _check_methods(

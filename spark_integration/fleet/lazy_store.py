@@ -23,3 +23,7 @@ class LazyStore(ForwardingStore):
     async def close(self) -> None:
         """Exit the context manager."""
         await self._stack.aclose()
+
+    def transactions(self) -> None:
+        """Return nothing: there is no store to ask before this one is opened."""
+        return

@@ -3,6 +3,10 @@
 Rule: a method that a task cannot support raises ``RefusedInSparkError`` instead of doing nothing.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
 from eventproc.core.progress import PartitionProgress
 from eventproc.models import Checkpoint, ReceivedEvent
 from eventproc.partition.context import CallContext
@@ -85,6 +89,25 @@ class SparkPartitionContext(CallContext):
             )
         if event is not None:
             self.done(event)
+
+    def open_transaction(
+        self,
+        event: ReceivedEvent | None,
+        *,
+        is_cancelled: Callable[[], bool] | None = None,
+    ) -> AbstractAsyncContextManager[Any]:
+        """Not supported: Spark commits a batch when all of its tasks have ended.
+
+        Raises:
+            RefusedInSparkError: always.
+        """
+        del event, is_cancelled
+        raise self._refusal(
+            "transaction()",
+            "Spark commits a batch as a whole, after all of its tasks, and may run a task twice at "
+            "once, so a task cannot commit its rows with the position. Use an EventProcessor, or "
+            "write rows under the key of their event, so that a repetition changes nothing",
+        )
 
     def pause(self) -> None:
         """Not supported: a batch is planned before it is handled.

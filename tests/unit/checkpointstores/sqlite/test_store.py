@@ -14,7 +14,7 @@ import pytest
 from checkpointstores.sqlite import SqliteCheckpointStore
 from checkpointstores.sqlite.clock import HostClock, StoreClock
 from checkpointstores.sqlite.file import connect, identity_of
-from checkpointstores.sqlite.store import _OpenFile
+from checkpointstores.sqlite.open_file import OpenFile
 from eventproc.errors import (
     ConfigurationError,
     StoreCorruptError,
@@ -306,7 +306,7 @@ def test_an_error_in_a_file_that_was_replaced_is_that_of_the_replacement(tmp_pat
     """SQLite's own error would send an operator to a file that is in order."""
     path = tmp_path / "store.db"
     connection = connect(path, busy_timeout_s=1)
-    opened = _OpenFile(
+    opened = OpenFile(
         connection=connection,
         path=path,
         identity=identity_of(path),

@@ -1,9 +1,11 @@
 """How far one lane with a state is: position, state, delivery count, completed ranges."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from eventproc.core.progress import PartitionProgress
 from tests.unit.eventproc.core.events import event, events, numbers
@@ -256,3 +258,39 @@ def test_with_a_state_the_position_is_always_one_that_the_state_fits(history):
         assert passed_count == len(below)
         is_prefix = sorted(done) == found[: len(done)]
         assert (position == max(done)) == is_prefix
+
+
+@given(histories(), st.booleans(), st.integers(0, 10))
+def test_what_a_transaction_would_store_is_what_is_stored_after_it(history, has_state, cut):
+    """And asking for it changes nothing: the transaction may fail."""
+    found, _, order = history
+    progress = restored(has_state=has_state)
+    progress.admit(events(found))
+    before = sorted(order[:cut]) if not has_state else found[:cut]
+    if before:
+        progress.done(events(before))
+    left = [n for n in found if n not in before]
+    part = events(left[:3])
+    progress.begin_call()
+    if has_state:
+        progress.state = b"new"
+    now = progress.snapshot()
+    expected = progress.after(part)
+
+    assert progress.snapshot() == now
+    assert expected is not None
+    progress.done_in_call(part)
+    stored_after = snapshot(progress)
+    assert replace(stored_after, revision=expected.revision) == expected
+    assert not any(progress.is_unhandled(event) for event in part)
+    progress.end_call(keeps_state=False)
+    assert snapshot(progress) == stored_after
+
+
+def test_a_transaction_above_an_event_that_is_not_done_cannot_be_stored_with_a_state():
+    """The position could not show it, so the event would be handled again."""
+    progress = restored()
+    progress.admit(events([1, 2]))
+
+    assert progress.after(events([2])) is None
+    assert restored(number=None, has_state=False).after([]) is None

@@ -1,0 +1,116 @@
+"""Connections that handlers get for their transactions: for coroutines, and for ordinary functions.
+
+Each refuses to be committed or closed by the handler: rows without their position would be written
+again after a crash.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, NoReturn, Self
+
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.rows import TupleRow, tuple_row
+
+from eventproc.errors import TransactionsRefusedError
+
+Statement = tuple[bytes, Mapping[str, Any]]
+
+
+def _refuse(what: str) -> NoReturn:
+    raise TransactionsRefusedError(
+        f"{what}() was called on the connection of context.transaction(): the end of the block "
+        "commits the rows together with the position, and an error rolls them back. For a part "
+        "that may fail alone, use `with db.transaction():`, a savepoint"
+    )
+
+
+class HandlerConnection(AsyncConnection[TupleRow]):
+    """The connection of a handler of coroutines."""
+
+    async def commit(self) -> None:
+        """Refuse."""
+        _refuse("commit")
+
+    async def rollback(self) -> None:
+        """Refuse."""
+        _refuse("rollback")
+
+
+class BlockingHandlerConnection(Connection[TupleRow]):
+    """The connection of a handler of ordinary functions."""
+
+    def commit(self) -> None:
+        """Refuse."""
+        _refuse("commit")
+
+    def rollback(self) -> None:
+        """Refuse."""
+        _refuse("rollback")
+
+
+class Link(ABC):
+    """One connection, on which statements are sent together and answered together."""
+
+    db: HandlerConnection | BlockingHandlerConnection
+
+    @classmethod
+    @abstractmethod
+    async def connect(cls, dsn: str) -> Self:
+        """Connect."""
+
+    @abstractmethod
+    async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
+        """Run statements, each only if those before succeeded; return the row of the first."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close; the server rolls back what is open."""
+
+
+class AsyncLink(Link):
+    """For coroutines."""
+
+    def __init__(self, db: HandlerConnection) -> None:
+        self.db: HandlerConnection = db
+
+    @classmethod
+    async def connect(cls, dsn: str) -> Self:
+        return cls(await HandlerConnection.connect(dsn, autocommit=True))
+
+    async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
+        cursor = AsyncCursor(self.db, row_factory=tuple_row)
+        async with self.db.pipeline():
+            await cursor.execute(*first, binary=True)
+            for statement in others:
+                await self.db.execute(statement)
+        return await cursor.fetchone() if cursor.description else None
+
+    async def close(self) -> None:
+        await self.db.close()
+
+
+class BlockingLink(Link):
+    """For ordinary functions; its own calls are made in a thread."""
+
+    def __init__(self, db: BlockingHandlerConnection) -> None:
+        self.db: BlockingHandlerConnection = db
+
+    @classmethod
+    async def connect(cls, dsn: str) -> Self:
+        connect = BlockingHandlerConnection.connect
+        return cls(await asyncio.to_thread(connect, dsn, autocommit=True))
+
+    async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
+        return await asyncio.to_thread(self._run, first, *others)
+
+    def _run(self, first: Statement, *others: bytes) -> TupleRow | None:
+        cursor = Cursor(self.db, row_factory=tuple_row)
+        with self.db.pipeline():
+            cursor.execute(*first, binary=True)
+            for statement in others:
+                self.db.execute(statement)
+        return cursor.fetchone() if cursor.description else None
+
+    async def close(self) -> None:
+        self.db.close()

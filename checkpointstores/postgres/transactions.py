@@ -1,0 +1,176 @@
+"""Transactions of handlers in PostgreSQL: their rows and the checkpoint in one commit.
+
+Rule 1: the checkpoint is written last, and sent together with the COMMIT. So its row is locked for
+a moment only, and never by a process that is frozen in its handler.
+Rule 2: the statement that writes the checkpoint fails unless it wrote the row, and then the server
+skips the COMMIT that follows.
+Rule 3: a connection on which anything is uncertain is closed, not used again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from checkpointstores.postgres.errors import as_store_error
+from checkpointstores.postgres.links import AsyncLink, BlockingLink, Link
+from checkpointstores.postgres.records import Records, new_etag, written_checkpoint
+from checkpointstores.postgres.schema import CHECKPOINT_LOST
+from checkpointstores.postgres.session import cut
+from eventproc.concurrency.tasks import ended
+from eventproc.errors import StoreUnavailableError, TransactionsRefusedError
+from eventproc.models import CheckpointResult, CheckpointUpdate, ConsumerGroup, WriteOutcome
+from eventproc.ports import Transaction, Transactions
+
+T = TypeVar("T")
+
+
+class PostgresTransaction(Transaction):
+    """One transaction on one connection."""
+
+    def __init__(self, link: Link, records: Records, *, limit_s: float, place: str) -> None:
+        self.db = link.db
+        self._link = link
+        self._records = records
+        self._limit_s = limit_s
+        self._place = place
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the connection is lost."""
+        return bool(self.db.closed)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was committed or rolled back."""
+        return self.db.info.transaction_status is TransactionStatus.IDLE
+
+    async def begin(self, idle_max: timedelta) -> None:
+        """Begin; raise ``psycopg.Error`` if the connection is lost."""
+        idle_ms = round(idle_max.total_seconds() * 1000)
+        setting = f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}"
+        await self.within_limit(self._link.run((b"BEGIN", {}), setting.encode()))
+
+    async def commit(self, group: ConsumerGroup, update: CheckpointUpdate) -> CheckpointResult:
+        """Write the checkpoint and commit."""
+        if self.is_over:
+            raise TransactionsRefusedError(
+                "a statement in the block of transaction() ended the transaction: its rows are "
+                "stored without their position. Leave COMMIT and ROLLBACK out"
+            )
+        etag = new_etag()
+        statement = self._records.checkpoint_in_transaction(group, update, etag)
+        try:
+            row = await self.within_limit(self._link.run(statement, b"COMMIT"))
+        except psycopg.Error as error:
+            if error.sqlstate == CHECKPOINT_LOST:
+                return CheckpointResult(outcome=WriteOutcome.LOST)
+            if not self.is_broken:
+                raise  # About the handler's rows: a constraint that is checked at the commit.
+            failure = as_store_error(error, self._place)
+            return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=failure)
+        assert row is not None, "the statement returns a row"
+        stored = written_checkpoint(update, etag, row[0], *row[2:])
+        return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=stored)
+
+    async def roll_back(self) -> None:
+        """Roll back what is open."""
+        if not self.is_over and not self.is_broken:
+            await self.within_limit(self._link.run((b"ROLLBACK", {})))
+
+    async def within_limit(self, call: Awaitable[T]) -> T:
+        """Await it; at the time-out or a cancellation cut the connection, which ends it at once."""
+        running = asyncio.ensure_future(call)
+        try:
+            await asyncio.wait([running], timeout=self._limit_s)
+        finally:
+            if not running.done():
+                cut(self.db)
+                await ended(running)  # Before the connection is closed under it.
+        return running.result()
+
+
+class PostgresTransactions(Transactions):
+    """The connections of one processor's handlers; each is kept for the next transaction."""
+
+    def __init__(
+        self, dsn: str, records: Records, *, limit: timedelta, connections_max: int, place: str
+    ) -> None:
+        self._dsn = dsn
+        self._records = records
+        self._limit_s = limit.total_seconds()
+        self._place = place
+        self._slots = asyncio.Semaphore(connections_max)
+        self._idle: dict[type[Link], list[Link]] = {AsyncLink: [], BlockingLink: []}
+        self._is_open = False
+
+    async def open(self) -> None:
+        self._is_open = True
+
+    async def close(self) -> None:
+        self._is_open = False
+        for links in self._idle.values():
+            while links:
+                await links.pop().close()
+
+    @asynccontextmanager
+    async def begin(
+        self, *, is_blocking: bool, idle_max: timedelta
+    ) -> AsyncIterator[PostgresTransaction]:
+        kind = BlockingLink if is_blocking else AsyncLink
+        async with self._slots:
+            link, transaction = await self._begun(kind, idle_max)
+            is_good = False
+            try:
+                try:
+                    yield transaction
+                except Exception:
+                    await self._roll_back(transaction)
+                    is_good = True
+                    raise
+                is_good = True
+            finally:
+                if is_good and transaction.is_over and self._is_open:
+                    self._idle[kind].append(link)
+                else:
+                    await link.close()
+
+    async def _roll_back(self, transaction: PostgresTransaction) -> None:
+        try:
+            await transaction.roll_back()
+        except psycopg.Error:
+            cut(transaction.db)  # The handler's own error is the one to report.
+
+    async def _begun(
+        self, kind: type[Link], idle_max: timedelta
+    ) -> tuple[Link, PostgresTransaction]:
+        """Begin on a connection that is kept, or a new one; those that were lost are closed."""
+        try:
+            while self._idle[kind]:
+                link = self._idle[kind].pop()
+                try:
+                    return link, await self._begin_on(link, idle_max)
+                except psycopg.Error:
+                    await link.close()
+            async with asyncio.timeout(self._limit_s):
+                link = await kind.connect(self._dsn)
+            return link, await self._begin_on(link, idle_max)
+        except psycopg.Error as error:
+            raise as_store_error(error, self._place) from error
+        except TimeoutError:
+            raise StoreUnavailableError(f"{self._place} did not answer") from None
+
+    async def _begin_on(self, link: Link, idle_max: timedelta) -> PostgresTransaction:
+        transaction = PostgresTransaction(
+            link, self._records, limit_s=self._limit_s, place=self._place
+        )
+        try:
+            await transaction.begin(idle_max)
+        except BaseException:
+            await link.close()
+            raise
+        return transaction
