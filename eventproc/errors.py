@@ -88,6 +88,9 @@ class StoreReplacedError(StoreCorruptError):
 class SourceError(EventProcError):
     """An event source could not do what it was asked."""
 
+    names_remedy: ClassVar[bool] = False
+    """Whether the message says what to do."""
+
 
 class SourceUnavailableError(SourceError):
     """The event source did not answer, or the connection broke. Safe to retry."""
@@ -211,6 +214,10 @@ class HandlerCancelledError(EventProcError):
             "it awaited had been cancelled"
         )
         self.__cause__ = cancellation
+
+
+class DecodeError(EventProcError, ValueError):
+    """The body of an event cannot be decoded. Final: the event is given up without a retry."""
 
 
 class StateTooLargeError(EventProcError, ValueError):

@@ -9,6 +9,7 @@ FILES_BY_VENDOR = {
     "aiohttp": [
         "checkpointstores/blob*",
         "checkpointstores/blob/transport.py",
+        "eventproc/emulator/websocket.py",
         "eventproc/endpoints/*",
         "eventproc/sources/eventhubs*",
     ],
@@ -23,6 +24,7 @@ FILES_BY_VENDOR = {
         "eventproc/cli/demo/publisher.py",  # publishes with the genuine producer
         "eventproc/simulation/other_systems/azure_python_rule.py",  # the genuine rule
     ],
+    "azure.identity": ["eventproc/identity/default_credential.py"],
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
     "rstream": ["eventproc/sources/rabbitmq/streams/client.py"],
@@ -32,7 +34,12 @@ FILES_BY_VENDOR = {
     "grpc": ["eventproc/autoscaling/keda.py"],
     "google.protobuf": ["eventproc/autoscaling/keda.py"],
     "click": ["eventproc/cli/*"],
-    "msgspec": ["eventproc/state.py", "spark_integration/fleet/statistics.py"],
+    "msgspec": [
+        "eventproc/columns/value_column.py",
+        "eventproc/decoders/*",
+        "eventproc/state.py",
+        "spark_integration/fleet/statistics.py",
+    ],
     "matplotlib": ["eventproc/simulation/draw/*"],
     "numpy": [
         "eventproc/simulation/draw/partitions.py",

@@ -8,21 +8,26 @@ from collections.abc import Mapping
 from typing import Final
 
 _SAME_NAME: Final = (
-    *("consumer_group", "create_container", "dead_letters", "key_concurrency", "lease_mode"),
-    *("deployment_id", "failover_timeout", "owner_id", "shutdown_timeout", "stall_timeout"),
-    *("capacity", "ordinal", "placement", "recreated_hub", "roster", "weight"),
-    "static_membership",
+    *("batch_min", "batch_wait", "consumer_group", "create_container", "dead_letters"),
+    *("deployment_id", "failover_timeout", "key_concurrency", "lease_mode"),
+    *("owner_id", "shutdown_timeout", "stall_timeout", "static_membership", "capacity"),
+    *("ordinal", "placement", "recreated_hub", "roster", "weight"),
 )
 
 OPTIONS: Final[Mapping[str, str]] = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
+    "account_url": "--storage-account",
     "attempts_max": "--attempts",
+    "batch_size_max": "--batch-size",
+    "ca_bundle": "--ca-bundle",
     "checkpoint_interval": "--checkpoint-interval",
+    "custom_endpoint": "--custom-endpoint",
     "deliveries_max": "--deliveries",
     "drain_target": "--drain-target",
     "duration": "--hours",
     "eventhub_name": "--eventhub",
     "fully_qualified_namespace": "--namespace",
+    "http_proxy": "--proxy",
     "initial_position": "--start",
     "interval": "--checkpoint-interval",
     "key_selector": "--key-property",
