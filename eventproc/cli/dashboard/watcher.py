@@ -21,8 +21,8 @@ KEEP_ALIVE_S: Final = 15.0
 
 GAP_READINGS: Final = 3
 GAP_MIN_S: Final = 15.0
-"""A time without a reading is a gap in the history if it is longer than both: so many intervals, and
-this. A store that is slow to answer makes none."""
+"""A time without a reading is a gap in the history if it is longer than both, so many intervals and
+this: a store that is slow to answer makes none."""
 
 Read = Callable[[Collection[str]], Awaitable[WatchedGroup]]
 """Reads the group once; gets the partitions of which the whole checkpoint is wanted."""
