@@ -139,6 +139,12 @@ class SinkOptions:
         check_made(handler)
         _refuse_transactions(handler)
         is_of_columns = defines_columns(type(handler))
+        if is_of_columns and "value" in handler.columns:
+            raise ConfigurationError(
+                f"{type(handler).__name__} asks for the column 'value', and in Spark "
+                "process_columns gets the columns of the query: decode the body there with "
+                "from_json, or define process_value"
+            )
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
         if not is_of_columns:
