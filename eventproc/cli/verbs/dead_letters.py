@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from eventproc.cli.access.hub import HubAccess
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.dead_letters import parse_place
 from eventproc.cli.arguments.handlers import load_handler
@@ -149,8 +150,8 @@ def replay(
             if loaded is not None:
                 target, name = HandlerTarget(loaded, attempts_max=attempts), f"through {handler}"
             else:
-                hub = publish_to or _hub_of(found, address.connection_string)
-                publisher = make_publisher(address.connection_string, hub)
+                hub = publish_to or _hub_of(found, address.hub_access())
+                publisher = make_publisher(address.hub_access(), hub)
                 target, name = HubTarget(publisher, eventhub_name=hub), f"to {hub}"
             question = f"Replay {letters_text(len(found))} {name}, and remove them?"
             if not await _confirmed(question, mode):
@@ -234,7 +235,7 @@ def _name_of(stored: StoredLetter) -> str:
     return stored.place if stored.letter is None else stored.letter.letter_id
 
 
-def _hub_of(letters: Sequence[StoredLetter], connection_string: str) -> str:
+def _hub_of(letters: Sequence[StoredLetter], access: HubAccess) -> str:
     """Return the hub that all letters came from.
 
     Raises:
@@ -253,7 +254,8 @@ def _hub_of(letters: Sequence[StoredLetter], connection_string: str) -> str:
             "them"
         )
     (hub,) = hubs.values()
-    namespace = make_source(connection_string, hub).fully_qualified_namespace.lower()
+    namespace = access.namespace or make_source(access, hub).fully_qualified_namespace
+    namespace = namespace.lower()
     others = sorted({group.key[0] for group in groups} - {namespace})
     if others:
         raise ConfigurationError(
