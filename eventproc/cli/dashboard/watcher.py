@@ -60,7 +60,7 @@ class Watcher:
         while True:
             await self._looked_at.wait()
             begun_s = self._clock()
-            await self._read_once()
+            await self.read_once()
             took_s = self._clock() - begun_s
             await asyncio.sleep(max(self._every_s - took_s, self._every_s / 4))
 
@@ -79,14 +79,15 @@ class Watcher:
                     yield b": still here\n\n"
                     continue
                 version = self._version
-                message, number = self._message(number), self._history.number
+                message, number = self.encoded(number), self._history.number
                 yield message
         finally:
             self._viewers -= 1
             if not self._viewers:
                 self._looked_at.clear()
 
-    def _message(self, number: int) -> bytes:
+    def encoded(self, number: int) -> bytes:
+        """Return the message that continues the one of this reading; of 0, everything."""
         if number not in self._encoded:
             body = json.dumps(self._state(number), separators=(",", ":"))
             self._encoded[number] = f"data: {body}\n\n".encode()
@@ -103,7 +104,8 @@ class Watcher:
             )
         return state
 
-    async def _read_once(self) -> None:
+    async def read_once(self) -> None:
+        """Read the group, and tell the browsers."""
         memory: Memory = {} if self._shown is None else self._shown.memory
         at_s = 0.0 if self._shown is None else self._shown.group.at_s
         unexplained = {

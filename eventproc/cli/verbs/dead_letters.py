@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from eventproc.cli.access.hub import HubAccess
 from eventproc.cli.arguments import options
@@ -25,6 +24,7 @@ from eventproc.cli.group.letters import (
     whole_text,
 )
 from eventproc.cli.group.publishers import make_publisher
+from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.dead_letters import (
     HandlerTarget,
@@ -44,8 +44,8 @@ from eventproc.dead_letters import (
 from eventproc.errors import ConfigurationError, EventProcError
 from eventproc.models import StoredLetter
 
-PIPE_WIDTH = 4096
-"""Columns of a table that is not printed on a terminal, so that no line is cut."""
+RULE_WIDTH = 40
+"""Dashes between two letters."""
 
 Limit = Annotated[
     int, typer.Option(min=0, metavar="N", help="Most rows of the table; 0 shows all.")
@@ -86,10 +86,10 @@ def show(
     if output is options.OutputFormat.JSON:
         print(json.dumps([whole_json(stored) for stored in found]))
     else:
-        console = _console()
+        console = standard_output()
         for number, stored in enumerate(found):
             if number:
-                console.rule()
+                console.print("-" * RULE_WIDTH)
             console.print(whole_text(stored), highlight=False, soft_wrap=True)
     if not found:
         print_error(f"no dead letter of {place} matches")
@@ -291,9 +291,4 @@ def _print_list(
     if output is options.OutputFormat.JSON:
         print(json.dumps(letters_json(place, letters)))
     else:
-        _console().print(letters_table(letters, rows_max=limit or None))
-
-
-def _console() -> Console:
-    """Return a console; what is piped is not cut to the width of a terminal."""
-    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+        standard_output().print(letters_table(letters, rows_max=limit or None))

@@ -38,7 +38,7 @@ async def looking_at(url, *, scheme="light", width=1360, height=900):
 
     def note(message):
         # A page whose server was stopped tries again and again.
-        if message.type == "error" and "net::ERR_CONNECTION" not in message.text:
+        if message.type == "error" and "net::ERR_" not in message.text:
             errors.append(message.text)
 
     async with async_playwright() as driver:

@@ -122,6 +122,8 @@ async def test_everything_can_be_reached_with_the_keyboard(records, start_page):
     page = start_page()
     async with looking_at(f"{page.origin}/") as browser:
         await shown(browser, "#partitions tbody tr", "one")
+        await records.write(owner_id="two", partitions=("1",))
+        await shown(browser, "#log li", "two joined")
         names = []
         for _ in range(60):
             await browser.keyboard.press("Tab")
