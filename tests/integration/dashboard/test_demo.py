@@ -86,7 +86,7 @@ async def test_the_demo_is_seen_as_it_happens(store):
                 await until_pictured(page, row, PARTITIONS, await owner_colour(page, first))
 
                 killed = await changes.processor(ChangeKind.KILL)
-                await shown(page, f"#members tr:has(th:text-is('{killed}'))", "not renewing")
+                await shown(page, f"#members tr:has(.owner:text-is('{killed}'))", "not renewing")
                 await shown(page, "#log li[data-kind=died]", f"{killed} has not renewed")
                 await shown(page, "#log li[data-kind='taken over']", f"of {killed}, which")
 
