@@ -8,9 +8,9 @@ The real command reads a backlog of four partitions from the emulator, with a st
 handler computes for about two milliseconds in Python for each event, or waits for five. Once every
 partition is served, the events of some seconds are counted.
 
-The ways take turns, and each is compared with *one process* of the same round, so that what else
-runs on the machine affects both. *Times* are the medians of these ratios; *cores* is how many of
-them the processes of the handler used.
+The ways take turns of half a second, suspended between them, and each is compared with *one
+process* of the same round; so what else runs on the machine affects all alike. *Times* are the
+medians of these ratios; *cores* is how many the handler's processes had.
 """
 
 import os
@@ -21,9 +21,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,7 +36,11 @@ ROOT: Final = Path(__file__).parents[1]
 PARTITIONS: Final = 4
 KEYS: Final = 20
 BATCH: Final = 1_000
+EVENTS: Final = 800_000
 TIMEOUT_S: Final = 90
+SETTLE_S: Final = 1.0
+SLOT_S: Final = 0.5
+READ_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,52 +118,142 @@ def publish(hub: str, count: int) -> None:
                 producer.send_batch(batch)
 
 
-def cpu_s(pids: set[int]) -> float:
-    """Return the processor time of these processes."""
-    total = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / os.sysconf("SC_CLK_TCK")
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the processes of a way did."""
+
+    event_count: int = 0
+    cpu_s: float = 0.0
+    lasted_s: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Events per second."""
+        return self.event_count / self.lasted_s
+
+    @property
+    def cores(self) -> float:
+        """How many cores were busy."""
+        return self.cpu_s / self.lasted_s
+
+    def __add__(self, other: "Figures") -> "Figures":
+        """Return the sum of two turns."""
+        return Figures(
+            self.event_count + other.event_count,
+            self.cpu_s + other.cpu_s,
+            self.lasted_s + other.lasted_s,
+        )
 
 
-def measure(way: Way, hub: str, seconds: float) -> tuple[float, float]:
-    """Return the events per second, and how many cores were used."""
-    with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
+class Running:
+    """The processes of one way: suspended, except while they are measured."""
+
+    def __init__(self, way: Way, hub: str, folder: str) -> None:
+        """Start them; return when every partition is served and every process works."""
+        self.way = way
+        self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "eventproc.cli", "run", "--store", f"sqlite:{folder}/db"),
                 *(f"benchmarks._worker_handlers:{way.class_name}", *way.arguments),
-                *("--interval", "1s", "--expiration", "6s", "--log-level", "error"),
+                *("--interval", "2s", "--expiration", "60s", "--log-level", "error"),
             ],
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
             env=os.environ
-            | {
-                "EVENTPROC_CONNECTION_STRING": hub,
-                "BENCH_REPORT_EVERY": str(way.report_every),
-            },
+            | {"EVENTPROC_CONNECTION_STRING": hub, "BENCH_REPORT_EVERY": str(way.report_every)},
         )
-        try:
-            reports = Reports(process)
-            until_s = time.monotonic() + TIMEOUT_S
-            while len(reports.pids()) < way.process_count or len(reports.partitions()) < PARTITIONS:
-                if time.monotonic() > until_s or process.poll() is not None:
-                    raise SystemExit(f"{way.handler}, {way.name}: it did not begin")
-                time.sleep(0.05)
-            time.sleep(seconds / 4)
-            pids = reports.pids()
-            before, cpu_before_s, begun_s = reports.handled(), cpu_s(pids), time.monotonic()
-            time.sleep(seconds)
-            after, cpu_after_s, ended_s = reports.handled(), cpu_s(pids), time.monotonic()
-        finally:
-            while process.poll() is None:  # The second signal ends everything at once.
-                process.send_signal(signal.SIGTERM)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.2)
-    lasted_s = ended_s - begun_s
-    return (after - before) / lasted_s, (cpu_after_s - cpu_before_s) / lasted_s
+        self._reports = Reports(self._process)
+        until_s = time.monotonic() + TIMEOUT_S
+        while not self._is_complete():
+            if time.monotonic() > until_s or self._process.poll() is not None:
+                raise SystemExit(f"{way.handler}, {way.name}: it did not begin")
+            time.sleep(0.05)
+        time.sleep(SETTLE_S)
+        self._pids = self._reports.pids()
+        self._signal(signal.SIGSTOP)
+
+    def work(self, seconds: float) -> Figures:
+        """Let the processes run for this long; return what they did."""
+        before, cpu_before_s, begun_s = self._reports.handled(), self._cpu_s(), time.monotonic()
+        self._signal(signal.SIGCONT)
+        time.sleep(seconds)
+        self._signal(signal.SIGSTOP)
+        lasted_s = time.monotonic() - begun_s
+        time.sleep(READ_S)  # what was printed until then
+        if self._reports.handled() >= EVENTS:
+            raise SystemExit(f"{self.way.handler}, {self.way.name}: the backlog was too small")
+        return Figures(self._reports.handled() - before, self._cpu_s() - cpu_before_s, lasted_s)
+
+    def end(self) -> None:
+        """End everything at once: the second signal does."""
+        with suppress(ProcessLookupError):
+            self._signal(signal.SIGCONT)
+        while self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.2)
+
+    def _is_complete(self) -> bool:
+        reports = self._reports
+        return (
+            len(reports.pids()) == self.way.process_count
+            and len(reports.partitions()) == PARTITIONS
+        )
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in self._pids:
+            os.kill(pid, number)
+
+    def _cpu_s(self) -> float:
+        """Return the processor time of the processes."""
+        total = 0
+        for pid in self._pids:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
+        return total / os.sysconf("SC_CLK_TCK")
+
+
+def measure(
+    ways: Sequence[Way], hub: str, rounds: int, seconds: float
+) -> Mapping[Way, Sequence[Figures]]:
+    """Let these ways take turns; return the figures of each round."""
+    figures: dict[Way, list[Figures]] = {way: [] for way in ways}
+    with ExitStack() as stack:
+        running = []
+        for way in ways:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            running.append(Running(way, hub, folder))
+            stack.callback(running[-1].end)
+        for number in range(rounds):
+            totals = dict.fromkeys(ways, Figures())
+            for _ in range(round(seconds / SLOT_S)):
+                for each in running:
+                    totals[each.way] += each.work(SLOT_S)
+            for way, total in totals.items():
+                figures[way].append(total)
+                print_progress(f"{number}: {way.handler}, {way.name}: {total.rate:.0f} events/s")
+    return figures
+
+
+def rows_of(figures: Mapping[Way, Sequence[Figures]]) -> list[Row]:
+    """Return the medians of each way, and of its ratios to the first one in the same round."""
+    first = next(iter(figures.values()))
+    rows: list[Row] = []
+    for way, rounds in figures.items():
+        times = [one.rate / other.rate for one, other in zip(rounds, first, strict=True)]
+        rows.append(
+            {
+                "handler": way.handler,
+                "way": way.name,
+                "events_per_s": round(statistics.median(one.rate for one in rounds)),
+                "cores": round(statistics.median(one.cores for one in rounds), 2),
+                "times": round(statistics.median(times), 2),
+                "times_min": round(min(times), 2),
+                "times_max": round(max(times), 2),
+            }
+        )
+    return rows
 
 
 def main() -> None:
@@ -170,34 +263,16 @@ def main() -> None:
     parser.add_argument("--only", help="this kind of handler")
     given = parser.parse_args()
     rounds, seconds = (1, 1.0) if given.quick else (given.rounds, given.seconds)
-    ways = [way for way in WAYS if given.only in {None, way.handler}]
+    kinds = dict.fromkeys(way.handler for way in WAYS if given.only in {None, way.handler})
     if given.quick:
-        ways = [way for way in ways if way.handler == "computes"]
-    figures: dict[Way, list[tuple[float, float]]] = defaultdict(list)
-    ratios: dict[Way, list[float]] = defaultdict(list)
+        kinds = {"computes": None}
+    rows: list[Row] = []
     with EventHubsEmulator({"hub": PARTITIONS}) as emulator:
         hub = emulator.connection_string_for("hub")
-        publish(hub, int(1_000 * seconds) * PARTITIONS if given.quick else 400_000)
-        for number in range(rounds):
-            of_first: dict[str, float] = {}
-            for way in ways:
-                found = measure(way, hub, seconds)
-                figures[way].append(found)
-                first = of_first.setdefault(way.handler, found[0])
-                ratios[way].append(found[0] / first)
-                print_progress(f"{number}: {way.handler}, {way.name}: {found[0]:.0f} events/s")
-    rows: list[Row] = [
-        {
-            "handler": way.handler,
-            "way": way.name,
-            "events_per_s": round(statistics.median(rate for rate, _ in figures[way])),
-            "cores": round(statistics.median(cores for _, cores in figures[way]), 2),
-            "times": round(statistics.median(ratios[way]), 2),
-            "times_min": round(min(ratios[way]), 2),
-            "times_max": round(max(ratios[way]), 2),
-        }
-        for way in ways
-    ]
+        publish(hub, 20_000 if given.quick else EVENTS)
+        for kind in kinds:
+            ways = [way for way in WAYS if way.handler == kind]
+            rows += rows_of(measure(ways, hub, rounds, seconds))
     print_rows(rows, given.format)
 
 

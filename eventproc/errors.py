@@ -213,6 +213,10 @@ class HandlerCancelledError(EventProcError):
         self.__cause__ = cancellation
 
 
+class DecodeError(EventProcError, ValueError):
+    """The body of an event cannot be decoded. Final: the event is given up without a retry."""
+
+
 class StateTooLargeError(EventProcError, ValueError):
     """A handler's state is larger than the limit; the message gives both sizes in bytes."""
 

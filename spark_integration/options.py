@@ -225,9 +225,20 @@ def parse_store(spec: str | None, storage: str | None) -> StoreRecipe | None:
 class OptionReader:
     """Typed access to options, by name without case and prefix."""
 
-    def __init__(self, options: Mapping[str, str], *, known: Sequence[str], part: str) -> None:
-        """Check that the *part* (``source`` or ``sink``) knows every option."""
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        *,
+        known: Sequence[str],
+        part: str,
+        refused: Mapping[str, str] | None = None,
+    ) -> None:
+        """Check that the *part* (``source`` or ``sink``) knows every option.
+
+        *refused* has the reasons against settings of a processor that somebody may expect here.
+        """
         self._values = {name.lower().removeprefix(_PREFIX): options[name] for name in options}
+        self.refuse(refused or {})
         name_by_lower = {name.lower(): name for name in known}
         for name in sorted(set(self._values) - set(name_by_lower)):
             close = difflib.get_close_matches(name, name_by_lower, n=1)

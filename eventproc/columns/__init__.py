@@ -11,14 +11,19 @@ with needing("columns"):
     from eventproc.columns.events import to_columns
     from eventproc.columns.json_text import from_json, to_json
     from eventproc.columns.schema import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, check_names, schema_of
+    from eventproc.columns.value_column import VALUE, value_array, value_type, with_column
 
 __all__ = [
     "COLUMNS",
     "PUBLISHER",
+    "VALUE",
     "WITH_OWN_COLUMN",
     "check_names",
     "from_json",
     "schema_of",
     "to_columns",
     "to_json",
+    "value_array",
+    "value_type",
+    "with_column",
 ]

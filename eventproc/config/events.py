@@ -7,7 +7,9 @@ from enum import Enum
 from typing import Annotated, Final, TypeAlias
 
 from eventproc.config.group import Backoff, GroupConfig
+from eventproc.errors import ConfigurationError
 from eventproc.models import COMPLETED_RANGES_MAX, EventPosition, ReceivedEvent
+from eventproc.ports.event_source import AT_ONCE, FOR_COLUMNS, Gathering
 from eventproc.settings import Count, PositiveSpan, Wanted, Within, check_settings
 
 IN_FLIGHT_EVENTS_MAX: Final = 2 * COMPLETED_RANGES_MAX
@@ -164,6 +166,15 @@ class EventProcessorConfig(GroupConfig):
     For columns 10,000 is better: a call costs the same for one row and for many.
     """
 
+    batch_min: Count | None = None
+    """A call waits until it has this many events, but no longer than ``batch_wait``. ``None``: as
+    many as ``batch_size_max``."""
+
+    batch_wait: PositiveSpan | None = None
+    """How long a call may wait for more events after its first one. A stop, a hand-over and a pause
+    do not wait. ``None``: a call has what was received, and does not wait; a call of
+    ``process_columns`` waits for 10 ms or 4,096 rows."""
+
     key_concurrency: Count = 1
     """How many calls of ``process_events`` may be under way at once in one partition, each with
     events of one key. 1: one call at a time, everything in order."""
@@ -207,6 +218,34 @@ class EventProcessorConfig(GroupConfig):
     partition_ids_interval: PositiveSpan = timedelta(seconds=10)
     """Time between two reads of the hub's partition ids, because a hub may grow. Each read costs a
     connection to the hub."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work; each error names the remedy."""
+        # ``super()`` without arguments does not work in a dataclass with slots.
+        GroupConfig.__post_init__(self)
+        if self.batch_min is not None and self.batch_wait is None:
+            raise ConfigurationError(
+                f"batch_min is {self.batch_min}, but batch_wait is not given: the last events "
+                "before a pause of the publishers would wait for ever. Give the longest time that "
+                "they may wait"
+            )
+        if self.batch_min is not None and self.batch_min > self.batch_size_max:
+            raise ConfigurationError(
+                f"batch_min ({self.batch_min}) must not be above batch_size_max "
+                f"({self.batch_size_max}): no call has more events than that"
+            )
+        if self.batch_wait is not None and self.key_concurrency > 1:
+            raise ConfigurationError(
+                f"batch_wait is given, and key_concurrency is {self.key_concurrency}: a lane takes "
+                "the events of one key as soon as it is free. Leave batch_wait and batch_min out, "
+                "or set key_concurrency to 1"
+            )
+
+    def gathering(self, *, takes_columns: bool) -> Gathering:
+        """How long a call waits for more events."""
+        if self.batch_wait is None:
+            return FOR_COLUMNS if takes_columns else AT_ONCE
+        return Gathering(self.batch_min or self.batch_size_max, self.batch_wait)
 
     def position_without_checkpoint(self, partition_id: str) -> EventPosition:
         """Where to begin this partition if it has no checkpoint."""

@@ -6,6 +6,7 @@ of them fails, and delivers each of the others only once more.
 Rule 3: a call with columns is halved instead, and each half again, until the row is found: so one
 row among 10,000 costs some 30 calls and not 10,000.
 Rule 4: an event is given up only for failures of its own, not of the call that it was in.
+Rule 5: an event whose body cannot be decoded is given up at once, whatever the policy's limit is.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from eventproc.core.window import NUMBER_OF
+from eventproc.errors import DecodeError
 from eventproc.models import ReceivedEvent
 
 _E = TypeVar("_E", bound=ReceivedEvent)
@@ -56,6 +58,7 @@ class RetryState:
     """
 
     _waits_in_row: int = 0
+    _final: set[int] = field(default_factory=set)
 
     def note(self, report: FailureReport, transient: tuple[type[Exception], ...]) -> None:
         """Record a failed call; errors of the types *transient* do not count as attempts."""
@@ -65,7 +68,9 @@ class RetryState:
         for number, error in report.failed.items():
             new |= {number, number + 1}
             self.error_by_number[number] = error
-            if not isinstance(error, transient):
+            if isinstance(error, DecodeError):
+                self._final.add(number)
+            if isinstance(error, DecodeError) or not isinstance(error, transient):
                 self.attempt_by_number[number] = self.attempt_by_number.get(number, 0) + 1
         if suspect := report.suspect:
             chosen = [suspect[len(suspect) // 2]] if self.halves else suspect
@@ -82,10 +87,15 @@ class RetryState:
         self.failures_in_row = self._waits_in_row = 0
 
     def exhausted(self, pending: Sequence[_E], attempts_max: int | None) -> list[_E]:
-        """Return those of the pending events that failed *attempts_max* times, in order."""
-        if attempts_max is None:
-            return []
-        numbers = sorted(n for n, count in self.attempt_by_number.items() if count >= attempts_max)
+        """Return those of the pending events that failed for good, in order.
+
+        They failed *attempts_max* times, or cannot be decoded.
+        """
+        numbers = sorted(
+            number
+            for number, count in self.attempt_by_number.items()
+            if number in self._final or (attempts_max is not None and count >= attempts_max)
+        )
         found = [(number, bisect_left(pending, number, key=NUMBER_OF)) for number in numbers]
         return [pending[at] for number, at in found if _is_at(pending, at, number)]
 

@@ -5,14 +5,16 @@ checkpoint and no state: the position of the group is not changed.
 """
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from eventproc.concurrency.tasks import users_code
 from eventproc.config import Backoff, FailureAction, FailurePolicy
 from eventproc.core.progress import PartitionProgress
 from eventproc.dead_letters.replay import ReplayTarget
-from eventproc.errors import LetterRefusedError, StateRefusedError
+from eventproc.errors import LetterRefusedError, StateRefusedError, TransactionsRefusedError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory
 from eventproc.logs import get_logger
 from eventproc.models import (
@@ -204,6 +206,22 @@ class ReplayContext(CallContext):
 
     async def checkpoint(self, event: ReceivedEvent | None = None) -> None:
         """Do nothing: the letter is removed when the call has returned."""
+
+    def open_transaction(
+        self,
+        event: ReceivedEvent | None = None,  # noqa: ARG002 - whichever it is
+        *,
+        is_cancelled: Callable[[], bool] | None = None,  # noqa: ARG002
+    ) -> AbstractAsyncContextManager[Any]:
+        """Not supported: a transaction stores the position of the group with the effect.
+
+        Raises:
+            TransactionsRefusedError: always.
+        """
+        raise TransactionsRefusedError(
+            "transaction() is not available in a replay straight through a handler, which does not "
+            "move the position that it stores: replay this letter to the hub"
+        )
 
     def pause(self) -> None:
         """Do nothing: letters come one by one."""

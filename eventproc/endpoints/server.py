@@ -28,6 +28,8 @@ _CAUSES: Final = {
 async def serve(address: ListenAddress, routes: Routes, name: str) -> AsyncIterator[ListenAddress]:
     """Serve GET and HEAD of these paths while the block lasts; yields the address with its port.
 
+    Without a route for it, ``/`` answers with the list of paths.
+
     Args:
         address: Where to listen.
         routes: The answer to each path.
@@ -36,8 +38,12 @@ async def serve(address: ListenAddress, routes: Routes, name: str) -> AsyncItera
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
+
+    async def index() -> Answer:
+        return Answer({"paths": [*routes]})
+
     application = web.Application()
-    for path, route in routes.items():
+    for path, route in {"/": index, **routes}.items():
         application.router.add_get(path, _handler(route))
     async with listening(address, application, name) as bound:
         yield bound

@@ -6,10 +6,11 @@ calls: ``initialize``; any number of ``process_events``, ``process_error``, ``on
 
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeAlias
 
 from eventproc.concurrency.tasks import CallEndedEarlyError
-from eventproc.errors import EventProcError, OwnershipLostError
+from eventproc.decoders import Decoder
+from eventproc.errors import DecodeError, EventProcError, OwnershipLostError
 from eventproc.handler.context import BlockingPartitionContext, PartitionContext
 from eventproc.logs import shown
 from eventproc.models import CloseReason, ReceivedEvent
@@ -17,6 +18,13 @@ from eventproc.settings import Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)  # A handler without values needs no type.
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 COLUMNS_WANTED: Final = ("body", "partition", "offset", "sequenceNumber", "enqueuedTime")
 """The columns that ``process_columns`` gets if the handler names no others."""
@@ -86,10 +94,11 @@ class RowError(EventProcError):
         return self.error or (cause if isinstance(cause, Exception) else self)
 
 
-class PartitionHandler:
+class PartitionHandler(Generic[T]):
     """Subclass this to handle events with coroutines. One instance serves one partition.
 
-    Define ``process_event``; or ``process_events`` if handling several at once is cheaper; or
+    Define ``process_event``; or ``process_value`` to get decoded bodies, with ``decode`` and as
+    ``PartitionHandler[Order]``; or ``process_events`` if handling several at once is cheaper; or
     ``process_columns`` to get several at once as Arrow columns, without an object for each. Calls
     run on the processor's event loop: code that blocks belongs in a ``BlockingPartitionHandler``.
 
@@ -99,7 +108,13 @@ class PartitionHandler:
     """
 
     columns: Sequence[str] = COLUMNS_WANTED
-    """The columns that ``process_columns`` gets, by name; ``eventproc.columns.COLUMNS`` has all."""
+    """The columns that ``process_columns`` gets, by name; ``eventproc.columns.COLUMNS`` has all.
+    With ``decode`` there is one more: ``value``, the decoded body."""
+
+    decode: Decoder[T] | None = None
+    """Decodes the bodies for ``process_value``, ``value_of``, ``values_of`` and the column
+    ``value``, when they are asked for. An event whose body cannot be decoded is given up at once,
+    with a ``DecodeError``."""
 
     uses_transactions: bool = False
     """Whether calls use ``context.transaction()``. A processor whose store has no transactions then
@@ -112,6 +127,7 @@ class PartitionHandler:
         return (
             own.process_columns is not base.process_columns
             and own.process_event is base.process_event
+            and own.process_value is base.process_value
             and own.process_events is base.process_events
         )
 
@@ -134,9 +150,34 @@ class PartitionHandler:
 
         An error concerns this event alone: the events before it are handled.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} must define process_event or process_events"
-        )
+        await self.process_value(context, self.value_of(event), event)
+
+    async def process_value(
+        self, context: PartitionContext, value: T, event: ReceivedEvent
+    ) -> None:
+        """Handle one event whose body is decoded; otherwise as ``process_event``. Set ``decode``.
+
+        Not called for an event whose body cannot be decoded: it is given up.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define process_value")
+
+    def value_of(self, event: ReceivedEvent) -> T:
+        """Return the decoded body of an event.
+
+        Raises:
+            DecodeError: it cannot be decoded. If it leaves ``process_event``, the event is given
+                up.
+        """
+        return _decoder_of(self).value_of(event)
+
+    def values_of(self, events: Sequence[ReceivedEvent]) -> list[T]:
+        """Return the decoded bodies of events, for ``process_events``. Call it before any effect.
+
+        Raises:
+            BatchError: some cannot be decoded. If it leaves ``process_events``, these are given up,
+                and all others delivered again.
+        """
+        return _values_of(_decoder_of(self), events)
 
     async def process_columns(self, context: PartitionContext, columns: "pa.RecordBatch") -> None:
         """Handle a batch as Arrow columns, a row for each event, in order; see ``columns``.
@@ -161,7 +202,7 @@ class PartitionHandler:
         ``BatchError``, only the events that it names are.
         """
         if self.takes_columns:
-            columns = _to_columns(events, self.columns, context.partition_id)
+            columns = _to_columns(self, events, context.partition_id)
             await self.process_columns(context, columns)
             return
         for number, event in enumerate(events):
@@ -190,7 +231,7 @@ class PartitionHandler:
         """Called once, at the end. ``context.checkpoint`` works unless ownership was lost."""
 
 
-class BlockingPartitionHandler:
+class BlockingPartitionHandler(Generic[T]):
     """Subclass this to handle events with ordinary functions.
 
     Each partition has a thread of its own, so a call that blocks delays only its own partition.
@@ -203,6 +244,9 @@ class BlockingPartitionHandler:
     columns: Sequence[str] = COLUMNS_WANTED
     """The columns that ``process_columns`` gets; see ``PartitionHandler.columns``."""
 
+    decode: Decoder[T] | None = None
+    """Decodes the bodies for ``process_value``; see ``PartitionHandler.decode``."""
+
     uses_transactions: bool = False
     """Whether calls use ``context.transaction()``; see ``PartitionHandler.uses_transactions``."""
 
@@ -213,6 +257,7 @@ class BlockingPartitionHandler:
         return (
             own.process_columns is not base.process_columns
             and own.process_event is base.process_event
+            and own.process_value is base.process_value
             and own.process_events is base.process_events
         )
 
@@ -227,9 +272,21 @@ class BlockingPartitionHandler:
 
     def process_event(self, context: BlockingPartitionContext, event: ReceivedEvent) -> None:
         """Handle one event; see ``PartitionHandler.process_event``."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must define process_event or process_events"
-        )
+        self.process_value(context, self.value_of(event), event)
+
+    def process_value(
+        self, context: BlockingPartitionContext, value: T, event: ReceivedEvent
+    ) -> None:
+        """Handle one event whose body is decoded; see ``PartitionHandler.process_value``."""
+        raise NotImplementedError(f"{type(self).__name__} must define process_value")
+
+    def value_of(self, event: ReceivedEvent) -> T:
+        """Return the decoded body of an event; see ``PartitionHandler.value_of``."""
+        return _decoder_of(self).value_of(event)
+
+    def values_of(self, events: Sequence[ReceivedEvent]) -> list[T]:
+        """Return the decoded bodies of events; see ``PartitionHandler.values_of``."""
+        return _values_of(_decoder_of(self), events)
 
     def process_columns(self, context: BlockingPartitionContext, columns: "pa.RecordBatch") -> None:
         """Handle a batch as Arrow columns; see ``PartitionHandler.process_columns``."""
@@ -240,7 +297,7 @@ class BlockingPartitionHandler:
     ) -> None:
         """Handle a batch, in order; see ``PartitionHandler.process_events``."""
         if self.takes_columns:
-            self.process_columns(context, _to_columns(events, self.columns, context.partition_id))
+            self.process_columns(context, _to_columns(self, events, context.partition_id))
             return
         for number, event in enumerate(events):
             if context.is_cancelled:
@@ -275,16 +332,68 @@ def defines_columns(cls: type) -> bool:
     return own not in {PartitionHandler.process_columns, BlockingPartitionHandler.process_columns}
 
 
-def _to_columns(
-    events: Sequence[ReceivedEvent], names: Sequence[str], partition_id: str
-) -> "pa.RecordBatch":
-    from eventproc.columns import to_columns  # noqa: PLC0415 - it is an extra
+def _decoder_of(handler: PartitionHandler[T] | BlockingPartitionHandler[T]) -> Decoder[T]:
+    if handler.decode is None:
+        raise TypeError(
+            f"{type(handler).__name__} has no decoder: set decode, such as JsonDecoder(Order)"
+        )
+    return handler.decode
 
-    return to_columns(events, names, partition_id)
+
+def _values_of(decoder: Decoder[T], events: Sequence[ReceivedEvent]) -> list[T]:
+    values: list[T] = []
+    failed: list[tuple[ReceivedEvent, Exception]] = []
+    for event in events:
+        try:
+            values.append(decoder.value_of(event))
+        except DecodeError as error:
+            failed.append((event, error))
+    if failed:
+        raise _undecodable(events, failed)
+    return values
+
+
+def _undecodable(
+    events: Sequence[ReceivedEvent], failed: Sequence[tuple[ReceivedEvent, Exception]]
+) -> BatchError:
+    numbers = {event.sequence_number for event, _ in failed}
+    return BatchError(failed, untried=[e for e in events if e.sequence_number not in numbers])
+
+
+def _to_columns(
+    handler: PartitionHandler[T] | BlockingPartitionHandler[T],
+    events: Sequence[ReceivedEvent],
+    partition_id: str,
+) -> "pa.RecordBatch":
+    from eventproc.columns import VALUE, to_columns, with_column  # noqa: PLC0415 - an extra
+
+    names = handler.columns
+    if VALUE not in names:
+        return to_columns(events, names, partition_id)
+    column = _value_column(_decoder_of(handler), tuple(events))
+    others = to_columns(events, [name for name in names if name != VALUE], partition_id)
+    return with_column(others, list(names).index(VALUE), column)
+
+
+def _value_column(decoder: Decoder[T], events: Sequence[ReceivedEvent]) -> "pa.Array":
+    from eventproc.columns import value_array, value_type  # noqa: PLC0415 - it is an extra
+
+    kind, values = value_type(decoder.shape), _values_of(decoder, events)
+    try:
+        return value_array(values, kind)
+    except ValueError:
+        failed: list[tuple[ReceivedEvent, Exception]] = []
+        for event, value in zip(events, values, strict=True):
+            try:
+                value_array([value], kind)
+            except ValueError as error:
+                number = event.sequence_number
+                failed.append((event, DecodeError(f"the body of event {number}: {error}")))
+        raise _undecodable(events, failed) from None
 
 
 HandlerFactory: TypeAlias = Annotated[
-    Callable[[], PartitionHandler | BlockingPartitionHandler],
+    Callable[[], PartitionHandler[Any] | BlockingPartitionHandler[Any]],
     Wanted("the handler class itself, or a function that makes a handler for a partition"),
 ]
 """Makes a handler for a partition: usually the handler class itself."""

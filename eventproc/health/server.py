@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.endpoints.address import ListenAddress, parse_address
-from eventproc.endpoints.answer import OK, Answer, Body, Route, Routes, verdict
+from eventproc.endpoints.answer import Answer, Body, Route, Routes, verdict
 from eventproc.endpoints.thread import ServerThread
 from eventproc.health.watch import Watch
 from eventproc.logs import get_logger
@@ -113,18 +113,13 @@ class HealthServer(HealthReporter):
         async def status() -> Answer:
             return Answer(verdict(w.status(BEATS) for w in self._watches.values()).body)
 
-        async def index() -> Answer:
-            return Answer({"paths": [path for path in routes if path != "/"]}, OK)
-
-        routes: dict[str, Route] = {
-            "/": index,
+        return {
             "/live": self._route(lambda watch: watch.live(BEATS)),
             "/ready": self._route(Watch.ready),
             "/partitions": self._route(Watch.partitions),
             "/metrics": metrics,
             "/status": status,
         }
-        return routes
 
     def _route(self, entry: Callable[[Watch], Body]) -> Route:
         async def route() -> Answer:

@@ -1,6 +1,6 @@
 """The records that modules exchange: frozen dataclasses and enums, all importable from here."""
 
-from eventproc.models.batch import EventBatch, body_bytes
+from eventproc.models.batch import EventBatch, body_bytes, joined
 from eventproc.models.checkpoint import (
     COMPLETED_RANGES_MAX,
     NO_OFFSET,
@@ -96,6 +96,7 @@ __all__ = [
     "check_state",
     "describe_error",
     "in_order",
+    "joined",
     "letter_from_details",
     "letter_from_json",
 ]

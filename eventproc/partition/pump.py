@@ -98,6 +98,7 @@ class PartitionPump:
             verify=checkpointer.verify,
             wait_s=waits(config.receiver_backoff, rng),
             takes_columns=handler.takes_columns,
+            gathering=config.gathering(takes_columns=handler.takes_columns),
         )
         checkpointer.on_stored = self._reader.settle
         self._context = LiveContext(

@@ -5,7 +5,9 @@ refuses ``REJECTIONS_MAX`` times in a row.
 """
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -31,6 +33,7 @@ from eventproc.models import (
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionScope
 from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.ports.event_source import AT_ONCE, Gathering
 from eventproc.pumps.stop_scope import PartitionStoppedError
 
 REJECTIONS_MAX: Final = 5
@@ -57,6 +60,7 @@ class PartitionReader:
         verify: Callable[[], Awaitable[bool]],
         wait_s: Callable[[int], float],
         takes_columns: bool = False,
+        gathering: Gathering = AT_ONCE,
     ) -> None:
         """Create the reader; it opens no receiver before ``next``.
 
@@ -67,9 +71,12 @@ class PartitionReader:
             verify: Returns whether the partition is owned still.
             wait_s: Seconds to wait after the n-th failure in a row.
             takes_columns: Whether the handler takes columns, which receivers should know.
+            gathering: How long a batch waits for more events.
         """
         self._source = source
         self._takes_columns = takes_columns
+        most = source.unsettled_max  # A queue has no more under way than these.
+        self._gathering = replace(gathering, least=min(gathering.least, most or sys.maxsize))
         self._identity = scope.identity
         self._stop_scope = scope.stop
         self._counters = scope.counters
@@ -98,6 +105,11 @@ class PartitionReader:
     def offset_format(self) -> OffsetFormat:
         """The format of the source's offsets."""
         return self._source.offset_format
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether events were received for a batch that is not complete."""
+        return self._receiver is not None and self._receiver.is_gathering
 
     @property
     def hub_created_at(self) -> datetime | None:
@@ -250,7 +262,9 @@ class PartitionReader:
         try:
             async with self._stop_scope.waiting(), scope:
                 self._scope = scope
-                events = await receiver.receive(events_max=events_max, wait_max=wait_max)
+                events = await receiver.receive_batch(
+                    events_max=events_max, wait_max=wait_max, gathering=self._gathering
+                )
         except TimeoutError:
             if not scope.expired():
                 raise

@@ -89,10 +89,11 @@ class Watchdog:
         return self._clock() - max(self._since_s, self._activity.progressed_at_s)
 
     def _is_held_back(self) -> bool:
-        """Whether delivery waits on purpose: a pause, a rate limit, the lease, the store."""
+        """Whether delivery waits on purpose: a pause, a rate limit, a batch, the lease."""
         return (
             self._pause_switch.is_paused
             or self._activity.is_throttled
+            or self._reader.is_gathering
             or self._stop_scope.is_waiting_for_trust
         )
 

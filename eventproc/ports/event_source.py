@@ -1,11 +1,14 @@
 """The interfaces of an event source, and of its link to one partition."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from eventproc.concurrency.resource import AsyncResource
+from eventproc.errors import ReceiverDisplacedError, SourceError
 from eventproc.models import (
     EventPosition,
     LastEnqueued,
@@ -13,15 +16,33 @@ from eventproc.models import (
     PartitionProperties,
     ReceivedEvent,
     SequenceRange,
+    joined,
 )
 
-GATHER: Final = timedelta(milliseconds=10)
-"""How long a batch of columns waits for more events: far less than polling for it costs elsewhere,
-and enough for thousands of events where there is a backlog."""
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """How long a batch waits for more events after its first one."""
+
+    least: int = 1
+    """It waits no longer when it has this many."""
+
+    wait: timedelta = timedelta(0)
+
+
+AT_ONCE: Final = Gathering()
+FOR_COLUMNS: Final = Gathering(4096, timedelta(milliseconds=10))
+"""A batch of columns costs as much as many events. The time is far less than polling for events
+costs elsewhere, and enough for thousands of them where there is a backlog."""
 
 
 class PartitionReceiver(ABC):
     """An open link to one partition. Called by one task at a time."""
+
+    _gathered: Sequence[Sequence[ReceivedEvent]] = ()
+    """What was received for a batch that is not complete, and until when it waits."""
+
+    _gather_until_s = 0.0
 
     @abstractmethod
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
@@ -35,13 +56,50 @@ class PartitionReceiver(ABC):
             SourceRejectedError: retrying will not help.
         """
 
-    def read_columns(self, *, gather: timedelta = GATHER) -> None:  # noqa: B027
+    async def receive_batch(
+        self, *, events_max: int, wait_max: timedelta, gathering: Gathering
+    ) -> Sequence[ReceivedEvent]:
+        """Return events as ``receive``, but wait for more of them as *gathering* says.
+
+        A link that breaks meanwhile ends the wait, and the next call raises the error. A cancelled
+        call loses no event: the next one continues it.
+
+        Raises:
+            SourceError: as ``receive``.
+        """
+        loop = asyncio.get_running_loop()
+        if not self._gathered:
+            events = await self.receive(events_max=events_max, wait_max=wait_max)
+            if len(events) >= gathering.least or not events:
+                return events
+            self._gathered = [events]
+            self._gather_until_s = loop.time() + gathering.wait.total_seconds()
+        least = min(gathering.least, events_max)
+        while (count := sum(map(len, self._gathered))) < least:
+            left = timedelta(seconds=self._gather_until_s - loop.time())  # Rounded: never tiny.
+            if left <= timedelta(0):
+                break
+            try:
+                more = await self.receive(events_max=events_max - count, wait_max=left)
+            except ReceiverDisplacedError:
+                self._gathered = ()  # The new receiver gets these events, too.
+                raise
+            except SourceError:
+                break
+            if more:
+                self._gathered = [*self._gathered, more]
+        gathered, self._gathered = self._gathered, ()
+        return joined(gathered)
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether events were received for a batch that is not complete."""
+        return bool(self._gathered)
+
+    def read_columns(self) -> None:  # noqa: B027
         """Return an ``EventBatch`` from ``receive`` from now on, if that costs less than events.
 
         Called once at most, before the first ``receive``, if columns are built of the events.
-
-        Args:
-            gather: How long ``receive`` may wait for more events after the first.
 
         Raises:
             MissingExtraError: the extra ``columns`` is not installed.

@@ -32,7 +32,7 @@ def check_columns(cls: type, base: type, key_concurrency: int) -> None:
                 "give the attribute another name"
             )
         return
-    if is_own("process_event") or is_own("process_events"):
+    if is_own("process_event") or is_own("process_events") or is_own("process_value"):
         return  # Then a processor calls these; ``process_columns`` is for Spark's sink.
     if key_concurrency > 1:
         raise ConfigurationError(
@@ -46,9 +46,17 @@ def check_columns(cls: type, base: type, key_concurrency: int) -> None:
             f'{name}.columns is {chosen!r}: give the names of columns, such as ("body", "offset")'
         )
     with _of_handler(name):
-        from eventproc.columns import check_names  # noqa: PLC0415 - it is an extra
+        from eventproc.columns import VALUE, check_names, value_type  # noqa: PLC0415 - an extra
 
-        check_names(chosen)
+        if VALUE in chosen:
+            shape = getattr(getattr(cls, "decode", None), "shape", None)
+            if shape is None:
+                raise ConfigurationError(
+                    f"the column {VALUE!r} needs a decoder that knows the type of its values: set "
+                    "decode, for example to JsonDecoder(Order)"
+                )
+            value_type(shape)
+        check_names(name for name in chosen if name != VALUE)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Final
 
 from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
 from eventproc.core.placement.published import Published
+from eventproc.decoders import Decoder
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc.ports import DeadLetterSink, EventSource, Roster
@@ -24,14 +25,18 @@ from eventproc.resources.handler import (
 from eventproc.validation.columns import check_columns
 from eventproc.validation.state_writes import always_sets_state
 
-PROCESS_METHODS: Final = ("process_event", "process_events", "process_columns")
+PROCESS_METHODS: Final = ("process_event", "process_value", "process_events", "process_columns")
 """A handler must define one of these methods."""
+
+OF_ONE_EVENT: Final = ("process_event", "process_value")
+"""Of these, which ``process_events`` calls, a handler defines one."""
 
 _PARAMETERS: Final = {
     "prepare": ("partition_id",),
     "discard": ("partition_id",),
     "initialize": ("context",),
     "process_event": ("context", "event"),
+    "process_value": ("context", "value", "event"),
     "process_events": ("context", "events"),
     "process_columns": ("context", "columns"),
     "on_idle": ("context",),
@@ -235,15 +240,34 @@ def _check_class(cls: type, key_concurrency: int) -> None:
             f"handler {_name(cls)} handles nothing: define {' or '.join(PROCESS_METHODS)}"
         )
     own = _check_methods(cls, base, _PARAMETERS)
+    _check_values(cls, base)
     check_columns(cls, base, key_concurrency)
     for name, method in own.items():
-        is_called = name != "process_event" or not _is_own(cls, base, "process_events")
+        is_called = name not in OF_ONE_EVENT or not _is_own(cls, base, "process_events")
         if key_concurrency > 1 and is_called and always_sets_state(cls, method):
             raise ConfigurationError(
                 f"{_name(cls)}.{name} sets the state, and key_concurrency is "
                 f"{key_concurrency}: with lanes, events above a position are handled as well, "
                 "so no state belongs to one; keep it elsewhere, or set key_concurrency to 1"
             )
+
+
+def _check_values(cls: type, base: type) -> None:
+    """Check that ``process_value`` is called, and that it gets a value."""
+    if not _is_own(cls, base, "process_value"):
+        return
+    for other in ("process_event", "process_events"):
+        if _is_own(cls, base, other):
+            raise ConfigurationError(
+                f"{_name(cls)} defines process_value and {other}, which would be called instead of "
+                "it: define one of them"
+            )
+    decoder = inspect.getattr_static(cls, "decode", None)
+    if not isinstance(decoder, Decoder | property):
+        raise ConfigurationError(
+            f"{_name(cls)} defines process_value, and its decode is {decoder!r}: set it to a "
+            "decoder, for example decode = JsonDecoder(Order) of eventproc.decoders"
+        )
 
 
 def _check_methods(

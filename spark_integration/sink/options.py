@@ -40,6 +40,14 @@ SINK_OPTIONS: Final = (
 )
 """Every option that the sink knows; ``docs/spark.md`` explains them."""
 
+_REFUSED: Final = dict.fromkeys(
+    ("batchMin", "batchWait"),
+    "is a setting of a processor: in Spark the rows of a micro-batch are all there, and a call "
+    "does not wait for those of the next one. Use maxEventsPerCall for the size of a call, and the "
+    "source's minOffsetsPerTrigger and maxTriggerDelay for that of a micro-batch",
+)
+"""Settings of a processor that have no meaning here, and why."""
+
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """Options of Spark itself, which it passes to a sink with the sink's own."""
 
@@ -131,6 +139,12 @@ class SinkOptions:
         check_made(handler)
         _refuse_transactions(handler)
         is_of_columns = defines_columns(type(handler))
+        if is_of_columns and "value" in handler.columns:
+            raise ConfigurationError(
+                f"{type(handler).__name__} asks for the column 'value', and in Spark "
+                "process_columns gets the columns of the query: decode the body there with "
+                "from_json, or define process_value"
+            )
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
         if not is_of_columns:
@@ -171,7 +185,7 @@ def parse_sink_options(
     """
     is_from_spark = handler is None
     own = {n: options[n] for n in options if not (is_from_spark and n.lower() in SPARKS_OWN)}
-    given = OptionReader(own, known=SINK_OPTIONS, part="sink")
+    given = OptionReader(own, known=SINK_OPTIONS, part="sink", refused=_REFUSED)
     handler, store = handler or given.text("handler"), given.text("checkpointStore")
     if handler is None or store is None:
         raise ConfigurationError(

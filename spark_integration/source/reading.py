@@ -22,6 +22,7 @@ from eventproc.errors import (
 from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.ports.event_source import FOR_COLUMNS, Gathering
 from spark_integration.errors import EventsLostError
 from spark_integration.options import SourceOptions
 from spark_integration.source.hub import span_of
@@ -31,7 +32,7 @@ from spark_integration.source.planning import EventRange
 EVENTS_AT_ONCE: Final = 10_000
 """Most events that one call takes from a receiver: as many as Spark puts into an Arrow batch."""
 
-GATHER: Final = timedelta(milliseconds=100)
+GATHERING: Final = Gathering(FOR_COLUMNS.least, timedelta(milliseconds=100))
 """How long a batch waits for more events. All are in the hub already, and each Arrow batch costs as
 much as hundreds of rows."""
 
@@ -157,7 +158,7 @@ class RangeReader:
             self.partition_id,
             EventPosition.from_sequence_number(self._next, is_inclusive=True),
         )
-        receiver.read_columns(gather=GATHER)
+        receiver.read_columns()
         return receiver
 
     async def _receive(self) -> Sequence[ReceivedEvent]:
@@ -165,8 +166,10 @@ class RangeReader:
         self.open_soon()
         assert self._opening is not None
         receiver = await self._opening
-        events = await receiver.receive(
-            events_max=min(EVENTS_AT_ONCE, self.left), wait_max=self._options.silence_max
+        events = await receiver.receive_batch(
+            events_max=min(EVENTS_AT_ONCE, self.left),
+            wait_max=self._options.silence_max,
+            gathering=GATHERING,
         )
         if not events:
             await self._check_silence()

@@ -32,7 +32,12 @@ FILES_BY_VENDOR = {
     "grpc": ["eventproc/autoscaling/keda.py"],
     "google.protobuf": ["eventproc/autoscaling/keda.py"],
     "click": ["eventproc/cli/*"],
-    "msgspec": ["eventproc/state.py", "spark_integration/fleet/statistics.py"],
+    "msgspec": [
+        "eventproc/columns/value_column.py",
+        "eventproc/decoders/*",
+        "eventproc/state.py",
+        "spark_integration/fleet/statistics.py",
+    ],
     "matplotlib": ["eventproc/simulation/draw/*"],
     "numpy": [
         "eventproc/simulation/draw/partitions.py",

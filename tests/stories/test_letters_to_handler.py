@@ -148,6 +148,25 @@ async def test_a_handler_that_sets_a_state_cannot_be_replayed_through():
     assert await left(reader) == [1]
 
 
+async def test_a_handler_with_transactions_cannot_be_replayed_through():
+    """A transaction stores the group's position, which stays as it is."""
+
+    class Booking(PartitionHandler):
+        uses_transactions = True
+
+        async def process_event(self, context, event):
+            async with context.transaction():
+                pass
+
+    reader = await stored(letter(1))
+    async with HandlerTarget(Booking, attempts_max=1) as target:
+        (result,) = [r async for r in replay(reader, target, await matching(reader))]
+
+    assert "TransactionsRefusedError" in result.reason
+    assert "replay this letter to the hub" in result.reason
+    assert await left(reader) == [1]
+
+
 async def test_a_handler_that_cannot_be_initialized_refuses_the_letters():
     """They stay, and the reason is that of the handler."""
 

@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from typing import Final
 
 _SAME_NAME: Final = (
-    *("consumer_group", "create_container", "dead_letters", "key_concurrency", "lease_mode"),
-    *("deployment_id", "failover_timeout", "owner_id", "shutdown_timeout", "stall_timeout"),
-    *("capacity", "ordinal", "placement", "recreated_hub", "roster", "weight"),
-    "static_membership",
+    *("batch_min", "batch_wait", "consumer_group", "create_container", "dead_letters"),
+    *("deployment_id", "failover_timeout", "key_concurrency", "lease_mode"),
+    *("owner_id", "shutdown_timeout", "stall_timeout", "static_membership", "capacity"),
+    *("ordinal", "placement", "recreated_hub", "roster", "weight"),
 )
 
 OPTIONS: Final[Mapping[str, str]] = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
     "attempts_max": "--attempts",
+    "batch_size_max": "--batch-size",
     "checkpoint_interval": "--checkpoint-interval",
     "deliveries_max": "--deliveries",
     "drain_target": "--drain-target",

@@ -73,6 +73,16 @@ PROCESSOR: Final[dict[str, Any]] = {
     "checkpoint_policy.interval": Option(
         help="Write a checkpoint after this time, and on every close."
     ),
+    "batch_size_max": Option(metavar="N", help="The most events in one call of the handler."),
+    "batch_min": Option(
+        metavar="N",
+        help="Call the handler when there are N events, or after --batch-wait. By default N is "
+        "--batch-size.",
+    ),
+    "batch_wait": Option(
+        help="How long a call may wait for more events after its first one. By default it does "
+        "not wait; process_columns waits 10ms.",
+    ),
     "stall_timeout": Option(
         help="Report a partition that has events and completes none of them for this long, and "
         "open its receiver again if it returns none.",

@@ -17,6 +17,7 @@ from eventproc.endpoints.address import ListenAddress
 from eventproc.endpoints.answer import OK, Answer, Body, Routes, verdict
 from eventproc.endpoints.client import fetch
 from eventproc.endpoints.server import serve
+from eventproc.logs import Logger
 
 WITHIN: Final = timedelta(seconds=2)
 """How long a worker may take to answer: a probe of Kubernetes waits no longer by default."""
@@ -24,7 +25,7 @@ WITHIN: Final = timedelta(seconds=2)
 
 @asynccontextmanager
 async def gathering(
-    address: ListenAddress, addresses: Mapping[Worker, ListenAddress]
+    address: ListenAddress, addresses: Mapping[Worker, ListenAddress], log: Logger
 ) -> AsyncIterator[ListenAddress]:
     """Serve the joined answers of workers while the block lasts; yields the address with its port.
 
@@ -32,6 +33,7 @@ async def gathering(
         ConfigurationError: the address cannot be listened on.
     """
     async with serve(address, Gathering(addresses).routes(), "--http") as bound:
+        log.info("http_server_started", address=str(bound))
         yield bound
 
 
@@ -45,13 +47,18 @@ class Gathering:
 
     def routes(self) -> Routes:
         """Return what answers each path."""
-        return {
+        paths: Routes = {
             "/live": partial(self._joined, "/live"),
             "/ready": partial(self._joined, "/ready"),
             "/partitions": partial(self._joined, "/partitions"),
             "/status": self._status,
             "/metrics": self._metrics,
         }
+
+        async def index() -> Answer:
+            return Answer({"paths": list(paths)})
+
+        return {"/": index, **paths}
 
     async def _joined(self, path: str) -> Answer:
         return verdict(await self._entries(path))

@@ -75,20 +75,21 @@ def supervise(
         stop_within = config.shutdown_timeout + GRACE + OWN_GRACE
         supervisor = Supervisor(workers, stop_within=stop_within, log=log)
         addresses = dict(zip(workers, own_addresses, strict=False))
-        return asyncio.run(_run(supervisor, address, addresses))
+        return asyncio.run(_run(supervisor, address, addresses, log))
 
 
 async def _run(
     supervisor: "Supervisor",
     address: ListenAddress | None,
     addresses: Mapping[Worker, ListenAddress],
+    log: Logger,
 ) -> int:
     """Run the supervisor; with an address, serve there what the workers answer at theirs."""
     if address is None:
         return await supervisor.run()
     from eventproc.cli.workers.gathering import gathering  # noqa: PLC0415 - an extra
 
-    async with gathering(address, addresses):
+    async with gathering(address, addresses, log):
         return await supervisor.run()
 
 

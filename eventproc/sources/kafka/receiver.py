@@ -8,7 +8,6 @@ from eventproc.errors import ReceiverDisplacedError, SourceUnavailableError
 from eventproc.extras import needing
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
-from eventproc.ports.event_source import GATHER
 from eventproc.sources.kafka.event import Message, events_of
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.reader import Reader
@@ -22,7 +21,7 @@ class KafkaReceiver(PartitionReceiver):
         self._feed = feed
         self._events_of: Callable[[list[Message]], Sequence[ReceivedEvent]] = events_of
 
-    def read_columns(self, *, gather: timedelta = GATHER) -> None:  # noqa: ARG002 - the feed does
+    def read_columns(self) -> None:
         with needing("columns"):  # Imported here: handlers of single events need no Arrow.
             from eventproc.sources.kafka.batch import KafkaBatch  # noqa: PLC0415
 

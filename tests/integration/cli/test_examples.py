@@ -12,6 +12,7 @@ LAST_LINES = {
     "blocking_functions.py": "4 partitions in 4 threads",
     "columns.py": "b'many': not an amount",
     "dead_letters.py": "the handler failed: KeyError: 'article 9' (attempts: 3)",
+    "decoding.py": "is no Order: Object missing required field `count`",
     "different_machines.py": "{'large': 9, 'medium': 5, 'small': 2}\n{'medium': 13, 'small': 3}",
     "exact_totals.py": "",
     "exactly_once.py": "100 rows of 100 orders",

@@ -16,7 +16,6 @@ from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavaila
 from eventproc.logs import shown
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
-from eventproc.ports.event_source import GATHER
 from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLink
 from eventproc.sources.eventhubs.direct_path.buffers import EventBuffer, ReceiveBuffer
 from eventproc.sources.eventhubs.direct_path.credit import Credit
@@ -25,10 +24,6 @@ from eventproc.sources.eventhubs.direct_path.lazy_event import last_enqueued_in
 
 LISTEN_MAX_S: Final = 2.0
 """Longest wait for bytes before the link is maintained; heartbeats are due about every minute."""
-
-
-ENOUGH: Final = 4096
-"""A batch of columns does not wait for more events than these."""
 
 OnPayloads = Callable[[Sequence[bytes]], None]
 OpenLink = Callable[[OnPayloads], Awaitable[PartitionLink]]
@@ -42,7 +37,6 @@ class EventHubReceiver(PartitionReceiver):
         """Hold as many events as *credit* allows, or as many as columns need."""
         self._credit = credit
         self._room_for_columns = room_for_columns
-        self._gather_s: float | None = None
         self._buffer: ReceiveBuffer = EventBuffer()
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
@@ -86,8 +80,6 @@ class EventHubReceiver(PartitionReceiver):
                     await self._arrived.wait()
             except TimeoutError:
                 return ()
-        if self._gather_s is not None and self._buffer:
-            await self._gather(events_max, self._gather_s)
         # After a displacement the new receiver gets the buffered events too: do not return them.
         if self._error is not None and (
             not self._buffer or isinstance(self._error, ReceiverDisplacedError)
@@ -98,18 +90,7 @@ class EventHubReceiver(PartitionReceiver):
         self._wake_reader()
         return events
 
-    async def _gather(self, events_max: int, wait_s: float) -> None:
-        """Wait for more events: a batch of columns costs as much as many events."""
-        enough = min(events_max, ENOUGH, max(1, self._credit.capacity // 2))
-        try:
-            async with asyncio.timeout(wait_s):
-                while len(self._buffer) < enough and self._error is None:
-                    self._arrived.clear()
-                    await self._arrived.wait()
-        except TimeoutError:
-            pass
-
-    def read_columns(self, *, gather: timedelta = GATHER) -> None:
+    def read_columns(self) -> None:
         link, buffer = self._link, self._buffer
         assert link is not None, "the receiver is open"
         if not (isinstance(buffer, EventBuffer) and isinstance(link.parser, FrameParser)):
@@ -122,7 +103,6 @@ class EventHubReceiver(PartitionReceiver):
             ColumnFrameParser,
         )
 
-        self._gather_s = gather.total_seconds()
         self._credit.events_max = self._room_for_columns
         self._buffer = ColumnBuffer()
         self._buffer.add(buffer.take_all())

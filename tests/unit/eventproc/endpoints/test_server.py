@@ -42,9 +42,11 @@ async def test_a_path_answers_with_its_status_and_its_body(address):
     async with serve(address, ROUTES, "--http") as bound:
         answers = [await fetch(bound, path, LONG) for path in ROUTES]
         missing = await fetch(bound, "/none", LONG)
+        index = await fetch(bound, "/", LONG)
 
     assert bound.port or bound.path
     assert answers == [await red(), await text()]
+    assert index == Answer({"paths": [*ROUTES]})
     assert missing is not None
     assert missing.status == 404
 

@@ -104,7 +104,10 @@ BAD: list[tuple[type, str]] = [
     (Yielding, r"Yielding.process_events contains a yield, so calling it does nothing: remove"),
     (Awaited, r"Awaited.process_event is `async def`, .* write `def`, or inherit from Partition"),
     (YieldingInThread, r"YieldingInThread.process_events contains a yield"),
-    (Empty, r"Empty handles nothing: define process_event or process_events or process_columns"),
+    (
+        Empty,
+        r"Empty handles nothing: define process_event or process_value or process_events",
+    ),
     (EmptyInThread, r"EmptyInThread handles nothing"),
     (Mistyped, r"Mistyped handles nothing"),
     (WithoutContext, r"WithoutContext.process_event cannot be called with \(context, event\)"),

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from eventproc import BlockingPartitionHandler, FailureAction, PartitionHandler
+from eventproc.decoders import JsonDecoder
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.partition.handler_threads import ThreadedHandler
@@ -99,6 +100,8 @@ def test_every_option_is_parsed():
         ({"onFailure": "deadLetter"}, "need each other"),
         ({"deadLetters": "json:loads"}, "need each other"),
         ({"maxAttempts": "0"}, "of 1 or more"),
+        ({"batchMin": "10"}, "batchMin is a setting of a processor: in Spark the rows"),
+        ({"batchWait": "1s"}, "batchWait is a setting of a processor"),
         ({"path": "y"}, "'path' is not an option of the eventproc sink: remove it"),
         ({"storageConnectionString": "x"}, "no effect on checkpointStore=sqlite:group.db: remove"),
     ],
@@ -149,6 +152,23 @@ def test_a_handler_with_process_columns_alone_is_accepted():
     options = parse_sink_options({**LEAST, "handler": f"{__name__}:Columns"})
 
     assert isinstance(options.make_handler(), ColumnHandler)
+
+
+class Values(BlockingPartitionHandler[dict[str, int]]):
+    """Asks for decoded bodies as a column."""
+
+    decode = JsonDecoder(dict[str, int])
+    columns = ("value",)
+
+    def process_columns(self, context, columns):
+        """Do nothing."""
+
+
+def test_a_column_of_decoded_bodies_is_refused():
+    """The columns are those of the query, which can decode the body itself."""
+    options = parse_sink_options({**LEAST, "handler": f"{__name__}:Values"})
+    with pytest.raises(ConfigurationError, match="decode the body there with from_json"):
+        options.make_handler()
 
 
 def test_an_unusable_handler_class_is_refused_on_the_driver():

@@ -14,6 +14,7 @@ from eventproc.endpoints.address import ListenAddress
 from eventproc.endpoints.answer import Answer, verdict
 from eventproc.endpoints.client import fetch
 from eventproc.endpoints.server import serve
+from eventproc.logs import get_logger
 
 WITHIN = timedelta(seconds=20)
 PATHS = ("/live", "/ready", "/partitions", "/status")
@@ -65,7 +66,7 @@ class Scene:
             worker: ListenAddress(path=str(self._folder / str(worker.number))) for worker in workers
         }
         self._address = await self._stack.enter_async_context(
-            gathering(ListenAddress(), self._sockets)
+            gathering(ListenAddress(), self._sockets, get_logger("eventproc.workers"))
         )
 
     async def serving(self, worker: Any, *, is_ok: bool = True) -> AsyncExitStack:
@@ -113,6 +114,16 @@ async def test_the_processors_of_all_workers_are_one_list(place, path):
         ("host-0", 0),
         ("host-1", 1),
     ]
+
+
+async def test_the_root_lists_the_paths(place):
+    """As that of one process does."""
+    async with AsyncExitStack() as stack:
+        scene = Scene(stack, place)
+        await scene.begin([PlayedWorker(0)])
+        answer = await scene.ask("/")
+
+    assert answer.body == {"paths": [*PATHS, "/metrics"]}
 
 
 async def test_one_worker_that_is_not_ok_turns_the_answer_red(place):
